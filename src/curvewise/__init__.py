@@ -1,0 +1,3 @@
+"""Judge learners by their curves, not by one number."""
+
+__version__ = "0.1.0"

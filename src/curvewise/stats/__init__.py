@@ -1,0 +1,1 @@
+"""Intervals and other statistics that more than one lens needs."""
