@@ -147,14 +147,18 @@ class Interval:
 def number(value: float, digits: int = 4) -> str:
     """Write a number for people: about four significant digits, ``∞`` for infinity.
 
-    >>> number(1234567.0), number(0.12345), number(float("inf")), number(float("nan"))
-    ('1,235,000', '0.1235', '∞', 'unknown')
+    >>> number(1234567.0), number(0.12345), number(400.0), number(18.861)
+    ('1,235,000', '0.1235', '400', '18.86')
+    >>> number(float("inf")), number(float("nan"))
+    ('∞', 'unknown')
     """
     if math.isnan(value):
         return "unknown"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if value != 0 and abs(value) < 1e-4:
+    if value == int(value) and abs(value) < 10**digits:
+        return str(int(value))
+    if abs(value) < 1e-4:
         return f"{value:.{digits - 1}g}"
     if abs(value) >= 10**digits:
         keep = len(str(int(abs(value)))) - digits
@@ -403,7 +407,7 @@ class Measurements:
     def frame(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame."""
         columns: dict[str, Any] = {"learner": self.learner, "n": self.n, **self.labels}
-        columns["error"] = self.error
+        columns["score" if self.unit.name == "score" else "error"] = self.error
         if self.runs is not None:
             columns["runs"] = self.runs
         if self.variance is not None:

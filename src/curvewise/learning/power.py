@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.learning.replicates import Replicates, size_variance
+from curvewise.learning.replicates import SIGMA0_SQUARED, Replicates, size_variance
 from curvewise.types import FloatArray
 
 GAMMA_GRID: FloatArray = np.arange(-99, 0) / 100.0
@@ -26,6 +26,36 @@ FORMS: dict[str, tuple[bool, int]] = {
 
 WEIGHTS = ("size", "run", "none")
 """Weight of one run: 1/(F_i σ_i²), 1/σ_i², or 1."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of the paper's fit, in percentage points.
+
+    Attributes
+    ----------
+    prior : float
+        λ of the prior λ|γ + ½|; 0 for none.
+    sigma0_squared : float
+        σ0², the variance that stays however much data there is.
+    gamma : float, optional
+        Hold γ at this value instead of searching for it.
+    """
+
+    prior: float = PRIOR
+    sigma0_squared: float = SIGMA0_SQUARED
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.prior) and self.prior >= 0):
+            raise InputError(f"prior={self.prior!r} must be 0 or positive.")
+        if not (np.isfinite(self.sigma0_squared) and self.sigma0_squared >= 0):
+            raise InputError(f"sigma0_squared={self.sigma0_squared!r} must be 0 or positive.")
+        if self.gamma is not None and not -10 <= self.gamma < 0:
+            raise InputError(
+                f"gamma={self.gamma:g} must be negative: error falls with n (−0.5 is usual)."
+            )
+
 
 _BLOCK = 128  # rows × 99 γ × 8 bytes: small enough that the allocator reuses warm pages
 
@@ -46,8 +76,6 @@ def gamma_grid(form: str, gamma: float | None = None) -> FloatArray:
     if form not in FORMS:
         raise InputError(f"form={form!r} is not known: use one of {', '.join(map(repr, FORMS))}.")
     if gamma is not None:
-        if not -10 <= gamma < 0:
-            raise InputError(f"gamma={gamma:g} must be negative: error falls with n (−0.5 is usual).")
         return np.array([float(gamma)])
     return GAMMA_GRID if FORMS[form][0] else np.array([-0.5])
 
@@ -176,17 +204,18 @@ def _fit_three(
 
 def fit_replicates(
     data: Replicates,
-    *,
     form: str = "power",
     weights: str = "size",
-    gamma: float | None = None,
-    prior: float = PRIOR,
-    sigma0_squared: float,
+    constants: Constants = Constants(),  # noqa: B008 (frozen)
 ) -> PowerFits:
-    """Fit one curve to grouped runs (B = 1), the variance model included."""
-    spread = size_variance(data.n, data.slope_variance(sigma0_squared), sigma0_squared)
-    weight = size_weights(weights, data.runs, spread)
-    gammas = gamma_grid(form, gamma)
+    """Fit one curve to grouped runs in points (B = 1), the variance model included."""
+    s0 = constants.sigma0_squared
+    spread = size_variance(data.n, data.slope_variance(s0), s0)
     return fit_power(
-        data.n, data.mean[None], weight[None], gammas=gammas, prior=prior, terms=FORMS[form][1]
+        data.n,
+        data.mean[None],
+        size_weights(weights, data.runs, spread)[None],
+        gammas=gamma_grid(form, constants.gamma),
+        prior=constants.prior,
+        terms=FORMS[form][1],
     )

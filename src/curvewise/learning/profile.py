@@ -1,8 +1,9 @@
 """Confidence intervals by profile likelihood over γ, without the prior.
 
-Given γ the law is linear, so the likelihood profiled over everything but a linear quantity φ is a
-parabola in φ for each γ. The interval is the union over a fine grid of γ of the stretches where
-that parabola stays under the F threshold. It lets γ be unknown, which the paper's band does not.
+Given γ the law is linear in its other parameters, so the likelihood profiled over everything but a
+linear quantity φ is a parabola in φ for each γ. The interval is the union over a fine grid of γ of
+the stretches where that parabola stays under the F threshold. It lets γ be unknown, which the
+paper's band does not.
 """
 
 from __future__ import annotations
@@ -15,8 +16,50 @@ from scipy.special import fdtri, stdtr
 from curvewise.learning.replicates import Replicates, size_variance
 from curvewise.types import FloatArray
 
-FINE_GRID: FloatArray = np.arange(-396, -3) / 400.0
-"""γ = −0.99, …, −0.01 in steps of .0025."""
+FINE_GRID: FloatArray = np.arange(-800, -3) / 400.0
+"""γ = −2, …, −0.01 in steps of .0025: wider than the search, so that the truth may lie outside it."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The law written as θ₀ + θ₁ b + θ₂ b², with b(n) = ((n/n₀)^γ − 1)/γ.
+
+    It spans the same curves as α + η n^γ + δ n^2γ and stays well conditioned for every γ.
+
+    Attributes
+    ----------
+    origin : float
+        log n₀.
+    terms : int
+        2 without δ, 3 with it.
+    """
+
+    origin: float
+    terms: int = 2
+
+    def error(self, n: FloatArray | float, gammas: FloatArray) -> FloatArray:
+        """Coefficients of e(n), shape (T, G, terms); n = ∞ gives the asymptote."""
+        b = self._powers(n, gammas) / gammas
+        return np.stack([b**k for k in range(self.terms)], axis=-1)
+
+    def reliance(self, n: FloatArray | float, gammas: FloatArray) -> FloatArray:
+        """Coefficients of β_N = −2 ∂e/∂log n, shape (T, G, terms)."""
+        x = self._powers(n, gammas)
+        b = x / gammas
+        return np.stack(
+            [-2.0 * k * (x + 1.0) * b ** max(k - 1, 0) for k in range(self.terms)], axis=-1
+        )
+
+    def parameters(self, theta: FloatArray, gamma: FloatArray) -> tuple[FloatArray, ...]:
+        """α, η and δ from θ."""
+        level, slope = theta[..., 0], theta[..., 1] / gamma
+        curve = theta[..., 2] / gamma**2 if self.terms == 3 else np.zeros_like(level)
+        shift = np.exp(-gamma * self.origin)
+        return level - slope + curve, (slope - 2.0 * curve) * shift, curve * shift**2
+
+    def _powers(self, n: FloatArray | float, gammas: FloatArray) -> FloatArray:
+        logs = np.log(np.atleast_1d(np.asarray(n, dtype=np.float64))) - self.origin
+        return np.asarray(np.expm1(np.multiply.outer(logs, gammas)), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,55 +68,43 @@ class Profile:
 
     Attributes
     ----------
+    basis : Basis
     gammas : ndarray, shape (G,)
-    level, slope : ndarray, shape (B, G)
-        Weighted mean of the error, and slope against the centred basis, at each γ.
-    level_variance, slope_variance : ndarray, shape (B, 1) and (B, G)
-        Their variances in units of the noise scale s².
-    centre : ndarray, shape (B, G)
-        Weighted mean of the basis.
+    theta : ndarray, shape (B, G, terms)
+        Least-squares coefficients at each γ.
+    covariance : ndarray, shape (B, G, terms, terms)
+        Their covariance in units of the noise scale s².
     residual : ndarray, shape (B, G)
         Weighted residual sum of squares, within sizes included.
     freedom : ndarray, shape (B,)
-        Runs minus parameters.
-    origin : float
-        Mean log n, where the basis is 0.
+        Runs minus parameters; below 1 every interval is infinite.
     """
 
+    basis: Basis
     gammas: FloatArray
-    level: FloatArray
-    slope: FloatArray
-    level_variance: FloatArray
-    slope_variance: FloatArray
-    centre: FloatArray
+    theta: FloatArray
+    covariance: FloatArray
     residual: FloatArray
     freedom: FloatArray
-    origin: float
 
     def interval(
-        self, on_level: float, on_slope: FloatArray, level: float = 0.95
+        self, coefficients: FloatArray, level: float = 0.95
     ) -> tuple[FloatArray, FloatArray]:
-        """Interval of φ = on_level · level + on_slope(γ) · slope, for each curve.
+        """Interval of φ = c(γ)·θ.
 
         Parameters
         ----------
-        on_level : float
-            Coefficient of the weighted mean.
-        on_slope : ndarray, shape (B, G)
-            Coefficient of the slope at each γ.
+        coefficients : ndarray, shape (T, G, terms)
+            From :class:`Basis`; T quantities of one curve, or T = 1 for many curves.
         level : float
             Coverage.
 
         Returns
         -------
-        low, high : ndarray, shape (B,)
-            Infinite where the data leave no degree of freedom.
+        low, high : ndarray, shape (max(B, T),)
         """
-        estimate = on_level * self.level + on_slope * self.slope
-        variance = on_level**2 * self.level_variance + on_slope**2 * self.slope_variance
-        best = self.residual.min(axis=1)
-        threshold = best * (1.0 + _quantile(level, self.freedom) / np.maximum(self.freedom, 1))
-        room = threshold[:, None] - self.residual
+        estimate, variance = self._along(coefficients)
+        room = self._threshold(level)[:, None] - self.residual
         half = np.sqrt(variance * np.maximum(room, 0.0))
         inside = room >= 0
         low = np.where(inside, estimate - half, np.inf).min(axis=1)
@@ -81,50 +112,43 @@ class Profile:
         open_ended = self.freedom < 1
         return np.where(open_ended, -np.inf, low), np.where(open_ended, np.inf, high)
 
-    def probability_above(self, on_level: float, on_slope: FloatArray, value: float) -> FloatArray:
-        """Confidence that φ lies above ``value``: the signed root of the profile, read on Student's t.
+    def estimate(self, coefficients: FloatArray) -> FloatArray:
+        """φ at the most likely γ, which lies inside every interval; shape as :meth:`interval`."""
+        along, _ = self._along(coefficients)
+        best = np.broadcast_to(self.residual, along.shape).argmin(axis=1)
+        return np.asarray(along[np.arange(len(along)), best], dtype=np.float64)
 
-        Returns
-        -------
-        ndarray, shape (B,)
-            NaN where the data leave no degree of freedom.
+    def probability_above(self, coefficients: FloatArray, value: float) -> FloatArray:
+        """Confidence that φ > value: the signed root of the profile, read on Student's t.
+
+        NaN where the data leave no degree of freedom.
         """
-        estimate = on_level * self.level + on_slope * self.slope
-        variance = on_level**2 * self.level_variance + on_slope**2 * self.slope_variance
-        cost = (self.residual + (estimate - value) ** 2 / np.maximum(variance, 1e-300)).min(axis=1)
-        best = self.residual.argmin(axis=1)
-        rows = np.arange(len(best))
-        freedom = np.maximum(self.freedom, 1)
-        scale = np.maximum(self.residual[rows, best] / freedom, 1e-300)
-        root = np.sqrt(np.maximum(cost - self.residual[rows, best], 0.0) / scale)
-        signed = np.sign(estimate[rows, best] - value) * root
+        along, variance = self._along(coefficients)
+        cost = (self.residual + (along - value) ** 2 / np.maximum(variance, 1e-300)).min(axis=1)
+        least = self.residual.min(axis=1)
+        freedom = np.maximum(self.freedom, 1.0)
+        root = np.sqrt(np.maximum(cost - least, 0.0) / np.maximum(least / freedom, 1e-300))
+        signed = np.sign(self.estimate(coefficients) - value) * root
         return np.where(self.freedom < 1, np.nan, stdtr(freedom, signed))
-
-    def error_coefficients(self, n: float) -> tuple[float, FloatArray]:
-        """Coefficients of e(n); ``n = inf`` gives the asymptote α."""
-        return 1.0, self._basis(n) - self.centre
-
-    def reliance_coefficients(self, n: float) -> tuple[float, FloatArray]:
-        """Coefficients of β_N = −2ηγN^γ."""
-        return 0.0, np.broadcast_to(-2.0 * self.gammas * (self._basis(n) + 1.0), self.slope.shape)
-
-    def change_coefficients(self, n: float, to: float) -> tuple[float, FloatArray]:
-        """Coefficients of e(n) − e(to)."""
-        return 0.0, np.broadcast_to(self._basis(n) - self._basis(to), self.slope.shape)
 
     def gamma_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Interval of γ itself, up to the ends of the grid."""
-        best = self.residual.min(axis=1)
-        threshold = best * (1.0 + _quantile(level, self.freedom) / np.maximum(self.freedom, 1))
-        inside = (self.residual <= threshold[:, None]) | (self.freedom[:, None] < 1)
+        inside = self.residual <= self._threshold(level)[:, None]
+        inside |= self.freedom[:, None] < 1
         low = np.where(inside, self.gammas, np.inf).min(axis=1)
         high = np.where(inside, self.gammas, -np.inf).max(axis=1)
         return low, high
 
-    def _basis(self, n: float) -> FloatArray:
-        if np.isinf(n):
-            return np.full_like(self.gammas, -1.0)
-        return np.expm1(self.gammas * (np.log(n) - self.origin))
+    def _along(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        estimate = (coefficients * self.theta).sum(axis=-1)
+        inner = (self.covariance @ coefficients[..., None])[..., 0]
+        variance = np.maximum((coefficients * inner).sum(axis=-1), 0.0)
+        return estimate, variance
+
+    def _threshold(self, level: float) -> FloatArray:
+        freedom = np.maximum(self.freedom, 1.0)
+        quantile = np.asarray(fdtri(1.0, freedom, level), dtype=np.float64)
+        return np.asarray(self.residual.min(axis=1) * (1.0 + quantile / freedom))
 
 
 def profile(
@@ -133,7 +157,9 @@ def profile(
     weight: FloatArray,
     within: FloatArray,
     freedom: FloatArray,
+    *,
     gammas: FloatArray = FINE_GRID,
+    terms: int = 2,
 ) -> Profile:
     """Profile B curves measured at the same sizes.
 
@@ -149,50 +175,50 @@ def profile(
         Runs minus the number of free parameters.
     gammas : ndarray, shape (G,)
         Grid of γ; one value when γ is held fixed.
+    terms : {2, 3}
+        Linear parameters.
     """
-    logs = np.log(n)
-    origin = float(logs.mean())
-    basis = np.expm1(np.multiply.outer(gammas, logs - origin))
-    total = weight.sum(axis=1, keepdims=True)
-    level = (weight * mean).sum(axis=1, keepdims=True) / total
+    basis = Basis(float(np.log(n).mean()), terms)
+    x = basis.error(n, gammas).transpose(1, 0, 2)  # (G, S, terms)
+    moment = np.einsum("gsi,gsj,bs->bgij", x, x, weight)
+    covariance = _inverse(moment)
+    level = (weight * mean).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
     moved = weight * (mean - level)
-    centre = (weight @ basis.T) / total
-    sum_xx = np.maximum(weight @ (basis * basis).T - centre**2 * total, 1e-300)
-    sum_xy = moved @ basis.T
-    between = (moved * (mean - level)).sum(axis=1, keepdims=True) - sum_xy**2 / sum_xx
+    cross = np.einsum("gsi,bs->bgi", x, moved)
+    theta = (covariance @ cross[..., None])[..., 0]
+    explained = (theta * cross).sum(axis=-1)
+    between = (moved * (mean - level)).sum(axis=1, keepdims=True) - explained
+    theta[..., 0] += level
     # Sizes that agree exactly leave rounding noise; a floor keeps ratios of residuals meaningful.
     floor = 1e-20 * (weight * mean**2).sum(axis=1, keepdims=True) + 1e-300
-    return Profile(
-        gammas=gammas,
-        level=np.broadcast_to(level, centre.shape),
-        slope=sum_xy / sum_xx,
-        level_variance=1.0 / total,
-        slope_variance=1.0 / sum_xx,
-        centre=centre,
-        residual=np.maximum(within[:, None] + np.maximum(between, 0.0), floor),
-        freedom=freedom,
-        origin=origin,
-    )
+    residual = np.maximum(within[:, None] + np.maximum(between, 0.0), floor)
+    usable = len(n) >= terms
+    return Profile(basis, gammas, theta, covariance, residual, np.where(usable, freedom, 0.0))
 
 
 def profile_replicates(
-    data: Replicates, sigma0_squared: float, gammas: FloatArray = FINE_GRID
+    data: Replicates, sigma0_squared: float, *, gammas: FloatArray = FINE_GRID, terms: int = 2
 ) -> Profile:
     """Profile one curve from grouped runs (B = 1)."""
     spread = size_variance(data.n, data.slope_variance(sigma0_squared), sigma0_squared)
-    known = np.where((data.runs > 1) & np.isfinite(data.variance), data.variance, 0.0)
-    within = np.sum((data.runs - 1) * known / spread)
-    counted = np.where((data.runs > 1) & ~np.isfinite(data.variance), 1, data.runs)
-    freedom = counted.sum() - 2 - (1 if len(gammas) > 1 else 0)
+    known = (data.runs > 1) & np.isfinite(data.variance)
+    within = np.sum(np.where(known, (data.runs - 1) * data.variance / spread, 0.0))
+    # A mean whose variance is unknown counts as one observation.
+    observations = np.where(known, data.runs, 1.0).sum()
+    free = terms + (1 if len(gammas) > 1 else 0)
     return profile(
         data.n,
         data.mean[None],
         (data.runs / spread)[None],
         np.array([within]),
-        np.array([float(freedom)]),
-        gammas,
+        np.array([observations - free]),
+        gammas=gammas,
+        terms=terms,
     )
 
 
-def _quantile(level: float, freedom: FloatArray) -> FloatArray:
-    return np.asarray(fdtri(1.0, np.maximum(freedom, 1.0), level), dtype=np.float64)
+def _inverse(moment: FloatArray) -> FloatArray:
+    # With fewer sizes than terms the moments are singular; the caller marks the profile unusable.
+    diagonal = np.einsum("...ii->...i", moment)
+    safe = moment + np.eye(moment.shape[-1]) * (1e-14 * diagonal.max(axis=-1)[..., None, None])
+    return np.asarray(np.linalg.inv(safe), dtype=np.float64)

@@ -1,0 +1,176 @@
+"""Which column plays which role: a dictionary of names, and the user's word over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from curvewise.errors import InputError
+from curvewise.io._table import Table, brief, listed, suggest
+
+ColumnMap: TypeAlias = Mapping[str, str | Sequence[str] | None]
+Roles: TypeAlias = dict[str, tuple[str, ...]]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Names are compared in lower case with every run of other characters than letters and digits
+# read as one underscore: "Seen Examples" is seen_examples.
+SYNONYMS: dict[str, frozenset[str]] = {
+    "n": _names("""
+        n size sizes n_train ntrain num_train train_n train_size size_train trainsize n_samples
+        num_samples samples sample_size n_train_samples num_train_samples num_training_samples
+        n_training_samples train_samples training_samples training_size training_set_size
+        train_set_size dataset_size data_size n_examples num_examples examples seen_examples
+        n_train_examples num_train_examples train_examples training_examples anchor"""),
+    "learner": _names("""
+        learner model method estimator algorithm name classifier learner_name model_name
+        method_name estimator_name algorithm_name"""),
+    "fold": _names("fold cv_fold fold_id"),
+    "seed": _names("seed random_seed rng_seed random_state"),
+    "split": _names("split subset partition"),
+    "metric": _names("metric measure metric_name"),
+    "runs": _names("runs n_runs num_runs n_rep n_reps num_reps reps replicates n_replicates count"),
+}
+# A value, a variance and a standard deviation are known by their words instead: one of these,
+# and beside it nothing but words that say where or how it was measured.
+LOWER_IS_BETTER = _names("error errors err errs loss losses risk nll")
+HIGHER_IS_BETTER = _names("accuracy accuracies acc accs f1 auc auroc")
+SCORES = _names("score scores")
+_UNSPOKEN = _names("value values mean avg average")
+_VALUE = LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES | _UNSPOKEN
+_BESIDE = _names("test val valid validation eval train training rate mean avg average")
+_SPREAD = {
+    "variance": _names("var variance"),
+    "std": _names("std sd stdev"),
+}
+_STANDARD_ERROR = _names("std_err std_error stderr test_std_err test_std_error")
+_TOP_K = re.compile(r"top_?[0-9]+")
+_RUN_NAME = re.compile(r"(run|seed|fold|rep|replicate|repeat|repetition|trial)_?[0-9]+")
+
+ROLES = (*SYNONYMS, "value", *_SPREAD)
+
+
+def assign_roles(table: Table, columns: ColumnMap | None, wide: str | None) -> Roles:
+    """Find columns by role: those the user named, then those the dictionary knows.
+
+    A role that nobody plays is an empty tuple. In the wide form values are not looked for.
+    """
+    roles = {role: _named(table, role, names) for role, names in (columns or {}).items()}
+    _check_once(roles)
+    taken = {name for names in roles.values() for name in names}
+    for role in ROLES:
+        if role not in roles:
+            free = () if role == "value" and wide else table.columns
+            found = [name for name in free if name not in taken and plays(name, role)]
+            roles[role] = _only(table, role, found)
+    if roles["variance"] and roles["std"]:
+        raise InputError(
+            f"{table.source} has a variance ({listed(roles['variance'])}) and a standard "
+            f"deviation ({listed(roles['std'])}). Leave one out: columns={{'std': None}}."
+        )
+    return roles
+
+
+def plays(name: str, role: str) -> bool:
+    """Whether the dictionary knows a column by this name in this role.
+
+    >>> plays("Seen Examples", "n"), plays("err_valid_mean", "value"), plays("Task", "learner")
+    (True, True, False)
+    """
+    if role in SYNONYMS:
+        return normal(name) in SYNONYMS[role]
+    words = _words(name)
+    if role == "value":
+        return bool(words & _VALUE) and words <= _VALUE | _BESIDE
+    if normal(name) in _STANDARD_ERROR:  # of the mean, or the deviation of the error? not ours
+        return False
+    return bool(words & _SPREAD[role]) and words <= _SPREAD[role] | _VALUE | _BESIDE
+
+
+def direction(name: str) -> bool | None:
+    """Whether higher is better, by the name; None if it does not say.
+
+    >>> direction("val_acc"), direction("error rate"), direction("value")
+    (True, False, None)
+    """
+    words = _words(name)
+    if "neg" in words or "negative" in words:
+        return None
+    up, down = words & (HIGHER_IS_BETTER | SCORES), words & LOWER_IS_BETTER
+    return None if bool(up) == bool(down) else bool(up)
+
+
+def is_score(name: str) -> bool:
+    """Whether the name says no more than "score", which can be meant either way."""
+    words = _words(name)
+    return bool(words & SCORES) and not words & HIGHER_IS_BETTER
+
+
+def is_run_name(name: str) -> bool:
+    """Whether a column is called like one of several runs: ``run_3``, ``seed0``."""
+    return _RUN_NAME.fullmatch(normal(name)) is not None
+
+
+def normal(name: str) -> str:
+    """Write a name in lower case with underscores.
+
+    >>> normal(" Seen Examples "), normal("train-size")
+    ('seen_examples', 'train_size')
+    """
+    return re.sub(r"[\W_]+", "_", name.strip().lower()).strip("_")
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(_TOP_K.sub("", normal(name)).split("_")) - {""}
+
+
+def _named(table: Table, role: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
+    if role not in ROLES:
+        raise InputError(
+            f"columns has the key {brief(role)}, which is no role.{suggest(role, ROLES)} Roles "
+            f"are {', '.join(ROLES)}."
+        )
+    if names is None:
+        return ()
+    chosen = (names,) if isinstance(names, str) else tuple(names)
+    for name in chosen:
+        if name not in table.columns:
+            raise InputError(
+                f"columns={{{role!r}: {brief(name)}}}: {table.source} has no such column."
+                f"{suggest(name, table.columns)} It has {listed(table.columns)}."
+            )
+    if len(chosen) != 1 and (role not in ("learner", "value") or not chosen):
+        raise InputError(f"columns[{role!r}] must name one column, not {brief(list(chosen))}.")
+    return chosen
+
+
+def _check_once(roles: Roles) -> None:
+    seen: dict[str, str] = {}
+    for role, names in roles.items():
+        for name in names:
+            if name in seen:
+                raise InputError(
+                    f"columns gives {brief(name)} two roles, {seen[name]!r} and {role!r}: a "
+                    "column can play one."
+                )
+            seen[name] = role
+
+
+def _only(table: Table, role: str, found: Sequence[str]) -> tuple[str, ...]:
+    if len(found) < 2:
+        return tuple(found)
+    ways = [f"columns={{{role!r}: {brief(found[0])}}}"]
+    if role == "learner":
+        ways.append(f"columns={{{role!r}: [{listed(found)}]}} to join them")
+    if role == "value":
+        ways.append("wide='runs' or wide='learners' if each is a measurement of its own")
+    elif role != "n":
+        ways.append(f"columns={{{role!r}: None}} to take none")
+    raise InputError(
+        f"{len(found)} columns of {table.source} could be the {role}: {listed(found)}. Choose "
+        f"with {'; or '.join(ways)}."
+    )

@@ -1,0 +1,233 @@
+"""Files into tables: CSV, TSV, JSON, JSON lines and Parquet, text also gzip-compressed."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.io._table import (
+    Column,
+    Table,
+    brief,
+    check_names,
+    listed,
+    make_table,
+    table_from_dict,
+    table_from_frame,
+    table_from_records,
+)
+
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".json": "json",
+    ".jsonl": "lines",
+    ".ndjson": "lines",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_MAGIC = {
+    b"PAR1": "a Parquet file: name it .parquet",
+    b"\x1f\x8b": "gzip-compressed: add .gz to its name",
+    b"PK\x03\x04": "a ZIP or Excel file: export the sheet as CSV",
+    b"\x93NUMPY": "a numpy array: write its rows to a CSV with column names",
+    b"\xff\xfe": "UTF-16 text: save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text: save it as UTF-8",
+}
+
+
+def read_file(source: str | PathLike[str]) -> Table:
+    """Read one file; its name says the format, and its content must agree."""
+    if "://" in str(source):
+        raise InputError(f"source={str(source)!r} is an address: download it and pass the path.")
+    path = Path(source).expanduser()
+    kind, packed = _kind(path)
+    data = _read_bytes(path, packed)
+    if kind == "parquet":
+        return _parquet(data, path)
+    text = _decode(data, path)
+    label = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+    if kind == "csv":
+        return _csv(text, path, label)
+    return _json_table(_json(text, path, lines=kind == "lines"), path, label)
+
+
+def _kind(path: Path) -> tuple[str, bool]:
+    suffixes = [s.lower() for s in path.suffixes]
+    packed = bool(suffixes) and suffixes[-1] == ".gz"
+    if packed:
+        suffixes.pop()
+    kind = _KINDS.get(suffixes[-1] if suffixes else "")
+    if kind and not (packed and kind == "parquet"):
+        return kind, packed
+    _check_exists(path)
+    never = " Pickles are never read: they can run code." if ".pkl" in path.suffixes else ""
+    raise InputError(
+        f"source={brief(str(path), 200)} has an ending that is not known. Known are "
+        f"{', '.join(_KINDS)}, and text also with .gz.{never}"
+    )
+
+
+def _check_exists(path: Path) -> None:
+    try:
+        is_there, is_folder = path.exists(), path.is_dir()
+    except OSError as error:
+        raise InputError(f"source={brief(str(path), 200)}: {error.strerror or error}.") from error
+    except ValueError:  # a NUL in the name
+        is_there = is_folder = False
+    if is_folder:
+        raise InputError(f"source={str(path)!r} is a directory: pass one file in it.")
+    if is_there:
+        return
+    near = "" if str(path.parent) == "." else f" in {str(path.parent)!r}"
+    raise InputError(f"source={brief(str(path), 200)}: there is no such file{near}.")
+
+
+def _read_bytes(path: Path, packed: bool) -> bytes:
+    _check_exists(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+    if packed and data:
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise InputError(
+                f"{path.name} is not a whole gzip file ({error}): it was cut short or is not "
+                "gzip at all. Fetch it again, or take .gz off its name."
+            ) from error
+    if not data.strip():
+        raise InputError(f"{path.name} is empty.")
+    return data
+
+
+def _parquet(data: bytes, path: Path) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"Reading {path.name} needs pyarrow, which is not installed: "
+            'pip install "curvewise[parquet]".'
+        ) from error
+    try:
+        frame = pyarrow.parquet.read_table(io.BytesIO(data))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(
+            f"{path.name} is not a whole Parquet file ({str(error).splitlines()[0]}): it was cut "
+            "short, or is something else with that ending."
+        ) from error
+    table = table_from_frame(frame, path.name)
+    return replace(table, label=path.stem)
+
+
+def _decode(data: bytes, path: Path) -> str:
+    for magic, remedy in _MAGIC.items():
+        if data.startswith(magic):
+            raise InputError(f"{path.name} is {remedy}.")
+    if b"\0" in data:
+        raise InputError(f"{path.name} holds NUL bytes: it is a binary file, not text.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path.name} is not UTF-8 text (line {line}): save it as UTF-8, or it is a binary "
+            "file."
+        ) from error
+
+
+def _csv(text: str, path: Path, label: str) -> Table:
+    if text.lstrip()[:1] in ("[", "{"):
+        raise InputError(f"{path.name} looks like JSON, not CSV: name it .json.")
+    delimiter = _delimiter(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[list[str]] = []
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                if len(row) != len(rows[0]):
+                    raise _ragged(path, reader.line_num, row, rows[0], delimiter)
+    except csv.Error as error:
+        raise InputError(
+            f"{path.name} cannot be read as CSV at line {reader.line_num} ({error}): look for a "
+            "quotation mark that is not closed."
+        ) from error
+    header = [name.strip() for name in rows.pop(0)]
+    _check_header(header, path)
+    if not rows:
+        raise InputError(f"{path.name} has a header ({listed(header)}) but no rows.")
+    cells: list[Column] = [list(column) for column in zip(*rows, strict=True)]
+    usual = "\t" if ".tsv" in path.name or ".tab" in path.name else ","
+    notes = [] if delimiter == usual else [f"fields separated by {_DELIMITERS[delimiter]}"]
+    return make_table(path.name, dict(zip(header, cells, strict=True)), label, notes)
+
+
+def _delimiter(text: str) -> str:
+    """Find the separator that cuts the header into most fields; a comma if none does."""
+    header = text.lstrip("\r\n").split("\n", 1)[0]
+    return max(_DELIMITERS, key=lambda d: len(next(csv.reader([header], delimiter=d), [])))
+
+
+def _ragged(path: Path, line: int, row: list[str], header: list[str], delimiter: str) -> InputError:
+    remedy = "Is the file cut short?"
+    if len(row) > len(header):
+        remedy = f"Put quotes around cells that hold a {delimiter!r}."
+        if delimiter == ",":
+            remedy += " If numbers have decimal commas, write 0.25 instead of 0,25."
+    return InputError(
+        f"Line {line} of {path.name} has {len(row)} field(s), the header has {len(header)}. "
+        + remedy
+    )
+
+
+def _check_header(header: list[str], path: Path) -> None:
+    check_names(header, path.name)
+    if len(header) == 1:
+        raise InputError(
+            f"{path.name} has a single column, {brief(header[0])}: fields must be separated by "
+            f"{', '.join(_DELIMITERS.values())}."
+        )
+
+
+def _json(text: str, path: Path, lines: bool) -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        check_names([name for name, _ in pairs], f"An object in {path.name}")
+        return dict(pairs)
+
+    try:
+        if not lines:
+            return json.loads(text, object_pairs_hook=unique)
+        rows = [row for row in text.split("\n") if row.strip()]
+        return [json.loads(row, object_pairs_hook=unique) for row in rows]
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path.name} is not whole JSON ({error}): it was cut short, or is something else "
+            "with that ending."
+        ) from error
+
+
+def _json_table(data: Any, path: Path, label: str) -> Table:
+    if isinstance(data, dict):
+        return table_from_dict(data, path.name, label)
+    if isinstance(data, list):
+        return table_from_records(data, path.name, label)
+    raise InputError(
+        f"{path.name} holds {brief(data)}: a list of records, a dict of columns or a dict of "
+        "learners was expected."
+    )

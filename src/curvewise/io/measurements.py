@@ -1,0 +1,274 @@
+"""Load learning-curve measurements from files, frames and plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from curvewise.errors import InputError
+from curvewise.io._columns import ColumnMap, Roles, assign_roles
+from curvewise.io._files import read_file
+from curvewise.io._labels import labels_of
+from curvewise.io._numbers import first_row, numbers, texts
+from curvewise.io._readings import Readings, read_values
+from curvewise.io._table import (
+    Table,
+    brief,
+    listed,
+    table_from_dict,
+    table_from_frame,
+    table_from_records,
+)
+from curvewise.io._units import decide_unit, unit_note
+from curvewise.types import FloatArray, Measurements
+
+
+def load_measurements(
+    source: Any,
+    *,
+    unit: str | None = "fraction",
+    higher_is_better: bool | None = None,
+    columns: ColumnMap | None = None,
+    wide: str | None = None,
+    per_class: int | None = None,
+    metric: str | None = None,
+    split: str | None = None,
+    drop_failed: bool = False,
+) -> Measurements:
+    """Read errors, accuracies, losses or scores by training-set size.
+
+    What was taken for what is said in ``notes`` of the result; where two readings are possible
+    it is an error that says how to choose.
+
+    Parameters
+    ----------
+    source : path, DataFrame, dict or list
+        A CSV, TSV, JSON, JSON lines or Parquet file (text also with ``.gz``); a pandas, polars or
+        pyarrow frame; a dict of columns; a list of records. A cell may hold a list with the
+        values of several runs: ``{"num_train_samples": 25, "test_errors": [42.9, 40.5]}``. A dict
+        may also have learners as keys, with records or columns each.
+    unit : {"fraction", "percent", "loss", "score"}, optional
+        What the values mean; None is the default, fractions.
+    higher_is_better : bool, optional
+        By default the name of the value column or of the metric says so: an accuracy or a score
+        is turned into an error when the unit is a fraction or percentages.
+    columns : dict, optional
+        Which column plays a role: ``{"n": "size_train", "value": "err_valid_mean"}``. Roles are n,
+        value, learner, fold, seed, split, metric, runs, variance and std (squared into the
+        variance). A list of columns for the learner is joined with ``" / "``, a list for the
+        value is a wide table; None leaves a role out. Roles not named here are found by name:
+        see Notes.
+    wide : {"runs", "learners", "sizes"}, optional
+        Each column of numbers is a run, or a learner, or a size (the name is the number). Columns
+        called ``run1``, ``seed_2``, … and columns whose names are sizes are seen by themselves.
+    per_class : int, optional
+        Number of classes, if sizes count examples of each class: they are multiplied by it.
+    metric, split : str, optional
+        Which rows to take when there is a column of metrics or splits with several values.
+    drop_failed : bool
+        Drop rows whose value is missing, NaN or infinite, and say which. By default they are an
+        error in a long table. An empty cell in a wide table is not measured, and is noted.
+
+    Returns
+    -------
+    Measurements
+        One row per value. Columns that play no role are in ``labels``.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read, or could be read in two ways.
+    MissingDependencyError
+        For Parquet without pyarrow: ``pip install "curvewise[parquet]"``.
+
+    Notes
+    -----
+    Names are compared in lower case, with spaces and punctuation as underscores: n, size,
+    train_size, n_train, num_train_samples, samples, seen_examples, … are sizes; learner, model,
+    method, estimator, algorithm, name, … learners; n_rep, runs, replicates, count, … runs. A value
+    is called error, err, loss, risk, accuracy, acc, score, value or mean, possibly with test,
+    valid, train, mean or rate beside it; with var or variance, std or sd it is the spread. The
+    whole dictionary is ``curvewise.io._columns``.
+
+    Text is UTF-8, with or without a byte-order mark, separated by commas, semicolons or tabs.
+    ``"1,000"`` is a thousand in a column of sizes and an error elsewhere; decimal commas are
+    errors. Rows are counted from 1 below the header.
+
+    Examples
+    --------
+    >>> rows = {"size": [25, 50, 100], "acc": [0.5, 0.75, 0.875], "model": ["net", "net", "net"]}
+    >>> m = load_measurements(rows)
+    >>> m.error.tolist()
+    [0.5, 0.25, 0.125]
+    >>> print(m.notes[0])
+    n from column 'size'; value from 'acc' (higher is better, turned into error = 1 − acc);
+    learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
+    """
+    table = _read(source)
+    roles = assign_roles(table, columns, wide)
+    table, metrics = _select(table, roles, "metric", metric)
+    table, _ = _select(table, roles, "split", split)
+    readings = _drop_failed(read_values(table, roles, wide), drop_failed)
+    names = readings.measured if readings.form in ("long", "runs") else ()
+    chosen = decide_unit(unit, higher_is_better, names, metrics)
+    errors = chosen.errors(readings.value, f"{listed(readings.measured, 3)} in {table.source}")
+    n, size_note = _total_sizes(readings.n, per_class)
+    runs, variance, spread_notes = _summaries(readings.table, roles)
+    labels, label_notes = labels_of(readings, roles)
+    said = _what_was_taken(readings, roles, unit_note(chosen, names, unit is None), n)
+    notes = (said, size_note, *table.notes, *readings.notes, *spread_notes, *label_notes)
+    return Measurements(
+        learner=readings.learner,
+        n=n,
+        error=errors,
+        unit=chosen,
+        runs=runs,
+        variance=variance,
+        labels=labels,
+        notes=notes,
+    )
+
+
+def _read(source: Any) -> Table:
+    if isinstance(source, str | PathLike):
+        return read_file(source)
+    if isinstance(source, Mapping):
+        return table_from_dict(source, "the dict")
+    if isinstance(source, list | tuple):
+        return table_from_records(source, "the list of records")
+    if isinstance(source, np.ndarray):
+        raise InputError(
+            f"source is an array of shape {source.shape}, which does not say what is what. Pass "
+            "a dict of columns: {'n': sizes, 'error': errors}."
+        )
+    return table_from_frame(source, "the DataFrame")
+
+
+def _select(table: Table, roles: Roles, role: str, wanted: str | None) -> tuple[Table, str | None]:
+    """Take the rows of one metric or split, and which it is."""
+    if not roles[role]:
+        if wanted is not None:
+            raise InputError(
+                f"{role}={wanted!r}: {table.source} has no column of {role}s. Say which with "
+                f"columns={{{role!r}: …}}; it has {listed(table.columns)}."
+            )
+        return table, None
+    name = roles[role][0]
+    words = np.array(texts(table.columns[name]), dtype=np.str_)
+    there = list(dict.fromkeys(words.tolist()))
+    if wanted is None and len(there) > 1:
+        other = " If it numbers folds, pass columns={'fold': 'split'}." if role == "split" else ""
+        raise InputError(
+            f"{table.where(name)} has {len(there)} values: {listed(there)}. Choose one with "
+            f"{role}={there[0]!r}.{other}"
+        )
+    chosen = there[0] if wanted is None else str(wanted)
+    if chosen not in there:
+        raise InputError(f"{role}={wanted!r} is not in {table.where(name)}: {listed(there)}.")
+    keep = words == chosen
+    if keep.all():
+        return table, chosen
+    note = f"{int(keep.sum())} of {len(table)} rows taken: {role} is {chosen!r}"
+    table = table.take(np.flatnonzero(keep))
+    return replace(table, notes=(*table.notes, note)), chosen
+
+
+def _drop_failed(readings: Readings, drop: bool) -> Readings:
+    failed = ~np.isfinite(readings.value)
+    if not failed.any():
+        return readings
+    count, rows = int(failed.sum()), readings.table.rows
+    if not drop:
+        raise InputError(
+            f"{count} of {len(failed)} values in {listed(readings.measured, 3)} of "
+            f"{readings.table.source} are missing, NaN or infinite ({first_row(rows, failed)}). "
+            "Pass drop_failed=True to leave these runs out and have it noted, or give them the "
+            "value of a blind guess."
+        )
+    if failed.all():
+        raise InputError(f"All {count} values of {readings.table.source} failed: none is left.")
+    which = [
+        f"{brief(str(readings.learner[i]))} at n = {_size(readings.n[i])} (row {rows[i]})"
+        for i in np.flatnonzero(failed)[:10]
+    ]
+    more = f" and {count - 10} more" if count > 10 else ""
+    note = f"{count} of {len(failed)} values dropped as failed: {', '.join(which)}{more}"
+    kept = readings.take(~failed)
+    return replace(kept, notes=[*kept.notes, note])
+
+
+def _total_sizes(n: FloatArray, per_class: int | None) -> tuple[FloatArray, str]:
+    if per_class is None:
+        below = "; some are below 1: fractions of a data set, or thousands?"
+        return n, "sizes taken as given" + (below if n.min() < 1 else "")
+    whole = isinstance(per_class, int | np.integer) and not isinstance(per_class, bool)
+    if not whole or per_class < 1:
+        raise InputError(f"per_class={per_class!r} must be the number of classes, a whole number.")
+    return n * per_class, f"sizes multiplied by {per_class} classes, so that n is the total"
+
+
+def _summaries(
+    table: Table, roles: Roles
+) -> tuple[FloatArray | None, FloatArray | None, list[str]]:
+    """Read runs and variance of rows that are means, and what to say about them."""
+    runs = variance = None
+    notes = []
+    if roles["runs"]:
+        name = roles["runs"][0]
+        runs = _at_least(table, name, "runs", 1.0)
+        notes.append(f"number of runs from {name!r}")
+    for role in ("variance", "std"):
+        if roles[role]:
+            name = roles[role][0]
+            spread = _at_least(table, name, role, 0.0)
+            variance = spread**2 if role == "std" else spread
+            notes.append(f"variance from {name!r}" + (", squared" if role == "std" else ""))
+            if missing := int(np.isnan(spread).sum()):
+                notes.append(f"{missing} row(s) without a variance")
+    return runs, variance, notes
+
+
+def _at_least(table: Table, name: str, role: str, low: float) -> FloatArray:
+    remedy = f"Or pass columns={{{role!r}: None}} if it is not the {role}."
+    values = numbers(table, name, thousands=role == "runs", remedy=remedy)
+    bad = (values < low) | np.isinf(values) | (np.isnan(values) & (role == "runs"))
+    if bad.any():
+        cell = table.columns[name][int(np.flatnonzero(bad)[0])]
+        raise InputError(
+            f"{table.where(name)} is the {role}, which must be at least {low:g}: it reads "
+            f"{brief(cell)} ({first_row(table.rows, bad)}). {remedy}"
+        )
+    return values
+
+
+def _what_was_taken(readings: Readings, roles: Roles, reading: str, n: FloatArray) -> str:
+    many, names = len(readings.measured), listed(readings.measured, 5)
+    by_form = {
+        "long": f"value from {names}",
+        "runs": f"value from {many} column(s) taken as runs, {names}",
+        "learners": f"value from {many} column(s) taken as learners, {names}",
+        "sizes": f"value from {many} column(s) taken as sizes, {names}",
+    }
+    learner = f"learner from {' / '.join(map(brief, roles['learner']))}"
+    if readings.form == "learners":
+        learner = "learner from the column names"
+    elif not roles["learner"]:
+        learner = f"no column of learners: all rows are {readings.table.label!r}"
+    size = f"n from column {brief(roles['n'][0])}" if roles["n"] else "n from the column names"
+    sizes, learners = np.unique(n), len(set(readings.learner.tolist()))
+    span = f" from {_size(sizes[0])} to {_size(sizes[-1])}" if len(sizes) > 1 else ""
+    counts = f"{_plural(len(n), 'row')}, {_plural(len(sizes), 'size')}{span}"
+    value = f"{by_form[readings.form]} ({reading})"
+    return f"{size}; {value}; {learner}; {counts}, {_plural(learners, 'learner')}"
+
+
+def _size(n: float) -> str:
+    return f"{int(n):,}" if n == int(n) else f"{n:g}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,252 @@
+"""What every fitted learning curve can be asked, whatever form was fitted."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.learning.power import Constants
+from curvewise.learning.replicates import Replicates, size_variance
+from curvewise.learning.units import Scale, bounds
+from curvewise.types import FloatArray, Interval, Result, Unit, data_frame, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from curvewise.learning.answers import SamplesToReach
+
+EXTRAPOLATION_LIMIT = 4.0
+"""Beyond this multiple of the largest size the paper does not trust its curves (§4.2)."""
+
+INTERVALS = ("confidence", "prediction", "conditional")
+
+
+@dataclass(frozen=True)
+class CurveIntervals:
+    """Error and data-reliance at one size, each with its interval.
+
+    Attributes
+    ----------
+    n : float
+        The size N.
+    error : Interval
+        e_N.
+    data_reliance : Interval
+        β_N, how much the error would rise with a quarter of the data.
+    large_sample : Interval
+        e_N − β_N, the linearised estimate of error with unlimited data.
+    """
+
+    n: float
+    error: Interval
+    data_reliance: Interval
+    large_sample: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Curve(Result):
+    """A fitted learning curve; see :class:`LearningCurve` and :class:`EnsembleCurve`.
+
+    Attributes
+    ----------
+    learner : str
+        Name, for legends and sentences.
+    form : str
+        What was fitted.
+    unit : Unit
+        Unit of every number on this object.
+    n, runs, mean, variance : ndarray, shape (S,)
+        The measurements, by size: runs, mean value, variance of one run (NaN where unknown).
+    warnings : tuple of str
+        What to beware of.
+    notes : tuple of str
+        How the input was read.
+    constants : Constants
+        λ and σ0² of the fit, in percentage points.
+    """
+
+    learner: str
+    form: str
+    unit: Unit
+    n: FloatArray
+    runs: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    constants: Constants
+    _data: Replicates
+    _scale: Scale
+
+    @abstractmethod
+    def _error_points(self, n: FloatArray) -> FloatArray:
+        """The curve at sizes n, in points."""
+
+    @abstractmethod
+    def _band_points(
+        self, n: FloatArray, level: float, interval: str, runs: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Low and high of the curve at sizes n, in points, before clipping to what is possible."""
+
+    @abstractmethod
+    def _reliance_points(self, n: float) -> float:
+        """β_N in points."""
+
+    @abstractmethod
+    def interval_at(
+        self, n: float | None = None, *, level: float = 0.95, interval: str | None = None
+    ) -> CurveIntervals:
+        """e_N, β_N and e_N − β_N with their intervals."""
+
+    @abstractmethod
+    def _probability_never(self, target: float) -> float:
+        """Probability that the error, in points, never falls to ``target``."""
+
+    @property
+    def default_interval(self) -> str:
+        """The kind of interval that this form gives when none is named."""
+        return "confidence"
+
+    @property
+    def largest_n(self) -> float:
+        """The largest training size measured: the default N."""
+        return float(self.n[-1])
+
+    def error_at(self, n: float | None = None) -> float:
+        """e_N, the error at training size N (default: the largest size measured)."""
+        size = self._size(n)
+        return self._scale.value(float(self._error_points(np.array([size]))[0]))
+
+    def data_reliance_at(self, n: float | None = None) -> float:
+        """β_N = N^−½ ∂e/∂n^−½ at N: the rise of the error with a quarter of the data, to first order."""
+        return self._scale.amount(self._reliance_points(self._size(n)))
+
+    def linearised_at(self, n: ArrayLike, at: float | None = None) -> FloatArray:
+        """Eq. 1 of the paper: e(dN) ≈ e_N + (d^−½ − 1) β_N, from e_N and β_N alone."""
+        anchor = self._size(at)
+        d = np.asarray(n, dtype=np.float64) / anchor
+        e = float(self._error_points(np.array([anchor]))[0])
+        return self._scale.values(e + (d**-0.5 - 1.0) * self._reliance_points(anchor))
+
+    def predict(
+        self,
+        n: ArrayLike,
+        interval: str | None = None,
+        *,
+        level: float = 0.95,
+        runs: float = 1,
+    ) -> pd.DataFrame:
+        """The curve at sizes n, with an interval.
+
+        Parameters
+        ----------
+        n : array_like
+            Training sizes.
+        interval : {"confidence", "prediction", "conditional"}, optional
+            "confidence" is for the curve itself and supposes its form; "prediction" is for what
+            will be measured there, calibrated on real curves; "conditional" is the paper's Eq. 3,
+            which treats γ as known and is far too narrow.
+        level : float
+            Coverage.
+        runs : int
+            With "prediction": the mean of how many new runs. ``float("inf")`` for the true mean.
+
+        Returns
+        -------
+        DataFrame
+            Columns n, error, low, high, in the unit of the fit.
+        """
+        sizes = np.atleast_1d(np.asarray(n, dtype=np.float64))
+        if sizes.ndim != 1 or not (sizes > 0).all():
+            raise InputError("n must be one positive size or a list of them.")
+        columns = self.band(sizes, interval, level=level, runs=runs)
+        return data_frame({"n": sizes, **columns})
+
+    def band(
+        self, n: FloatArray, interval: str | None = None, *, level: float = 0.95, runs: float = 1
+    ) -> dict[str, FloatArray]:
+        """What :meth:`predict` tabulates, as arrays: error, low, high."""
+        kind = interval or self.default_interval
+        if kind not in INTERVALS:
+            raise InputError(f"interval={kind!r} is not known: use one of {', '.join(INTERVALS)}.")
+        check_level(level)
+        if not runs > 0:
+            raise InputError(f"runs={runs} must be positive: the number of new runs averaged.")
+        low, high = self._clip(*self._band_points(n, level, kind, runs))
+        ends = [self._scale.values(low), self._scale.values(high)]
+        if self._scale.sign < 0:
+            ends.reverse()
+        return {"error": self._scale.values(self._error_points(n)), "low": ends[0], "high": ends[1]}
+
+    def samples_to_reach(self, error: float, *, level: float = 0.95) -> SamplesToReach:
+        """How many training samples it takes to reach an error, given in the unit of the fit."""
+        from curvewise.learning.answers import samples_to_reach
+
+        return samples_to_reach(self, error, level=level)
+
+    def budget(
+        self, n: ArrayLike, *, cost_per_sample: float = 1.0, level: float = 0.95
+    ) -> pd.DataFrame:
+        """What more data would cost and bring, from the largest size measured."""
+        from curvewise.learning.answers import budget
+
+        return budget(self, n, cost_per_sample=cost_per_sample, level=level)
+
+    def run_std_at(self, n: ArrayLike) -> FloatArray:
+        """Standard deviation of one run at size n under σ² = σ0² + σ̂²/n."""
+        sizes = np.asarray(n, dtype=np.float64)
+        return np.sqrt(self._run_variance(sizes)) / self._scale.factor
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row: learner, N, e_N, β_N, γ where there is one, with intervals."""
+        at = self.interval_at()
+        return {
+            "learner": [self.learner],
+            "N": [self.largest_n],
+            "e_N": [at.error.estimate],
+            "e_N low": [at.error.low],
+            "e_N high": [at.error.high],
+            "beta_N": [at.data_reliance.estimate],
+            "beta_N low": [at.data_reliance.low],
+            "beta_N high": [at.data_reliance.high],
+            "gamma": [float(getattr(self, "gamma", np.nan))],
+            "form": [self.form],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of the result as plain Python values, intervals at the largest size included."""
+        from curvewise.types import plain
+
+        return {**super().to_dict(), "at_largest_n": plain(self.interval_at())}
+
+    def _run_variance(self, n: FloatArray) -> FloatArray:
+        slope = self._data.slope_variance(self.constants.sigma0_squared)
+        return size_variance(n, slope, self.constants.sigma0_squared)
+
+    def _clip(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        floor, ceiling = bounds(self.unit, self._data.mean)
+        return np.clip(low, floor, ceiling), np.clip(high, floor, ceiling)
+
+    def _size(self, n: float | None) -> float:
+        if n is None:
+            return self.largest_n
+        if not n > 0:
+            raise InputError(f"n={n!r} must be a positive training size.")
+        return float(n)
+
+    def _say(self, interval: Interval) -> str:
+        unit = self.unit.suffix
+        low, high = number(interval.low), number(interval.high)
+        return f"{number(interval.estimate)}{unit} [{low}, {high}]"
+
+
+def check_level(level: float) -> None:
+    """Raise unless 0 < level < 1."""
+    if not 0 < level < 1:
+        raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")

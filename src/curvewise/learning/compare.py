@@ -1,0 +1,384 @@
+"""Two learners, or many: which is better where, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level
+from curvewise.learning.curve import LearningCurve
+from curvewise.stats import difference_interval, excluded_level, probability_lowest
+from curvewise.types import FloatArray, Interval, Result, Unit, number
+
+SEARCH = 1e3
+"""Crossings and equal errors are looked for up to this multiple of the largest size."""
+
+
+@dataclass(frozen=True)
+class CurveComparison(Result):
+    """How learner a compares with learner b.
+
+    Attributes
+    ----------
+    a, b : str
+        Their names.
+    at : float
+        The training size N of the comparison.
+    error_difference : Interval
+        e_N of a minus e_N of b; below 0, a is better (above 0 for scores).
+    data_reliance_difference : Interval
+        β_N of a minus β_N of b; above 0, a gains more from more data.
+    crossing : Interval
+        Training size at which the better of the two changes; NaN where the curves do not cross.
+    data_equivalence : Interval
+        The factor k for which b needs k·N samples to match a at N; above 1, a is worth more data.
+    p_value : float
+        Two-sided, of the error difference.
+    verdict : str
+        "a better", "b better" or "undecided", at N and at ``level``.
+    """
+
+    a: str
+    b: str
+    at: float
+    error_difference: Interval
+    data_reliance_difference: Interval
+    crossing: Interval
+    data_equivalence: Interval
+    p_value: float
+    verdict: str
+    level: float
+    unit: Unit
+    warnings: tuple[str, ...]
+    _curves: tuple[Curve, Curve]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per quantity: estimate, low, high."""
+        rows = {
+            f"e_N difference at n = {number(self.at)}": self.error_difference,
+            "beta_N difference": self.data_reliance_difference,
+            "crossing n": self.crossing,
+            "data-equivalence factor": self.data_equivalence,
+        }
+        return {
+            "quantity": list(rows),
+            "estimate": [i.estimate for i in rows.values()],
+            "low": [i.low for i in rows.values()],
+            "high": [i.high for i in rows.values()],
+        }
+
+    def summary(self) -> str:
+        """The verdict in a few sentences."""
+        d, unit = self.error_difference, self.unit.suffix
+        size = abs(d.estimate)
+        where = f"at n = {number(self.at)}"
+        interval = f"difference {number(d.estimate)}{unit} [{number(d.low)}, {number(d.high)}]"
+        if self.verdict == "undecided":
+            text = f"{where.capitalize()}, {self.a} and {self.b} cannot be told apart: {interval}."
+        else:
+            better, worse = (self.a, self.b) if self.verdict == "a better" else (self.b, self.a)
+            text = f"{better} is better than {worse} {where} by {number(size)}{unit}: {interval}."
+        return " ".join([text, *self._more(), *(f"Beware: {w}" for w in self.warnings)])
+
+    def _more(self) -> list[str]:
+        said = []
+        k = self.data_equivalence
+        if np.isfinite(k.estimate):
+            said.append(
+                f"{self.b} would need {number(k.estimate, 3)}× the data [{number(k.low, 3)},"
+                f" {number(k.high, 3)}] to match {self.a} there."
+            )
+        elif np.isinf(k.estimate):
+            said.append(f"No amount of data searched brings {self.b} to the level of {self.a}.")
+        if np.isfinite(self.crossing.estimate):
+            c = self.crossing
+            said.append(
+                f"The curves cross near n = {number(c.estimate)} [{number(c.low)}, {number(c.high)}]."
+            )
+        return said
+
+
+def compare_learning_curves(
+    a: Curve, b: Curve, *, at: float | None = None, level: float = 0.95
+) -> CurveComparison:
+    """Compare two fitted curves at a training size.
+
+    Parameters
+    ----------
+    a, b : LearningCurve or EnsembleCurve
+        Fitted to the same metric, in the same unit. Their runs are taken as independent; where
+        both were trained on the same subsets, the intervals are wider than they need be.
+    at : float, optional
+        Training size N; by default the smaller of the two largest sizes.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> n = [100, 100, 200, 200, 400, 400, 800]
+    >>> a = fit_learning_curve(n, [.32, .30, .24, .25, .19, .18, .15], learner="plain")
+    >>> b = fit_learning_curve(n, [.22, .21, .18, .19, .16, .17, .15], learner="pretrained")
+    >>> c = compare_learning_curves(b, a, at=100)
+    >>> c.verdict, round(c.error_difference.estimate, 3)
+    ('a better', -0.092)
+    """
+    check_level(level)
+    if a.unit != b.unit:
+        raise InputError(
+            f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit."
+        )
+    size = min(a.largest_n, b.largest_n) if at is None else float(at)
+    if not size > 0:
+        raise InputError(f"at={at!r} must be a positive training size.")
+    point = np.array([size])
+    d_low, d_high = _difference(a, point, b, point, level)
+    estimate = _cost(a, point)[0] - _cost(b, point)[0]
+    verdict = "a better" if d_high[0] < 0 else "b better" if d_low[0] > 0 else "undecided"
+
+    def interval(confidence: float) -> tuple[float, float]:
+        low, high = _difference(a, point, b, point, confidence)
+        return float(low[0]), float(high[0])
+
+    return CurveComparison(
+        a=a.learner,
+        b=b.learner,
+        at=size,
+        error_difference=_in_unit(a, float(estimate), float(d_low[0]), float(d_high[0]), level),
+        data_reliance_difference=_reliance_difference(a, b, size, level),
+        crossing=_crossing(a, b, level),
+        data_equivalence=_equivalence(a, b, size, level),
+        p_value=1.0 - excluded_level(interval, 0.0),
+        verdict=verdict,
+        level=level,
+        unit=a.unit,
+        warnings=_warnings(a, b, size),
+        _curves=(a, b),
+    )
+
+
+def _cost(curve: Curve, n: FloatArray) -> FloatArray:
+    """The curve in the user's unit, turned so that lower is better."""
+    return np.asarray(curve._error_points(n) / curve._scale.factor)
+
+
+def _likely(
+    curve: Curve, n: FloatArray, level: float
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """A centre that lies inside its interval, and the interval, as costs."""
+    kind = curve.default_interval
+    low, high = curve._clip(*curve._band_points(n, level, kind, np.inf))
+    centre = curve._error_points(n)
+    if isinstance(curve, LearningCurve):
+        p = curve._profile
+        centre = p.estimate(p.basis.error(n, p.gammas))
+    factor = curve._scale.factor
+    return np.clip(centre, low, high) / factor, (low / factor, high / factor)
+
+
+def _difference(
+    a: Curve, n_a: FloatArray, b: Curve, n_b: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    return difference_interval(*_likely(a, n_a, level), *_likely(b, n_b, level))
+
+
+def _in_unit(curve: Curve, estimate: float, low: float, high: float, level: float) -> Interval:
+    if curve._scale.sign < 0:
+        estimate, low, high = -estimate, -high, -low
+    return Interval(estimate, low, high, level, curve.default_interval)
+
+
+def _reliance_difference(a: Curve, b: Curve, n: float, level: float) -> Interval:
+    one, two = (c.interval_at(n, level=level).data_reliance for c in (a, b))
+    centre = [float(np.clip(i.estimate, i.low, i.high)) for i in (one, two)]
+    low, high = difference_interval(
+        np.float64(centre[0]),
+        (np.float64(one.low), np.float64(one.high)),
+        np.float64(centre[1]),
+        (np.float64(two.low), np.float64(two.high)),
+    )
+    return Interval(one.estimate - two.estimate, float(low), float(high), level)
+
+
+def _crossing(a: Curve, b: Curve, level: float) -> Interval:
+    """Where the difference of the curves changes sign; its interval is where 0 is not ruled out."""
+    start = np.log(min(a.n[0], b.n[0]))
+    stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
+    grid = np.exp(np.linspace(start, stop, 400))
+    gap = _cost(a, grid) - _cost(b, grid)
+    change = np.flatnonzero(np.sign(gap[1:]) * np.sign(gap[:-1]) < 0)
+    if len(change) == 0:
+        return Interval(np.nan, np.nan, np.nan, level)
+    i = int(change[0])
+    share = gap[i] / (gap[i] - gap[i + 1])
+    estimate = float(np.exp(np.log(grid[i]) + share * (np.log(grid[i + 1]) - np.log(grid[i]))))
+    low, high = _difference(a, grid, b, grid, level)
+    first, last = _stretch((low <= 0) & (high >= 0), i)
+    return Interval(
+        estimate,
+        min(float(grid[first]), estimate) if first > 0 else 0.0,
+        max(float(grid[last]), estimate) if last < len(grid) - 1 else np.inf,
+        level,
+    )
+
+
+def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
+    """k with e_b(kN) = e_a(N); its interval holds the k at which equality is not ruled out."""
+    factors = np.exp(np.linspace(-np.log(SEARCH), np.log(SEARCH), 601))
+    point = np.full_like(factors, n)
+    gap = _cost(b, factors * n) - _cost(a, point)
+    low, high = _difference(b, factors * n, a, point, level)
+    open_set = (low <= 0) & (high >= 0)
+    reached = np.flatnonzero(gap <= 0)
+    if len(reached) == 0 or gap[0] <= 0:
+        estimate = np.inf if len(reached) == 0 else 0.0
+        inside = np.flatnonzero(open_set)
+        if len(inside) == 0:
+            return Interval(estimate, estimate, estimate, level)
+        first, last = int(inside[0]), int(inside[-1])
+    else:
+        i = int(reached[0])
+        share = gap[i - 1] / (gap[i - 1] - gap[i])
+        estimate = float(factors[i - 1] * (factors[i] / factors[i - 1]) ** share)
+        first, last = _stretch(open_set, i)
+    return Interval(
+        estimate,
+        float(factors[first]) if first > 0 else 0.0,
+        float(factors[last]) if last < len(factors) - 1 else np.inf,
+        level,
+    )
+
+
+def _stretch(inside: NDArray[np.bool_], start: int) -> tuple[int, int]:
+    """First and last index of the run of True around ``start``."""
+    first = last = start
+    while first > 0 and inside[first - 1]:
+        first -= 1
+    while last < len(inside) - 1 and inside[last + 1]:
+        last += 1
+    return first, last
+
+
+def _warnings(a: Curve, b: Curve, at: float) -> tuple[str, ...]:
+    found = [f"{c.learner}: {w}" for c in (a, b) for w in c.warnings]
+    if at > EXTRAPOLATION_LIMIT * min(a.largest_n, b.largest_n):
+        found.append(
+            f"n = {number(at)} is beyond four times the largest size measured: the comparison rests"
+            " on the form of the curves."
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class LearnerRanking(Result):
+    """Learners ordered by predicted error at one training size.
+
+    Attributes
+    ----------
+    at : float
+        The training size N.
+    learners : tuple of str
+        Best first.
+    error, low, high : ndarray, shape (K,)
+        Predicted error and its interval, in the unit of the fits.
+    probability_best : ndarray, shape (K,)
+        Chance that each is the best at N, taking the learners as independent.
+    """
+
+    at: float
+    learners: tuple[str, ...]
+    error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    probability_best: FloatArray
+    level: float
+    unit: Unit
+    warnings: tuple[str, ...] = ()
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner, best first."""
+        return {
+            "learner": list(self.learners),
+            "error": self.error,
+            "low": self.low,
+            "high": self.high,
+            "probability_best": self.probability_best,
+        }
+
+    def summary(self) -> str:
+        """Which to choose, and how sure that is."""
+        unit = self.unit.suffix
+        text = (
+            f"At n = {number(self.at)}, {self.learners[0]} is predicted best with"
+            f" {number(float(self.error[0]))}{unit} [{number(float(self.low[0]))},"
+            f" {number(float(self.high[0]))}]; the chance that it is the best of"
+            f" {len(self.learners)} is {self.probability_best[0]:.0%}."
+        )
+        if len(self.learners) > 1 and self.probability_best[0] < 0.8:
+            text += (
+                f" {self.learners[1]} follows with {self.probability_best[1]:.0%}: train both"
+                " further before choosing."
+            )
+        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def rank_learners(
+    curves: Iterable[Curve], *, at: float | None = None, level: float = 0.95
+) -> LearnerRanking:
+    """Order learners by predicted error at N, with the chance that each is best.
+
+    Parameters
+    ----------
+    curves : iterable of LearningCurve or EnsembleCurve
+        In one unit. Their intervals are used as they are: confidence for power laws, calibrated
+        prediction for form="auto", which is the one to choose by when N is beyond the data.
+    at : float, optional
+        N; by default the smallest of the largest sizes.
+    level : float
+        Coverage of the intervals shown.
+    """
+    check_level(level)
+    all_curves = list(curves)
+    if not all_curves:
+        raise InputError("curves is empty: give at least one fitted curve.")
+    if len({c.unit for c in all_curves}) > 1:
+        raise InputError("curves are in different units: fit all of them in the same unit.")
+    size = min(c.largest_n for c in all_curves) if at is None else float(at)
+    point = np.array([size])
+    cost = np.array([_cost(c, point)[0] for c in all_curves])
+    probabilities, quantiles = _quantiles(all_curves, point)
+    chance = probability_lowest(quantiles, probabilities)
+    order = np.lexsort((cost, -chance))
+    bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]
+    pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
+    return LearnerRanking(
+        at=size,
+        learners=tuple(all_curves[i].learner for i in order),
+        **pick,
+        probability_best=chance[order],
+        level=level,
+        unit=all_curves[0].unit,
+        warnings=tuple(f"{c.learner}: {w}" for c in all_curves for w in c.warnings),
+    )
+
+
+_LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.998)
+
+
+def _quantiles(curves: Sequence[Curve], n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Quantiles of each curve at n, as costs, read off its nested intervals."""
+    rows = []
+    for curve in curves:
+        centre, _ = _likely(curve, n, 0.5)
+        ends = [_likely(curve, n, level)[1] for level in _LEVELS]
+        low = [float(e[0][0]) for e in reversed(ends)]
+        high = [float(e[1][0]) for e in ends]
+        finite = np.nan_to_num([*low, float(centre[0]), *high], posinf=1e12, neginf=-1e12)
+        rows.append(np.maximum.accumulate(finite))
+    below = [0.5 - level / 2 for level in reversed(_LEVELS)]
+    above = [0.5 + level / 2 for level in _LEVELS]
+    return np.array([*below, 0.5, *above]), np.array(rows)

@@ -1,0 +1,184 @@
+"""Which sizes to train next, and how many runs, to narrow an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from curvewise.errors import InputError
+from curvewise.learning.base import check_level
+from curvewise.learning.curve import LearningCurve
+from curvewise.types import FloatArray, Result, Unit, number
+
+
+@dataclass(frozen=True, eq=False)
+class SizePlan(Result):
+    """Runs to add so that the interval of the error at N shrinks.
+
+    Attributes
+    ----------
+    learner : str
+    at : float
+        N.
+    n : ndarray, shape (S,)
+        Candidate sizes.
+    runs : ndarray, shape (S,)
+        Runs there are at each.
+    add : ndarray, shape (S,)
+        Runs to add.
+    width_now, width_then : float
+        Expected width of the confidence interval of e_N before and after, in the unit of the fit.
+    samples : float
+        Training samples that the added runs see in total: what they cost.
+    reached : bool
+        Whether the asked-for width is reached within ``max_runs``.
+    """
+
+    learner: str
+    at: float
+    n: FloatArray
+    runs: FloatArray
+    add: FloatArray
+    width_now: float
+    width_then: float
+    samples: float
+    reached: bool
+    unit: Unit
+    warnings: tuple[str, ...] = ()
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per size."""
+        return {"n": self.n, "runs": self.runs, "add": self.add}
+
+    def summary(self) -> str:
+        """What to train, and what it brings."""
+        steps = [
+            f"{int(k)} at n = {number(float(size))}"
+            for size, k in zip(self.n, self.add, strict=True)
+            if k > 0
+        ]
+        unit = self.unit.suffix
+        text = (
+            f"{self.learner}: to bring the 95% interval of the error at n = {number(self.at)} from a"
+            f" width of {number(self.width_now)}{unit} to {number(self.width_then)}{unit}, add"
+            f" {', '.join(steps) or 'nothing'} ({number(self.samples)} training samples in all)."
+        )
+        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def plan_sizes(
+    curve: LearningCurve,
+    *,
+    at: float | None = None,
+    factor: float = 0.5,
+    sizes: ArrayLike | None = None,
+    max_runs: int = 500,
+    level: float = 0.95,
+) -> SizePlan:
+    """Choose sizes and numbers of runs that narrow the interval of e_N, cheapest first.
+
+    The variance of e_N follows from the information that runs carry about α, η and γ at the fitted
+    values (c-optimal design); runs are added one at a time where they narrow the interval most
+    per training sample.
+
+    Parameters
+    ----------
+    curve : LearningCurve
+        A fitted power law.
+    at : float, optional
+        N; the largest size by default.
+    factor : float
+        Wanted width relative to the present one.
+    sizes : array_like, optional
+        Candidate sizes; by default those measured. Name larger ones to allow them.
+    max_runs : int
+        Give up after this many.
+    level : float
+        Coverage.
+    """
+    check_level(level)
+    if not isinstance(curve, LearningCurve):
+        raise InputError("curve must be a power law: fit with form='power' to plan its runs.")
+    if not 0 < factor < 1:
+        raise InputError(f"factor={factor!r} must lie between 0 and 1; 0.5 halves the width.")
+    target = curve._size(at)
+    candidates = curve.n if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
+    if not (candidates > 0).all():
+        raise InputError("sizes must be positive training sizes.")
+    add, widths = _greedy(curve, target, candidates, factor, max_runs, level)
+    have = dict(zip(curve.n.tolist(), curve.runs.tolist(), strict=True))
+    reached = widths[1] <= factor * widths[0] * (1 + 1e-9)
+    note = f"the width asked for is not reached with {max_runs} runs at these sizes; allow larger."
+    return SizePlan(
+        learner=curve.learner,
+        at=target,
+        n=candidates,
+        runs=np.array([have.get(float(s), 0.0) for s in candidates]),
+        add=add,
+        width_now=widths[0] / curve._scale.factor,
+        width_then=widths[1] / curve._scale.factor,
+        samples=float(add @ candidates),
+        reached=reached,
+        unit=curve.unit,
+        warnings=() if reached else (note,),
+    )
+
+
+def _greedy(
+    curve: LearningCurve,
+    target: float,
+    candidates: FloatArray,
+    factor: float,
+    max_runs: int,
+    level: float,
+) -> tuple[FloatArray, tuple[float, float]]:
+    gradient = _gradients(curve, candidates)
+    weight = 1.0 / curve._run_variance(candidates)
+    goal = _gradients(curve, np.array([target]))[0]
+    present = _gradients(curve, curve.n)
+    information = (present * (curve.runs / curve._run_variance(curve.n))[:, None]).T @ present
+    # A whisper of a prior keeps two-size designs solvable.
+    information += np.diag(1e-9 * np.maximum(np.diag(information), 1e-9))
+    runs, add = float(curve.runs.sum()), np.zeros(len(candidates))
+    start = now = _width(information, goal, runs, curve.parameters, level)
+    while now > factor * start and add.sum() < max_runs:
+        options = [
+            _width(information + w * np.outer(g, g), goal, runs + 1, curve.parameters, level)
+            for w, g in zip(weight, gradient, strict=True)
+        ]
+        gain = (np.log(now) - np.log(options)) / candidates
+        best = int(np.argmax(gain))
+        if gain[best] <= 0:
+            best = int(np.argmin(options))
+        information = information + weight[best] * np.outer(gradient[best], gradient[best])
+        add[best] += 1
+        runs += 1
+        now = options[best]
+    return add, (start, now)
+
+
+def _gradients(curve: LearningCurve, n: FloatArray) -> FloatArray:
+    """∂e(n)/∂(α, η[, δ][, γ]) at the fit, in points, shape (S, parameters)."""
+    _, eta, delta = curve._points
+    reference = curve.largest_n
+    x = (n / reference) ** curve.gamma
+    h, d = eta * reference**curve.gamma, delta * reference ** (2 * curve.gamma)
+    columns = [np.ones_like(n), x]
+    if curve._terms == 3:
+        columns.append(x * x)
+    if curve._gamma_is_free:
+        columns.append((h * x + 2 * d * x * x) * np.log(n / reference))
+    return np.stack(columns, axis=1)
+
+
+def _width(
+    information: FloatArray, goal: FloatArray, runs: float, parameters: int, level: float
+) -> float:
+    freedom = max(runs - parameters, 1.0)
+    variance = float(goal @ np.linalg.solve(information, goal))
+    return float(2.0 * stdtrit(freedom, 0.5 + level / 2.0) * np.sqrt(max(variance, 0.0)))

@@ -1,0 +1,150 @@
+"""What is wrong with a curve, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import fdtrc
+
+from curvewise.learning.replicates import Replicates, size_variance
+from curvewise.types import FloatArray, number
+
+GAMMA_USUAL = (-0.85, -0.15)
+"""γ outside this range is flagged; the paper's 41 curves lie inside it."""
+
+
+def diagnose(
+    data: Replicates,
+    fitted: FloatArray,
+    *,
+    gamma: float,
+    parameters: int,
+    sigma0_squared: float,
+    chance: float | None = None,
+) -> tuple[str, ...]:
+    """Look for the ways in which a learning curve misbehaves.
+
+    Parameters
+    ----------
+    data : Replicates
+        Runs per size, in points.
+    fitted : ndarray, shape (S,)
+        The fitted curve at the sizes.
+    gamma : float
+        Its exponent.
+    parameters : int
+        How many parameters were fitted.
+    sigma0_squared : float
+        σ0² in points².
+    chance : float, optional
+        Error of a blind guess in points.
+    """
+    variance = size_variance(data.n, data.slope_variance(sigma0_squared), sigma0_squared)
+    noise = np.sqrt(variance / data.runs)
+    found = [*_too_little(data, parameters)]
+    if len(data.n) > 1:
+        found += [*_misshapen(data, noise)]
+        found += [*_ill_fitting(data, fitted, variance, gamma, parameters)]
+    if chance is not None:
+        found += [*near_chance(data, chance)]
+    return tuple(found)
+
+
+def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
+    sizes = len(data.n)
+    if sizes == 1:
+        yield (
+            f"Only one size (n = {number(data.n[0])}): there is no curve yet, only its level there."
+            " Train at half and a quarter of it too."
+        )
+        return
+    if sizes < parameters:
+        yield (
+            f"{sizes} sizes cannot determine {parameters} parameters: γ is held by the prior alone."
+            " Add sizes, or use form='sqrt'."
+        )
+    if not data.replicated:
+        yield (
+            "One run per size: the noise of a run is judged only by how far the sizes lie from the"
+            " curve. Repeat the smaller sizes; they are cheap."
+        )
+    elif np.nansum(data.variance) == 0:
+        yield (
+            "Runs of equal size agree exactly: were they trained with the same seed and data?"
+            " Intervals that rest on their spread are too narrow."
+        )
+    if 1 < data.n[-1] / data.n[0] < 4:
+        yield (
+            f"The sizes span a factor of {data.n[-1] / data.n[0]:.1f} only: the shape of the curve"
+            " is poorly determined. Go down to an eighth of the largest size if you can."
+        )
+
+
+def _misshapen(data: Replicates, noise: FloatArray) -> Iterator[str]:
+    rise = np.diff(data.mean)
+    limit = 3.0 * np.sqrt(noise[1:] ** 2 + noise[:-1] ** 2)
+    total = float(data.mean[0] - data.mean[-1])
+    total_noise = 3.0 * float(np.hypot(noise[0], noise[-1]))
+    if total < -total_noise:
+        yield (
+            "Error rises with more data from the smallest to the largest size. A power law cannot"
+            " describe this; look at the training of the large runs."
+        )
+    elif (rise > limit).any():
+        where = int(np.argmax(rise - limit))
+        yield (
+            f"Error rises from n = {number(data.n[where])} to n = {number(data.n[where + 1])} by"
+            " more than noise explains: a peak or a dip, which a power law smooths over."
+        )
+    elif abs(total) <= total_noise:
+        yield (
+            "The curve is flat within its noise: γ and the asymptote are not determined by the"
+            " data, and its extrapolation is its level."
+        )
+
+
+def near_chance(data: Replicates, chance: float) -> Iterator[str]:
+    """Flag sizes whose error is within a tenth of a blind guess."""
+    near = data.n[data.mean > 0.9 * chance]
+    if len(near):
+        yield (
+            f"Up to n = {number(near.max())} the error is within a tenth of chance, where a power"
+            " law does not hold: leave those sizes out, or extrapolate with form='auto'."
+        )
+
+
+def _ill_fitting(
+    data: Replicates, fitted: FloatArray, variance: FloatArray, gamma: float, parameters: int
+) -> Iterator[str]:
+    low, high = GAMMA_USUAL
+    if len(data.n) >= parameters and not low <= gamma <= high:
+        yield (
+            f"γ = {gamma:.2f} is far from −½. The paper reads this as a sign of badly chosen"
+            " hyperparameters, or of sizes so small that error is near chance."
+        )
+    p = lack_of_fit(data, fitted, variance, parameters)
+    if p < 1e-3:
+        yield (
+            f"The fitted form misses the means by more than the spread of the runs allows"
+            f" (lack of fit, p = {p:.1g}): a poor fit. Extrapolate with form='auto'."
+        )
+
+
+def lack_of_fit(
+    data: Replicates, fitted: FloatArray, variance: FloatArray, parameters: int
+) -> float:
+    """p-value of the F test of the size means against the curve; NaN without replicates.
+
+    Misfit Σ F_i(ē_i − ê_i)²/σ_i² on S − p degrees of freedom, against the spread within sizes.
+    """
+    between = len(data.n) - parameters
+    known = (data.runs > 1) & np.isfinite(data.variance)
+    within = float((data.runs[known] - 1).sum())
+    if between < 1 or within < 1:
+        return float("nan")
+    spread = float(np.sum((data.runs[known] - 1) * data.variance[known] / variance[known])) / within
+    misfit = float(np.sum(data.runs * (data.mean - fitted) ** 2 / variance)) / between
+    if spread <= 0:
+        return float("nan")
+    return float(fdtrc(between, within, misfit / spread))

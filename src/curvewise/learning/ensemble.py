@@ -1,0 +1,200 @@
+"""Extrapolation by an ensemble of forms, with prediction intervals calibrated on real curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from curvewise.errors import InputError
+from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, CurveIntervals, check_level
+from curvewise.learning.prediction import ensemble_interval
+from curvewise.learning.diagnose import diagnose
+from curvewise.learning.extrapolate import Ensemble, fit_ensemble, fit_member
+from curvewise.learning.power import Constants
+from curvewise.learning.profile import Profile, profile_replicates
+from curvewise.learning.replicates import Replicates, size_variance
+from curvewise.learning.units import Scale, bounds
+from curvewise.stats import excluded_level
+from curvewise.types import FloatArray, Interval, Unit, number
+
+ENSEMBLE_FORMS = ("auto", "constrained", "last")
+"""Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried on."""
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleCurve(Curve):
+    """A curve made to extrapolate.
+
+    Its intervals are prediction intervals calibrated on real learning curves; it has no confidence
+    intervals, because it supposes no form that could be true.
+
+    Attributes
+    ----------
+    members : dict of str to float
+        Weight of each form in the ensemble.
+    rolling_error : dict of str to float
+        What each form erred, relatively, when it predicted the later of the measured sizes from
+        the earlier ones; NaN where there were too few sizes.
+    """
+
+    members: dict[str, float]
+    rolling_error: dict[str, float]
+    _ensemble: Ensemble
+
+    @classmethod
+    def fit(
+        cls,
+        points: Replicates,
+        unit: Unit,
+        scale: Scale,
+        *,
+        form: str,
+        learner: str,
+        notes: tuple[str, ...],
+        constants: Constants,
+        chance: float | None = None,
+    ) -> EnsembleCurve:
+        """Fit to grouped runs in points; ``chance`` is the error of a blind guess in points."""
+        ensemble = fit_points(points, unit, form, constants.sigma0_squared, chance)
+        found = diagnose(
+            points,
+            ensemble.predict(points.n),
+            gamma=-0.5,
+            parameters=3,
+            sigma0_squared=constants.sigma0_squared,
+            chance=chance,
+        )
+        return cls(
+            learner=learner,
+            form=form,
+            unit=unit,
+            n=points.n,
+            runs=points.runs,
+            mean=scale.values(points.mean),
+            variance=points.variance / scale.factor**2,
+            warnings=tuple(w for w in found if "parameters" not in w and "lack of fit" not in w),
+            notes=notes,
+            constants=constants,
+            _data=points,
+            _scale=scale,
+            members=dict(zip(ensemble.members, ensemble.weights.tolist(), strict=True)),
+            rolling_error=dict(ensemble.rolling_error),
+            _ensemble=ensemble,
+        )
+
+    @property
+    def default_interval(self) -> str:
+        """Always "prediction"."""
+        return "prediction"
+
+    def interval_at(
+        self, n: float | None = None, *, level: float = 0.95, interval: str | None = None
+    ) -> CurveIntervals:
+        """e_N with its prediction interval; β_N and e_N − β_N with the power law's confidence.
+
+        Parameters
+        ----------
+        n : float, optional
+            N; the largest size by default.
+        level : float
+            Coverage.
+        interval : {"prediction"}, optional
+            The only kind there is here.
+        """
+        check_level(level)
+        size = self._size(n)
+        low, high = self._clip(
+            *self._band_points(np.array([size]), level, interval or "prediction", np.inf)
+        )
+        e = float(self._error_points(np.array([size]))[0])
+        b = self._reliance_points(size)
+        p = self._profile
+        reliance = p.basis.reliance(size, p.gammas)
+        beta = p.interval(reliance, level)
+        large = self._clip(*p.interval(p.basis.error(size, p.gammas) - reliance, level))
+        ends, amount = self._scale.ends, self._scale.amount
+        return CurveIntervals(
+            n=size,
+            error=Interval(
+                self._scale.value(e), *ends(float(low[0]), float(high[0])), level, "prediction"
+            ),
+            data_reliance=Interval(
+                amount(b), amount(float(beta[0][0])), amount(float(beta[1][0])), level
+            ),
+            large_sample=Interval(
+                self._scale.value(e - b), *ends(float(large[0][0]), float(large[1][0])), level
+            ),
+        )
+
+    def summary(self) -> str:
+        """A few sentences: the error now, at twice and at four times the data, the warnings."""
+        word = self.unit.name if self.unit.name in ("loss", "score") else "error"
+        now, twice, four = (
+            self._say(self.interval_at(k * self.largest_n).error)
+            for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
+        )
+        best = sorted(self.members, key=lambda m: -self.members[m])[:3]
+        text = (
+            f"{self.learner}: at n = {number(self.largest_n)} the {word} is {now}; with twice the"
+            f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
+            f" for the mean of many runs). Form: {self.form}, led by {', '.join(best)};"
+            f" {self._data.total} runs at {len(self.n)} sizes."
+        )
+        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+
+    @cached_property
+    def _profile(self) -> Profile:
+        return profile_replicates(self._data, self.constants.sigma0_squared)
+
+    def _error_points(self, n: FloatArray) -> FloatArray:
+        return self._ensemble.predict(np.minimum(n, 1e30))
+
+    def _reliance_points(self, n: float) -> float:
+        step = 1e-3
+        ends = self._error_points(np.array([n * np.exp(-step), n * np.exp(step)]))
+        return float((ends[0] - ends[1]) / step)
+
+    def _band_points(
+        self, n: FloatArray, level: float, interval: str, runs: float
+    ) -> tuple[FloatArray, FloatArray]:
+        if interval != "prediction":
+            raise InputError(
+                f"form={self.form!r} has no interval={interval!r}: it supposes no form that could be"
+                " true. Use interval='prediction', or fit form='power'."
+            )
+        return ensemble_interval(
+            self._data, self._ensemble, n, level, self._run_variance(n) / runs
+        )
+
+    def _probability_never(self, target: float) -> float:
+        """Probability that a thousand times the data is not enough."""
+        far = np.array([1e3 * self.largest_n])
+
+        def interval(level: float) -> tuple[float, float]:
+            low, high = self._clip(*self._band_points(far, level, "prediction", np.inf))
+            return float(low[0]), float(high[0])
+
+        outside = excluded_level(interval, target)
+        above = float(self._error_points(far)[0]) > target
+        return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
+
+
+def fit_points(
+    points: Replicates, unit: Unit, form: str, sigma0_squared: float, chance: float | None = None
+) -> Ensemble:
+    """Fit the ensemble, or the one member that ``form`` names, in points."""
+    floor, ceiling = bounds(unit, points.mean)
+    ceiling = ceiling if chance is None else max(chance, float(points.mean.max()))
+    limits = {
+        "floor": floor if np.isfinite(floor) else None,
+        "ceiling": ceiling if np.isfinite(ceiling) else None,
+    }
+    stderr = None
+    if points.replicated:
+        slope = points.slope_variance(sigma0_squared)
+        stderr = np.sqrt(size_variance(points.n, slope, sigma0_squared) / points.runs)
+    if form == "auto":
+        return fit_ensemble(points.n, points.mean, stderr, **limits)
+    return fit_member(form, points.n, points.mean, stderr, **limits)

@@ -1,0 +1,347 @@
+"""Extrapolation of learning curves by an ensemble weighed inside the training part.
+
+`fit_ensemble` fits a set of laws ``e(n) = a + b g(n)`` (power laws with several emphases on the
+last sizes, Morgan-Mercer-Flodin, M4, a one-break law, and the last value), lets each of them
+predict later training sizes from shorter prefixes (rolling origin), and averages their curves with
+weights that fall with that error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ._members import FAMILIES, Array, fit_shapes, predict_table
+
+HORIZONS = (1.4, 2.0, 2.8, 4.0, 8.0, 16.0)
+"""Prefixes end where the last size is at least this many times larger."""
+SHORTEST_PREFIX = 3
+"""Fewest sizes a rolling-origin fit may use."""
+WEIGHT_POWER = 2.0
+"""Weights fall as the rolling error to the minus this power."""
+PSEUDO_ORIGINS = 0.5
+"""Weight, in origins, of the shrinkage of each rolling error towards the members' median."""
+ORIGIN_DISCOUNT = 0.5
+"""Each shorter prefix counts this much of the one before it."""
+SMALLEST_ERROR = 1e-6
+"""Relative errors below this are as good as none."""
+RELATIVE_NOISE = 0.03
+"""Misfit, relative to the value, added to the standard errors."""
+SMALLEST_RELATIVE = 1e-2
+"""Values below this share of the largest one count as that share in relative residuals."""
+MOST_POINTS = 96
+"""Longer curves are averaged into this many bins, equal in log size."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A law with an emphasis on late sizes; calling it fits it.
+
+    Attributes
+    ----------
+    family : str or None
+        Key of `FAMILIES`; None is the last value.
+    tail : float
+        Points weigh ``(n / n_last)^tail``.
+    relative : bool
+        Whether residuals are relative to the value (log-like) or plain.
+    prior : float
+        Weight before any rolling error is seen; 0 keeps it out of the ensemble.
+    """
+
+    family: str | None
+    tail: float = 0.0
+    relative: bool = True
+    prior: float = 1.0
+
+    def __call__(
+        self, n: Array, mean: Array, stderr: Array | None = None, floor: float | None = 0.0
+    ) -> Array:
+        """Return the parameter table (J, 3 + P) fitted to sizes, means and errors (S,)."""
+        log_n = np.log(n / n[-1])
+        weights = self.weigh(log_n, mean, stderr, floor)[None, :]
+        return _fit_law(self.family, log_n, mean, weights / weights.sum(), floor)[1](0)
+
+    def weigh(
+        self, log_n: Array, mean: Array, stderr: Array | None, floor: float | None
+    ) -> Array:
+        """Return unnormalised weights (S,) of the points."""
+        size = np.abs(mean)
+        largest = float(size.max()) or 1.0
+        if self.relative and floor is not None:
+            scale = np.maximum(size, SMALLEST_RELATIVE * largest)
+        else:
+            # Values that may cross zero have no meaningful relative residual.
+            scale = np.full_like(size, size.mean() or 1.0)
+        variance = scale**2
+        if stderr is not None:
+            variance = (RELATIVE_NOISE * scale) ** 2 + stderr**2
+        return np.asarray(np.exp(self.tail * log_n) / variance)
+
+
+MEMBERS: dict[str, Member] = {
+    "last": Member(None),
+    "constrained": Member("power", 0.0, relative=False, prior=0.0),
+    "power_0": Member("power", 0.0),
+    "power_0.5": Member("power", 0.5),
+    "power_1": Member("power", 1.0),
+    "power_2": Member("power", 2.0),
+    "power_3": Member("power", 3.0),
+    "mmf4_1": Member("mmf4", 1.0),
+    "mmf4_2": Member("mmf4", 2.0),
+    "m4_0.5": Member("m4", 0.5),
+    "m4_2": Member("m4", 2.0),
+    "break_0.5": Member("break", 0.5),
+    "break_1": Member("break", 1.0),
+    "break_2": Member("break", 2.0),
+}
+"""Members by name; calling one fits it alone."""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Fitted members and their weights.
+
+    Attributes
+    ----------
+    members : tuple of str
+        Names, keys of `MEMBERS`.
+    weights : ndarray, shape (M,)
+        Nonnegative, summing to one.
+    parameters : dict
+        Per member a table (J, 3 + P): share, asymptote, amplitude and shape of each of the J
+        curves the member averages.
+    rolling_error : dict
+        Per member the mean relative rolling-origin error; NaN where no prefix was long enough.
+    n_last : float
+        Largest training size, the unit of all sizes inside.
+    floor, ceiling : float or None
+        Bounds of every prediction.
+    """
+
+    members: tuple[str, ...]
+    weights: Array
+    parameters: dict[str, Array] = field(repr=False)
+    rolling_error: dict[str, float]
+    n_last: float
+    floor: float | None = 0.0
+    ceiling: float | None = None
+
+    def predict(self, n_new: Array | Sequence[float] | float) -> Array:
+        """Return predicted errors (T,) at sizes (T,).
+
+        The average is geometric where all members are positive and arithmetic otherwise.
+        """
+        curves = self.member_predictions(n_new)
+        average = self.weights @ curves
+        if self.floor is None:
+            return np.asarray(average)
+        positive = np.all(curves > 0.0, axis=0)
+        average[positive] = np.exp(self.weights @ np.log(curves[:, positive]))
+        return np.asarray(average)
+
+    def member_predictions(self, n_new: Array | Sequence[float] | float) -> Array:
+        """Return the members' predictions (M, T) at sizes (T,), clipped to floor and ceiling."""
+        log_n = np.log(np.atleast_1d(np.asarray(n_new, dtype=np.float64)) / self.n_last)
+        curves = np.stack(
+            [_predict(MEMBERS[m].family, self.parameters[m], log_n) for m in self.members]
+        )
+        low = -np.inf if self.floor is None else self.floor
+        high = np.inf if self.ceiling is None else self.ceiling
+        return np.asarray(np.clip(curves, low, high))
+
+    def spread(self, n_new: Array | Sequence[float] | float) -> Array:
+        """Return the weighted standard deviation (T,) of the members at sizes (T,)."""
+        curves = self.member_predictions(n_new)
+        centre = self.weights @ curves
+        return np.asarray(np.sqrt(self.weights @ (curves - centre) ** 2))
+
+
+def fit_ensemble(
+    n: Array,
+    mean: Array,
+    stderr: Array | None = None,
+    *,
+    floor: float | None = 0.0,
+    ceiling: float | None = None,
+) -> Ensemble:
+    """Fit every member and weigh it by its rolling-origin error inside the training part.
+
+    Parameters
+    ----------
+    n : ndarray, shape (S,)
+        Strictly increasing positive sizes.
+    mean : ndarray, shape (S,)
+        Mean errors or losses, in any unit.
+    stderr : ndarray, shape (S,), optional
+        Standard errors of the means; non-finite entries count as the largest finite one.
+    floor : float or None
+        Lower bound of the curve; None where values may be negative or rise.
+    ceiling : float, optional
+        Upper bound of the predictions, such as the error of guessing.
+
+    Returns
+    -------
+    Ensemble
+    """
+    n, mean, stderr = _thin(*_as_arrays(n, mean, stderr))
+    log_n = np.log(n / n[-1])
+    names = tuple(name for name, member in MEMBERS.items() if member.prior > 0.0)
+    ends = _prefix_ends(log_n)
+    curves, tables = _fit_prefixes(names, ends, log_n, mean, stderr, floor)
+    errors = _rolling_errors(curves, ends, mean, floor)
+    return Ensemble(
+        members=names,
+        weights=_weigh_members(names, errors, len(ends) - 1),
+        parameters=tables,
+        rolling_error={name: float(error) for name, error in zip(names, errors, strict=True)},
+        n_last=float(n[-1]),
+        floor=floor,
+        ceiling=ceiling,
+    )
+
+
+def fit_member(
+    name: str,
+    n: Array,
+    mean: Array,
+    stderr: Array | None = None,
+    floor: float | None = 0.0,
+    ceiling: float | None = None,
+) -> Ensemble:
+    """Fit the one member `name`; arguments and result as in `fit_ensemble`."""
+    n, mean, stderr = _thin(*_as_arrays(n, mean, stderr))
+    table = MEMBERS[name](n, mean, stderr, floor)
+    return Ensemble(
+        (name,), np.ones(1), {name: table}, {name: float("nan")}, float(n[-1]), floor, ceiling
+    )
+
+
+def _as_arrays(n: Array, mean: Array, stderr: Array | None) -> tuple[Array, Array, Array | None]:
+    """Return the inputs as float arrays, with unusable standard errors dropped."""
+    sizes = np.asarray(n, dtype=np.float64)
+    values = np.asarray(mean, dtype=np.float64)
+    if stderr is None:
+        return sizes, values, None
+    noise = np.asarray(stderr, dtype=np.float64)
+    known = np.isfinite(noise)
+    if not np.any(noise[known] > 0.0):
+        return sizes, values, None
+    # A mean of one replicate has no standard error; it is no better than the worst known one.
+    return sizes, values, np.where(known, noise, noise[known].max())
+
+
+def _thin(n: Array, mean: Array, stderr: Array | None) -> tuple[Array, Array, Array | None]:
+    """Average curves of more than `MOST_POINTS` points into bins equal in log size."""
+    if len(n) <= MOST_POINTS:
+        return n, mean, stderr
+    log_n = np.log(n)
+    edges = np.linspace(log_n[0], log_n[-1], MOST_POINTS + 1)[1:-1]
+    _, bins = np.unique(np.searchsorted(edges, log_n), return_inverse=True)
+    count = np.bincount(bins)
+    sizes = np.exp(np.bincount(bins, log_n) / count)
+    values = np.bincount(bins, mean) / count
+    if stderr is None:
+        return sizes, values, None
+    return sizes, values, np.sqrt(np.bincount(bins, stderr**2)) / count
+
+
+def _prefix_ends(log_n: Array) -> list[int]:
+    """Return lengths of the prefixes to fit: the whole curve first, then ever shorter ones."""
+    lengths = {int(np.sum(log_n <= 1e-9 - np.log(horizon))) for horizon in HORIZONS}
+    return [len(log_n), *sorted((k for k in lengths if k >= SHORTEST_PREFIX), reverse=True)]
+
+
+def _fit_prefixes(
+    names: tuple[str, ...],
+    ends: list[int],
+    log_n: Array,
+    mean: Array,
+    stderr: Array | None,
+    floor: float | None,
+) -> tuple[Array, dict[str, Array]]:
+    """Fit each member to each of O prefixes, the whole curve first.
+
+    Prefixes are zero weights in one batch per law, so all fits share the basis.
+
+    Returns
+    -------
+    curves : ndarray, shape (M, O, S)
+        Predictions of every fit at all training sizes.
+    tables : dict
+        Per member the parameter table of the fit to the whole curve.
+    """
+    inside = np.arange(len(log_n)) < np.array(ends)[:, None]
+    curves: dict[str, Array] = {}
+    tables: dict[str, Array] = {}
+    for family in dict.fromkeys(MEMBERS[name].family for name in names):
+        group = [name for name in names if MEMBERS[name].family == family]
+        weights = np.concatenate(
+            [MEMBERS[name].weigh(log_n, mean, stderr, floor) * inside for name in group]
+        )
+        weights /= weights.sum(axis=1, keepdims=True)
+        fitted, table = _fit_law(family, log_n, mean, weights, floor)
+        for i, name in enumerate(group):
+            curves[name] = fitted[i * len(ends) : (i + 1) * len(ends)]
+            tables[name] = table(i * len(ends))
+    return np.stack([curves[name] for name in names]), tables
+
+
+def _fit_law(
+    family: str | None, log_n: Array, mean: Array, weights: Array, floor: float | None
+) -> tuple[Array, Callable[[int], Array]]:
+    """Fit one law under weightings (K, S).
+
+    Returns
+    -------
+    curves : ndarray, shape (K, S)
+    table : callable
+        Maps a weighting's index to its parameter table.
+    """
+    if family is not None and len(log_n) > 1:
+        fit = fit_shapes(FAMILIES[family], log_n, mean, weights, floor)
+        return fit.curves(), fit.table
+    # The last value is that of the last point with weight.
+    last = mean[[int(np.flatnonzero(row)[-1]) for row in weights]]
+    return np.repeat(last[:, None], len(log_n), axis=1), lambda k: np.array([[1.0, last[k], 0.0]])
+
+
+def _rolling_errors(curves: Array, ends: list[int], mean: Array, floor: float | None) -> Array:
+    """Return the relative errors (M,) over what follows the prefixes, from curves (M, O, S).
+
+    Shorter prefixes are further from the task at hand and count ever less.
+    """
+    if len(ends) == 1:
+        return np.full(len(curves), np.nan)
+    size = np.abs(mean)
+    scale = np.maximum(size, SMALLEST_RELATIVE * (size.max() or 1.0))
+    if floor is None:
+        scale = np.full_like(size, np.ptp(mean) or 1.0)
+    misses = np.abs(curves - mean) / scale
+    errors = [misses[:, o, end:].mean(axis=1) for o, end in enumerate(ends) if o > 0]
+    discount = ORIGIN_DISCOUNT ** np.arange(len(errors))
+    return np.asarray(discount @ np.array(errors) / discount.sum())
+
+
+def _weigh_members(names: tuple[str, ...], errors: Array, origins: int) -> Array:
+    """Return weights (M,) from rolling errors (M,), shrunk towards the members' median.
+
+    ``w ~ prior * ((E + k median(E)) / (1 + k))^-power``, with ``k`` the pseudo-origins over the
+    discounted number of origins.
+    """
+    prior = np.array([MEMBERS[name].prior for name in names])
+    if origins == 0:
+        return prior / prior.sum()
+    k = PSEUDO_ORIGINS / float(np.sum(ORIGIN_DISCOUNT ** np.arange(origins)))
+    shrunk = (errors + k * np.median(errors)) / (1.0 + k)
+    weights = prior * (shrunk + SMALLEST_ERROR) ** -WEIGHT_POWER
+    return np.asarray(weights / weights.sum())
+
+
+def _predict(family: str | None, table: Array, log_n: Array) -> Array:
+    """Return a member's curve (T,) at relative log sizes (T,)."""
+    if family is None or table.shape[1] == 3:
+        return np.full(log_n.shape, table[0, 1])
+    return predict_table(FAMILIES[family], table, log_n)

@@ -1,0 +1,283 @@
+"""Many learning curves in one vectorised call."""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
+from curvewise.learning.base import Curve
+from curvewise.learning.bootstrap import parametric_refits
+from curvewise.learning.curve import (
+    LearningCurve,
+    build_curve,
+    check_form,
+    to_points,
+    wrap_fit,
+)
+from curvewise.learning.power import FORMS, Constants, fit_power, gamma_grid, size_weights
+from curvewise.learning.replicates import (
+    Replicates,
+    from_means,
+    group_runs,
+    size_variance,
+    slope_variance,
+)
+from curvewise.learning.units import scale_for
+from curvewise.types import FloatArray, Measurements, Result, Unit, number
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurves(Result):
+    """Fitted curves of many learners.
+
+    Attributes
+    ----------
+    curves : dict of str to LearningCurve or EnsembleCurve
+        By learner, in the order of the input. Iterating gives the curves.
+    at : float or None
+        N of the table; None for each curve's own largest size.
+    bootstrap : dict of str to ndarray
+        With ``refits``: standard error and 95% percentiles of e_N, β_N, α and γ for each curve.
+    failures : dict of str to str
+        Learners that could not be fitted, and why.
+    """
+
+    curves: dict[str, Curve]
+    at: float | None
+    bootstrap: dict[str, FloatArray]
+    failures: dict[str, str]
+    warnings: tuple[str, ...] = ()
+
+    def __getitem__(self, learner: str) -> Curve:
+        if learner not in self.curves:
+            raise InputError(
+                f"learner={learner!r} was not fitted; there are: "
+                + ", ".join(map(repr, list(self.curves)[:20]))
+            )
+        return self.curves[learner]
+
+    def __iter__(self) -> Iterator[Curve]:
+        return iter(self.curves.values())
+
+    def __len__(self) -> int:
+        return len(self.curves)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner: e_N, β_N and γ, and the bootstrap columns if there are any."""
+        curves = list(self)
+        sizes = [c.largest_n if self.at is None else self.at for c in curves]
+        pairs = list(zip(curves, sizes, strict=True))
+        return {
+            "learner": list(self.curves),
+            "N": sizes,
+            "e_N": [c.error_at(n) for c, n in pairs],
+            "beta_N": [c.data_reliance_at(n) for c, n in pairs],
+            "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves],
+            **self.bootstrap,
+        }
+
+    def summary(self) -> str:
+        """How many curves there are, the best at its N, what failed."""
+        parts = [f"{len(self.curves)} learning curves."]
+        for curve in list(self)[:4] if len(self.curves) <= 4 else []:
+            n = curve.largest_n if self.at is None else self.at
+            at = curve.interval_at(n)
+            parts.append(
+                f"{curve.learner}: e_N {curve._say(at.error)}, β_N {curve._say(at.data_reliance)}"
+                f" at n = {number(n)}."
+            )
+        if self.failures:
+            first = next(iter(self.failures.items()))
+            parts.append(f"{len(self.failures)} could not be fitted; {first[0]}: {first[1]}")
+        return " ".join([*parts, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def fit_learning_curves(
+    frame: Any,
+    *,
+    by: str = "learner",
+    unit: str | None = None,
+    higher_is_better: bool = False,
+    form: str = "power",
+    weights: str = "size",
+    at: float | None = None,
+    refits: int = 0,
+    rng: int = 0,
+    constants: Constants = Constants(),  # noqa: B008 (frozen)
+) -> LearningCurves:
+    """Fit one curve per learner; curves measured at the same sizes are fitted together.
+
+    Parameters
+    ----------
+    frame : Measurements, DataFrame or mapping
+        Measurements; or a table with columns ``by``, "n" and "error", and perhaps "runs" and
+        "variance" when errors are means; or a dict of learner to (n, error).
+    by : str
+        Column that names the learner.
+    unit, higher_is_better : str, bool
+        As in :func:`fit_learning_curve`; Measurements bring their own.
+    form, weights, constants
+        As in :func:`fit_learning_curve`.
+    at : float, optional
+        N of the table.
+    refits : int
+        With the power-law forms: refit each curve this many times by a parametric bootstrap.
+    rng : int
+        Seed of the refits; the refits of one curve do not depend on the other curves.
+    """
+    check_form(form)
+    kind, groups = _grouped(frame, by, unit, higher_is_better)
+    data: dict[str, Replicates] = {}
+    failures: dict[str, str] = {}
+    for name, columns in groups.items():
+        try:
+            data[name] = _replicates(columns, kind)
+        except CurvewiseError as error:
+            failures[name] = str(error)
+    if not data:
+        detail = next(iter(failures.values()), "the table has no rows.")
+        raise InputError(f"frame holds no curve that can be fitted: {detail}")
+    if form in FORMS:
+        curves: dict[str, Curve] = dict(_fit_together(data, kind, form, weights, constants))
+    else:
+        curves = {k: build_curve(d, kind, form=form, learner=k, constants=constants) for k, d in data.items()}
+    result = LearningCurves(
+        curves={k: curves[k] for k in data},
+        at=at,
+        bootstrap=_bootstrap(curves, list(data), at, refits, rng) if refits else {},
+        failures=failures,
+        warnings=_warnings(curves, failures),
+    )
+    for message in result.warnings:
+        python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
+    return result
+
+
+def _grouped(
+    frame: Any, by: str, unit: str | None, higher_is_better: bool
+) -> tuple[Unit, dict[str, dict[str, NDArray[Any]]]]:
+    """Columns of each learner, and the unit."""
+    if isinstance(frame, Measurements):
+        if unit is not None and unit != frame.unit.name:
+            raise InputError(f"unit={unit!r}, but the measurements are in {frame.unit.name!r}.")
+        columns: dict[str, Any] = {"learner": frame.learner, "n": frame.n, "error": frame.error}
+        columns |= {"runs": frame.runs} if frame.runs is not None else {}
+        columns |= {"variance": frame.variance} if frame.variance is not None else {}
+        # Accuracies were turned into errors when they were read.
+        kind = Unit(frame.unit.name, frame.unit.higher_is_better and not frame.unit.bounded)
+        return kind, _split(columns, "learner")
+    kind = Unit(unit or "fraction", higher_is_better)
+    if isinstance(frame, Mapping) and all(_is_pair(v) for v in frame.values()):
+        return kind, {
+            str(k): {"n": np.asarray(v[0]), "error": np.asarray(v[1])} for k, v in frame.items()
+        }
+    return kind, _split(_columns(frame, by), by)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
+
+
+def _columns(frame: Any, by: str) -> dict[str, Any]:
+    names = list(getattr(frame, "columns", None) if hasattr(frame, "columns") else frame)
+    missing = [c for c in (by, "n", "error") if c not in names]
+    if missing:
+        raise InputError(
+            f"frame lacks the column(s) {', '.join(map(repr, missing))}; it has "
+            f"{', '.join(map(repr, names))}. Rename them, pass by=, or read it with"
+            " cw.load_measurements, which takes a column map."
+        )
+    return {c: frame[c] for c in (by, "n", "error", "runs", "variance") if c in names}
+
+
+def _split(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray[Any]]]:
+    names = np.asarray(columns.pop(by)).astype(str)
+    arrays = {k: np.asarray(v) for k, v in columns.items()}
+    unique, first, inverse = np.unique(names, return_index=True, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    bounds = np.searchsorted(inverse[order], np.arange(len(unique) + 1))
+    return {
+        str(unique[i]): {k: v[order[bounds[i] : bounds[i + 1]]] for k, v in arrays.items()}
+        for i in np.argsort(first)
+    }
+
+
+def _replicates(columns: dict[str, NDArray[Any]], unit: Unit) -> Replicates:
+    values = unit.errors(columns["error"])
+    if "runs" in columns:
+        return from_means(columns["n"], values, columns["runs"], columns.get("variance"))
+    return group_runs(columns["n"], values)
+
+
+def _fit_together(
+    data: dict[str, Replicates], unit: Unit, form: str, weights: str, constants: Constants
+) -> Iterator[tuple[str, LearningCurve]]:
+    same_sizes: dict[bytes, list[str]] = {}
+    for name, d in data.items():
+        same_sizes.setdefault(d.n.tobytes(), []).append(name)
+    s0 = constants.sigma0_squared
+    gammas = gamma_grid(form, constants.gamma)
+    for names in same_sizes.values():
+        scales = [scale_for(unit, data[k].mean) for k in names]
+        points = [to_points(data[k], s) for k, s in zip(names, scales, strict=True)]
+        n, runs = points[0].n, np.stack([p.runs for p in points])
+        slope = slope_variance(n, runs, np.stack([p.variance for p in points]), s0)
+        weight = size_weights(weights, runs, size_variance(n, slope[:, None], s0))
+        mean = np.stack([p.mean for p in points])
+        fits = fit_power(
+            n, mean, weight, gammas=gammas, prior=constants.prior, terms=FORMS[form][1]
+        )
+        theta = np.stack([fits.alpha, fits.eta, fits.delta, fits.gamma], axis=1)
+        for k, p, scale, row in zip(names, points, scales, theta, strict=True):
+            yield k, wrap_fit(p, tuple(row.tolist()), unit, scale, form, weights, k, constants, ())
+
+
+def _bootstrap(
+    curves: Mapping[str, Curve], names: list[str], at: float | None, refits: int, seed: int
+) -> dict[str, FloatArray]:
+    rows = []
+    for name in names:
+        curve = curves[name]
+        if not isinstance(curve, LearningCurve):
+            raise InputError("refits needs one of the power-law forms; form='auto' has none.")
+        # Seeded by the curve's own data, so that adding a learner changes nothing for the others.
+        own = np.frombuffer(curve.mean.tobytes(), dtype=np.uint32)
+        fits = parametric_refits(curve, refits, np.random.default_rng([seed, *own.tolist()]))
+        n = curve.largest_n if at is None else at
+        x = fits.eta * n**fits.gamma
+        square = fits.delta * n ** (2 * fits.gamma)
+        draws = np.stack(
+            [
+                curve._scale.values(fits.alpha + x + square),
+                -2.0 * fits.gamma * (x + 2.0 * square) / curve._scale.factor,
+                curve._scale.values(fits.alpha),
+                fits.gamma,
+            ]
+        )
+        low, high = np.percentile(draws, [2.5, 97.5], axis=1)
+        rows.append(np.concatenate([draws.std(axis=1, ddof=1 if refits > 1 else 0), low, high]))
+    table = np.array(rows).T
+    quantities = ("e_N", "beta_N", "alpha", "gamma")
+    labels = [f"{q} {s}" for s in ("se", "2.5%", "97.5%") for q in quantities]
+    return dict(zip(labels, table, strict=True))
+
+
+def _warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) -> tuple[str, ...]:
+    flagged = [k for k, c in curves.items() if c.warnings]
+    found = []
+    if flagged:
+        first = curves[flagged[0]].warnings[0]
+        found.append(
+            f"{len(flagged)} of {len(curves)} curves are flagged, see .warnings of each; the first,"
+            f" {flagged[0]}: {first}"
+        )
+    if failures:
+        name, why = next(iter(failures.items()))
+        found.append(f"{len(failures)} learner(s) could not be fitted; the first, {name}: {why}")
+    return tuple(found)

@@ -1,0 +1,273 @@
+"""Learning curves of scikit-learn estimators, measured."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
+from curvewise.learning._partition_inputs import entropy_of
+from curvewise.learning.partition import Partition
+from curvewise.study.digest import data_digest, describe
+from curvewise.study.scoring import Metric, MetricLike, resolve_metric
+from curvewise.study.splitting import check_data, decide_stratification, draw_partition, hold_out
+from curvewise.study.store import AnyPath
+from curvewise.study.training import Data, Outcome, Task, Workplace, set_seeds, train_all
+from curvewise.types import Measurements
+
+RECIPE = "measure_learning_curve/1"  # counts up when the same coordinates would train otherwise
+
+
+class MeasureOptions(TypedDict, total=False):
+    """Rarer options of :func:`measure_learning_curve`, which describes them."""
+
+    nested: bool
+    stratify: bool | None
+    progress: bool | None
+    on_error: str
+
+
+def measure_learning_curve(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sizes: Sequence[float] | NDArray[Any] | None = None,
+    folds: Sequence[int] | int | None = None,
+    test: float | tuple[Any, ArrayLike] = 0.2,
+    metric: MetricLike = "error",
+    unit: str = "fraction",
+    rng: int | np.random.Generator = 0,
+    n_jobs: int = 1,
+    store: AnyPath | None = None,
+    **options: Unpack[MeasureOptions],
+) -> Measurements:
+    """Train an estimator on subsets of several sizes and measure each on the same test set.
+
+    Takes the place of scikit-learn's ``learning_curve``. Instead of ::
+
+        sizes, _, scores = learning_curve(model, X, y, train_sizes=[0.1, 0.5, 1.0], cv=5)
+
+    write ::
+
+        m = measure_learning_curve(model, X, y, sizes=[0.1, 0.5, 1.0], folds=5)
+
+    and get errors rather than scores, one row per run. The subsets of one size do not overlap as
+    long as the data suffice (scikit-learn's are nested prefixes, which makes the sizes dependent),
+    runs that fail are kept as failed, and with ``store`` an interrupted call goes on where it was.
+
+    Every run works on a clone whose parameters named ``random_state``, nested ones too, are set to
+    the run's seed, and in one thread, so that nothing depends on ``n_jobs``.
+
+    Parameters
+    ----------
+    estimator : estimator, or dict of str to estimator
+        Anything that scikit-learn can clone, pipelines included. The estimators of a dict get the
+        same subsets and seeds, so that they can be compared pair by pair.
+    X : array-like, sparse matrix, DataFrame or list, shape (examples, ...)
+        Inputs, as the estimator takes them.
+    y : array-like, shape (examples,)
+        Targets.
+    sizes : sequence of int or of float, optional
+        Training-set sizes; numbers up to 1.0 are fractions of the training part. By default
+        five, each twice the one before, up to all of it.
+    folds : int or sequence of int, optional
+        Subsets of each size; by default as many as fit without overlap, at most 16.
+    test : float, int or (X_test, y_test)
+        What is held out: a fraction, a number of examples, or a test set of its own.
+    metric : str or callable
+        ``"error"``, the share of wrong predictions; the name of a scikit-learn scorer; a scorer; or
+        a function ``(y_true, y_pred) -> float`` with values in ``unit``. Scores between 0 and 1
+        become errors, ``1 - score``; negated losses become losses.
+    unit : {"fraction", "percent", "loss", "score"}
+        Unit of the measured values.
+    rng : int or numpy.random.Generator
+        Determines the test set, the subsets and the runs' seeds.
+    n_jobs : int
+        Processes; -1 for all cores.
+    store : path, optional
+        Folder in which each run is kept as soon as it is done. Runs that are there already are read
+        and not trained again; failed ones are tried again.
+    **options
+        ``nested`` (False): smaller subsets lie inside larger ones.
+        ``stratify`` (None): whether subsets and test set keep the classes' proportions; by default
+        when the target is a class. ``progress`` (None): whether to show a bar on stderr; by default
+        on a terminal. ``on_error`` ("record"): keep a failed run as failed and go on, or "raise".
+
+    Returns
+    -------
+    Measurements
+        One row per run, with labels fold, seed, fit_seconds and status. The error of a failed run
+        is NaN and its status "failed"; ``notes`` say how many failed and why.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used.
+    CurvewiseError
+        If all runs failed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_digits(return_X_y=True)
+    >>> m = measure_learning_curve(GaussianNB(), X, y, sizes=[100, 400, 1400], folds=[8, 3, 1])
+    >>> len(m), m.learners
+    (12, ('GaussianNB',))
+    >>> bool(m.error[m.n == 100].mean() > m.error[m.n == 1400].mean())
+    True
+    """
+    _require_sklearn()
+    chosen = _check_options(dict(options))
+    learners = _named(estimator)
+    judge = resolve_metric(metric, unit)
+    entropy = entropy_of(rng)
+    X, target = check_data(X, y)
+    stratify, notes = decide_stratification(chosen["stratify"], target, learners, metric)
+    train, data, split_note = hold_out(X, target, test, stratify, entropy)
+    partition = draw_partition(target[train], sizes, folds, chosen["nested"], stratify, entropy)
+    tasks = _plan(learners, partition, train, entropy, _fingerprint(data, judge))
+    folder = None if store is None else Path(store)
+    place = Workplace(data, judge, folder, chosen["on_error"])
+    outcomes, damaged = train_all(tasks, place, n_jobs, chosen["progress"])
+    notes = (split_note, *notes, *partition.warnings, *_troubles(tasks, outcomes, damaged))
+    return _measurements(tasks, outcomes, judge, notes)
+
+
+def _require_sklearn() -> None:
+    try:
+        import sklearn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            'Training estimators needs scikit-learn: pip install "curvewise[sklearn]".'
+        ) from error
+
+
+def _check_options(options: dict[str, Any]) -> dict[str, Any]:
+    defaults = {"nested": False, "stratify": None, "progress": None, "on_error": "record"}
+    if unknown := options.keys() - defaults.keys():
+        raise TypeError(
+            f"measure_learning_curve() got unexpected options {sorted(unknown)}; beside the named "
+            f"arguments it takes {sorted(defaults)}."
+        )
+    chosen = defaults | options
+    if chosen["on_error"] not in ("record", "raise"):
+        raise InputError(f"on_error={chosen['on_error']!r}: use 'record' or 'raise'.")
+    return chosen
+
+
+def _named(estimator: Any) -> dict[str, Any]:
+    learners = estimator if isinstance(estimator, Mapping) else {_name(estimator): estimator}
+    if not learners:
+        raise InputError("estimator is an empty dict: pass at least one estimator.")
+    for name, learner in learners.items():
+        if not all(hasattr(learner, method) for method in ("fit", "predict", "get_params")):
+            raise InputError(
+                f"estimator {name!r} is a {type(learner).__name__}, which lacks fit, predict or "
+                "get_params: pass an estimator that scikit-learn can clone."
+            )
+    return {str(name): learner for name, learner in learners.items()}
+
+
+def _name(estimator: Any) -> str:
+    steps = [step for _, step in getattr(estimator, "steps", [])] or [estimator]
+    return " + ".join(step if isinstance(step, str) else type(step).__name__ for step in steps)
+
+
+def _fingerprint(data: Data, metric: Metric) -> dict[str, Any]:
+    """Give the coordinates that all runs share."""
+    held = [data_digest(part) for part in (data.X_test, data.y_test, data.test)]
+    return {
+        "recipe": RECIPE,
+        "data": data_digest([data_digest(data.X), data_digest(data.y)]),
+        "test": data_digest(held),
+        "metric": metric.name,
+        "unit": metric.unit.name,
+    }
+
+
+def _plan(
+    learners: Mapping[str, Any],
+    partition: Partition,
+    train: NDArray[np.int64],
+    entropy: int,
+    shared: Mapping[str, Any],
+) -> list[Task]:
+    from sklearn.base import clone
+
+    tasks = []
+    for name, estimator in learners.items():
+        about = data_digest([describe(set_seeds(clone(estimator), 0))])
+        for s in partition:
+            seed = int(np.random.SeedSequence([entropy, s.n, s.fold]).generate_state(1)[0])
+            rows = train[s.indices]
+            coordinates = {
+                **shared,
+                "learner": name,
+                "estimator": about,
+                "n": s.n,
+                "fold": s.fold,
+                "seed": seed,
+                "subset": data_digest(rows),
+            }
+            tasks.append(Task(name, estimator, s.n, s.fold, seed, rows, coordinates))
+    return tasks
+
+
+def _troubles(
+    tasks: Sequence[Task], outcomes: Sequence[Outcome], damaged: Sequence[str]
+) -> list[str]:
+    """Say in words what failed or warned; failures are Python warnings too."""
+    failed = Counter(
+        (t.learner, o.reason) for t, o in zip(tasks, outcomes, strict=True) if o.reason is not None
+    )
+    if failed.total() == len(tasks):
+        raise CurvewiseError(f"All {len(tasks)} runs failed. The first: {outcomes[0].reason}")
+    serious = [
+        f"{count} of {len(tasks)} runs failed ({learner}): {reason}"
+        for (learner, reason), count in failed.items()
+    ]
+    if damaged:
+        serious.append(f"{len(damaged)} stored run(s) were trained again: {damaged[0]}")
+    for note in serious:
+        warnings.warn(note, CurvewiseWarning, stacklevel=3)
+    return serious + _training_warnings(tasks, outcomes)
+
+
+def _training_warnings(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> list[str]:
+    """Count the runs of each learner that raised a kind of warning, with its first text."""
+    texts: dict[tuple[str, str], list[str]] = {}
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        of_kind = {text.split(":")[0]: text for text in reversed(outcome.caught)}
+        for kind, text in of_kind.items():
+            texts.setdefault((task.learner, kind), []).append(text)
+    return [
+        f"{len(found)} of {len(tasks)} runs warned ({learner}): {found[0]}"
+        for (learner, _), found in sorted(texts.items())
+    ]
+
+
+def _measurements(
+    tasks: Sequence[Task], outcomes: Sequence[Outcome], metric: Metric, notes: Sequence[str]
+) -> Measurements:
+    labels = {
+        "fold": np.array([t.fold for t in tasks]),
+        "seed": np.array([t.seed for t in tasks]),
+        "fit_seconds": np.array([o.fit_seconds for o in outcomes]),
+        "status": np.array([o.status for o in outcomes]),
+    }
+    return Measurements(
+        learner=np.array([t.learner for t in tasks]),
+        n=np.array([t.n for t in tasks], dtype=np.float64),
+        error=np.array([o.error for o in outcomes], dtype=np.float64),
+        unit=metric.unit,
+        labels=labels,
+        notes=tuple(notes),
+    )
