@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.tables import format_table, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,29 +145,6 @@ class Interval:
         return f"{number(self.estimate)} [{number(self.low)}, {number(self.high)}]"
 
 
-def number(value: float, digits: int = 4) -> str:
-    """Write a number for people: about four significant digits, ``∞`` for infinity.
-
-    >>> number(1234567.0), number(0.12345), number(400.0), number(18.861)
-    ('1,235,000', '0.1235', '400', '18.86')
-    >>> number(float("inf")), number(float("nan"))
-    ('∞', 'unknown')
-    """
-    if math.isnan(value):
-        return "unknown"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if value == int(value) and abs(value) < 10**digits:
-        return str(int(value))
-    if abs(value) < 1e-4:
-        return f"{value:.{digits - 1}g}"
-    if abs(value) >= 10**digits:
-        keep = len(str(int(abs(value)))) - digits
-        return f"{round(value, -keep):,.0f}"
-    whole = max(1, len(str(int(abs(value)))) if abs(value) >= 1 else 0)
-    return f"{value:.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
-
-
 class Result(ABC):
     """What every analysis returns: estimates, intervals, settings, warnings in plain words.
 
@@ -258,92 +236,6 @@ def _plain_fields(value: Any) -> dict[str, Any]:
     return {
         f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")
     }
-
-
-_LATEX = str.maketrans(
-    {c: "\\" + c for c in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-)
-
-
-def format_table(
-    columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: str = "markdown", digits: int = 2
-) -> str:
-    r"""Write columns as a Markdown, LaTeX, HTML or plain-text table.
-
-    >>> print(format_table({"learner": ["a|b"], "e_N": [18.861]}))
-    | learner | e_N   |
-    |:--------|------:|
-    | a\|b    | 18.86 |
-    """
-    writers = {"markdown": _markdown, "latex": _latex, "html": _html, "text": _text}
-    if format not in writers:
-        raise InputError(f"format={format!r} is not known: use one of {', '.join(writers)}.")
-    names = [str(name) for name in columns]
-    cells = [[_cell(v, digits) for v in column] for column in columns.values()]
-    right = [all(_is_number(v) for v in column) and len(column) > 0 for column in columns.values()]
-    return writers[format](names, [list(row) for row in zip(*cells, strict=True)], right)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _cell(value: Any, digits: int) -> str:
-    if isinstance(value, Interval):
-        return f"{value.estimate:.{digits}f} [{value.low:.{digits}f}, {value.high:.{digits}f}]"
-    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
-        return ""
-    if isinstance(value, float | np.floating):
-        if math.isinf(value):
-            return "∞" if value > 0 else "−∞"
-        return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:.{digits}f}"
-    return str(value)
-
-
-def _text(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    width = [max(len(r[i]) for r in [names, *rows]) for i in range(len(names))]
-    lines = [
-        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, width, right, strict=True))
-        for row in [names, *rows]
-    ]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _markdown(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    rows = [[c.replace("|", r"\|").replace("\n", " ") for c in row] for row in [names, *rows]]
-    width = [max(3, *(len(r[i]) for r in rows)) for i in range(len(names))]
-
-    def line(row: list[str]) -> str:
-        return "| " + " | ".join(c.ljust(w) for c, w in zip(row, width, strict=True)) + " |"
-
-    rule = "|".join(
-        "-" * (w + 1) + ":" if r else ":" + "-" * (w + 1) for w, r in zip(width, right, strict=True)
-    )
-    return "\n".join([line(rows[0]), f"|{rule}|", *map(line, rows[1:])])
-
-
-def _latex(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    spec = "".join("r" if r else "l" for r in right)
-    lines = [" & ".join(c.translate(_LATEX) for c in row) + r" \\" for row in [names, *rows]]
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{spec}}}", r"\hline", lines[0], r"\hline", *lines[1:]]
-        + [r"\hline", r"\end{tabular}"]
-    )
-
-
-def _html(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    head = "".join(f"<th>{html.escape(n)}</th>" for n in names)
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="text-align:{"right" if r else "left"}">{html.escape(c)}</td>'
-            for c, r in zip(row, right, strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,1 +1,69 @@
-"""."""
+"""The command line: ``curvewise learning …`` and ``curvewise demo``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from curvewise import __version__
+from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warnings
+from curvewise.cli.demo import demo
+from curvewise.cli.learning import learning
+from curvewise.errors import CurvewiseError
+
+app = App(
+    name="curvewise",
+    help="Judge learners by their curves, not by one number.\n\n"
+    "New here? Run `curvewise demo`, then `curvewise learning fit FILE` on a table of errors "
+    "with a column for the training size, one for the error and one for the learner.",
+    help_epilogue="Results go to stdout, messages to stderr. "
+    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a --fail-if gate was hit.",
+    version=f"curvewise {__version__}",
+    version_format="plaintext",
+)
+app.command(learning)
+app.command(demo)
+app.register_install_completion_command(help="Set up completion with the Tab key in your shell.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Instead of ``sys.argv[1:]``.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without β still gets its numbers
+    try:
+        with warnings.catch_warnings():
+            hear_warnings()
+            code = _run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader went away, as `head` does. Python would complain once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result = app(arguments, exit_on_error=False, result_action="return_value")
+    except CycloptsError:  # cyclopts has told the user
+        return USAGE
+    except UsageError as error:
+        fail(str(error))
+        return USAGE
+    except BrokenPipeError:
+        raise
+    except (CurvewiseError, OSError) as error:
+        fail(str(error))
+        return FAILED
+    return result if isinstance(result, int) else 0

@@ -6,26 +6,18 @@ Curves for Analysis of Deep Networks, 2021, with intervals that let γ be unknow
 
 from curvewise.learning.answers import SamplesToReach
 from curvewise.learning.base import CurveIntervals
-from curvewise.learning.compare import (
-    CurveComparison,
-    LearnerRanking,
-    compare_learning_curves,
-    rank_learners,
-)
-from curvewise.learning.curve import LearningCurve, fit_learning_curve
+from curvewise.learning.compare import CurveComparison, compare_learning_curves
+from curvewise.learning.curve import LearningCurve
 from curvewise.learning.design import SizePlan, plan_sizes
 from curvewise.learning.ensemble import EnsembleCurve
+from curvewise.learning.fit import fit_learning_curve
+from curvewise.learning.leave_out import LeaveOneSizeOut, leave_one_size_out
 from curvewise.learning.many import LearningCurves, fit_learning_curves
 from curvewise.learning.partition import geometric_sizes, partition_training_set
 from curvewise.learning.power import Constants
-from curvewise.learning.validate import (
-    LeaveOneSizeOut,
-    Stability,
-    VarianceCheck,
-    check_variance_model,
-    leave_one_size_out,
-    measure_stability,
-)
+from curvewise.learning.rank import LearnerRanking, rank_learners
+from curvewise.learning.stability import Stability, measure_stability
+from curvewise.learning.variance_check import VarianceCheck, check_variance_model
 
 __all__ = [
     "Constants",

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level
-from curvewise.types import FloatArray, Result, Unit, data_frame, number
+from curvewise.tables import number
+from curvewise.types import FloatArray, Result, Unit, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,9 @@ class SamplesToReach(Result):
             text = f"{self.learner}: the fitted curve never reaches {target}"
         else:
             text = f"{self.learner}: {target} is reached with about n = {number(self.estimate)}"
-        text += f" ({self.level:.0%} {self.kind} interval {number(self.low)} to {number(self.high)})."
+        text += (
+            f" ({self.level:.0%} {self.kind} interval {number(self.low)} to {number(self.high)})."
+        )
         if np.isfinite(self.probability_never):
             text += f" The chance that it is never reached is {self.probability_never:.0%}."
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
@@ -87,7 +90,9 @@ def samples_to_reach(curve: Curve, error: float, *, level: float = 0.95) -> Samp
     centre = curve._error_points(grid)
     low, high = _band(curve, grid, level)
     inside = (low <= target) & (target <= high)
-    estimate = _crossing(grid, centre, target, lambda n: float(curve._error_points(np.array([n]))[0]))
+    estimate = _crossing(
+        grid, centre, target, lambda n: float(curve._error_points(np.array([n]))[0])
+    )
     first, last = _hull(curve, grid, inside, target, level)
     if not inside.any() and np.isinf(estimate):
         first = last = np.inf
@@ -163,7 +168,10 @@ def _hull(
     if not inside.any():
         # The band steps over the target between two grid points: refine around the crossing.
         estimate = _crossing(
-            grid, curve._error_points(grid), target, lambda n: float(curve._error_points(np.array([n]))[0])
+            grid,
+            curve._error_points(grid),
+            target,
+            lambda n: float(curve._error_points(np.array([n]))[0]),
         )
         return estimate, estimate
 

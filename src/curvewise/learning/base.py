@@ -14,7 +14,8 @@ from curvewise.errors import InputError
 from curvewise.learning.power import Constants
 from curvewise.learning.replicates import Replicates, size_variance
 from curvewise.learning.units import Scale, bounds
-from curvewise.types import FloatArray, Interval, Result, Unit, data_frame, number
+from curvewise.tables import number
+from curvewise.types import FloatArray, Interval, Result, Unit, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +125,7 @@ class Curve(Result):
         return self._scale.value(float(self._error_points(np.array([size]))[0]))
 
     def data_reliance_at(self, n: float | None = None) -> float:
-        """β_N = N^−½ ∂e/∂n^−½ at N: the rise of the error with a quarter of the data, to first order."""
+        """β_N = N^−½ ∂e/∂n^−½: to first order, the rise of error with a quarter of the data."""
         return self._scale.amount(self._reliance_points(self._size(n)))
 
     def linearised_at(self, n: ArrayLike, at: float | None = None) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level
 from curvewise.learning.curve import LearningCurve
-from curvewise.stats import difference_interval, excluded_level, probability_lowest
-from curvewise.types import FloatArray, Interval, Result, Unit, number
+from curvewise.learning.profile import error_of
+from curvewise.stats import difference_interval, excluded_level
+from curvewise.tables import number
+from curvewise.types import FloatArray, Interval, Result, Unit
 
 SEARCH = 1e3
 """Crossings and equal errors are looked for up to this multiple of the largest size."""
@@ -98,7 +100,8 @@ class CurveComparison(Result):
         if np.isfinite(self.crossing.estimate):
             c = self.crossing
             said.append(
-                f"The curves cross near n = {number(c.estimate)} [{number(c.low)}, {number(c.high)}]."
+                f"The curves cross near n = {number(c.estimate)}"
+                f" [{number(c.low)}, {number(c.high)}]."
             )
         return said
 
@@ -120,12 +123,13 @@ def compare_learning_curves(
 
     Examples
     --------
+    >>> from curvewise import fit_learning_curve
     >>> n = [100, 100, 200, 200, 400, 400, 800]
     >>> a = fit_learning_curve(n, [.32, .30, .24, .25, .19, .18, .15], learner="plain")
     >>> b = fit_learning_curve(n, [.22, .21, .18, .19, .16, .17, .15], learner="pretrained")
     >>> c = compare_learning_curves(b, a, at=100)
     >>> c.verdict, round(c.error_difference.estimate, 3)
-    ('a better', -0.092)
+    ('a better', -0.099)
     """
     check_level(level)
     if a.unit != b.unit:
@@ -137,7 +141,7 @@ def compare_learning_curves(
         raise InputError(f"at={at!r} must be a positive training size.")
     point = np.array([size])
     d_low, d_high = _difference(a, point, b, point, level)
-    estimate = _cost(a, point)[0] - _cost(b, point)[0]
+    estimate = cost(a, point)[0] - cost(b, point)[0]
     verdict = "a better" if d_high[0] < 0 else "b better" if d_low[0] > 0 else "undecided"
 
     def interval(confidence: float) -> tuple[float, float]:
@@ -161,12 +165,12 @@ def compare_learning_curves(
     )
 
 
-def _cost(curve: Curve, n: FloatArray) -> FloatArray:
+def cost(curve: Curve, n: FloatArray) -> FloatArray:
     """The curve in the user's unit, turned so that lower is better."""
     return np.asarray(curve._error_points(n) / curve._scale.factor)
 
 
-def _likely(
+def likely(
     curve: Curve, n: FloatArray, level: float
 ) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
     """A centre that lies inside its interval, and the interval, as costs."""
@@ -174,8 +178,7 @@ def _likely(
     low, high = curve._clip(*curve._band_points(n, level, kind, np.inf))
     centre = curve._error_points(n)
     if isinstance(curve, LearningCurve):
-        p = curve._profile
-        centre = p.estimate(p.basis.error(n, p.gammas))
+        centre = curve._profile.estimate(error_of(n))
     factor = curve._scale.factor
     return np.clip(centre, low, high) / factor, (low / factor, high / factor)
 
@@ -183,7 +186,7 @@ def _likely(
 def _difference(
     a: Curve, n_a: FloatArray, b: Curve, n_b: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    return difference_interval(*_likely(a, n_a, level), *_likely(b, n_b, level))
+    return difference_interval(*likely(a, n_a, level), *likely(b, n_b, level))
 
 
 def _in_unit(curve: Curve, estimate: float, low: float, high: float, level: float) -> Interval:
@@ -195,12 +198,7 @@ def _in_unit(curve: Curve, estimate: float, low: float, high: float, level: floa
 def _reliance_difference(a: Curve, b: Curve, n: float, level: float) -> Interval:
     one, two = (c.interval_at(n, level=level).data_reliance for c in (a, b))
     centre = [float(np.clip(i.estimate, i.low, i.high)) for i in (one, two)]
-    low, high = difference_interval(
-        np.float64(centre[0]),
-        (np.float64(one.low), np.float64(one.high)),
-        np.float64(centre[1]),
-        (np.float64(two.low), np.float64(two.high)),
-    )
+    low, high = difference_interval(centre[0], (one.low, one.high), centre[1], (two.low, two.high))
     return Interval(one.estimate - two.estimate, float(low), float(high), level)
 
 
@@ -209,7 +207,7 @@ def _crossing(a: Curve, b: Curve, level: float) -> Interval:
     start = np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))
-    gap = _cost(a, grid) - _cost(b, grid)
+    gap = cost(a, grid) - cost(b, grid)
     change = np.flatnonzero(np.sign(gap[1:]) * np.sign(gap[:-1]) < 0)
     if len(change) == 0:
         return Interval(np.nan, np.nan, np.nan, level)
@@ -227,10 +225,10 @@ def _crossing(a: Curve, b: Curve, level: float) -> Interval:
 
 
 def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
-    """k with e_b(kN) = e_a(N); its interval holds the k at which equality is not ruled out."""
+    """K with e_b(kN) = e_a(N); its interval holds the k at which equality is not ruled out."""
     factors = np.exp(np.linspace(-np.log(SEARCH), np.log(SEARCH), 601))
-    point = np.full_like(factors, n)
-    gap = _cost(b, factors * n) - _cost(a, point)
+    point = np.array([n])
+    gap = cost(b, factors * n) - cost(a, point)
     low, high = _difference(b, factors * n, a, point, level)
     open_set = (low <= 0) & (high >= 0)
     reached = np.flatnonzero(gap <= 0)
@@ -271,114 +269,3 @@ def _warnings(a: Curve, b: Curve, at: float) -> tuple[str, ...]:
             " on the form of the curves."
         )
     return tuple(found)
-
-
-@dataclass(frozen=True)
-class LearnerRanking(Result):
-    """Learners ordered by predicted error at one training size.
-
-    Attributes
-    ----------
-    at : float
-        The training size N.
-    learners : tuple of str
-        Best first.
-    error, low, high : ndarray, shape (K,)
-        Predicted error and its interval, in the unit of the fits.
-    probability_best : ndarray, shape (K,)
-        Chance that each is the best at N, taking the learners as independent.
-    """
-
-    at: float
-    learners: tuple[str, ...]
-    error: FloatArray
-    low: FloatArray
-    high: FloatArray
-    probability_best: FloatArray
-    level: float
-    unit: Unit
-    warnings: tuple[str, ...] = ()
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per learner, best first."""
-        return {
-            "learner": list(self.learners),
-            "error": self.error,
-            "low": self.low,
-            "high": self.high,
-            "probability_best": self.probability_best,
-        }
-
-    def summary(self) -> str:
-        """Which to choose, and how sure that is."""
-        unit = self.unit.suffix
-        text = (
-            f"At n = {number(self.at)}, {self.learners[0]} is predicted best with"
-            f" {number(float(self.error[0]))}{unit} [{number(float(self.low[0]))},"
-            f" {number(float(self.high[0]))}]; the chance that it is the best of"
-            f" {len(self.learners)} is {self.probability_best[0]:.0%}."
-        )
-        if len(self.learners) > 1 and self.probability_best[0] < 0.8:
-            text += (
-                f" {self.learners[1]} follows with {self.probability_best[1]:.0%}: train both"
-                " further before choosing."
-            )
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
-
-
-def rank_learners(
-    curves: Iterable[Curve], *, at: float | None = None, level: float = 0.95
-) -> LearnerRanking:
-    """Order learners by predicted error at N, with the chance that each is best.
-
-    Parameters
-    ----------
-    curves : iterable of LearningCurve or EnsembleCurve
-        In one unit. Their intervals are used as they are: confidence for power laws, calibrated
-        prediction for form="auto", which is the one to choose by when N is beyond the data.
-    at : float, optional
-        N; by default the smallest of the largest sizes.
-    level : float
-        Coverage of the intervals shown.
-    """
-    check_level(level)
-    all_curves = list(curves)
-    if not all_curves:
-        raise InputError("curves is empty: give at least one fitted curve.")
-    if len({c.unit for c in all_curves}) > 1:
-        raise InputError("curves are in different units: fit all of them in the same unit.")
-    size = min(c.largest_n for c in all_curves) if at is None else float(at)
-    point = np.array([size])
-    cost = np.array([_cost(c, point)[0] for c in all_curves])
-    probabilities, quantiles = _quantiles(all_curves, point)
-    chance = probability_lowest(quantiles, probabilities)
-    order = np.lexsort((cost, -chance))
-    bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]
-    pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
-    return LearnerRanking(
-        at=size,
-        learners=tuple(all_curves[i].learner for i in order),
-        **pick,
-        probability_best=chance[order],
-        level=level,
-        unit=all_curves[0].unit,
-        warnings=tuple(f"{c.learner}: {w}" for c in all_curves for w in c.warnings),
-    )
-
-
-_LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.998)
-
-
-def _quantiles(curves: Sequence[Curve], n: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Quantiles of each curve at n, as costs, read off its nested intervals."""
-    rows = []
-    for curve in curves:
-        centre, _ = _likely(curve, n, 0.5)
-        ends = [_likely(curve, n, level)[1] for level in _LEVELS]
-        low = [float(e[0][0]) for e in reversed(ends)]
-        high = [float(e[1][0]) for e in ends]
-        finite = np.nan_to_num([*low, float(centre[0]), *high], posinf=1e12, neginf=-1e12)
-        rows.append(np.maximum.accumulate(finite))
-    below = [0.5 - level / 2 for level in reversed(_LEVELS)]
-    above = [0.5 + level / 2 for level in _LEVELS]
-    return np.array([*below, 0.5, *above]), np.array(rows)

@@ -13,7 +13,8 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.learning.base import check_level
 from curvewise.learning.curve import LearningCurve
-from curvewise.types import FloatArray, Result, Unit, number
+from curvewise.tables import number
+from curvewise.types import FloatArray, Result, Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,8 @@ class SizePlan(Result):
         ]
         unit = self.unit.suffix
         text = (
-            f"{self.learner}: to bring the 95% interval of the error at n = {number(self.at)} from a"
-            f" width of {number(self.width_now)}{unit} to {number(self.width_then)}{unit}, add"
+            f"{self.learner}: to bring the 95% interval of the error at n = {number(self.at)} from"
+            f" a width of {number(self.width_now)}{unit} to {number(self.width_then)}{unit}, add"
             f" {', '.join(steps) or 'nothing'} ({number(self.samples)} training samples in all)."
         )
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])

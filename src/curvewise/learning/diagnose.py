@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import fdtrc
 
-from curvewise.learning.replicates import Replicates, size_variance
-from curvewise.types import FloatArray, number
+from curvewise.learning.replicates import Replicates
+from curvewise.tables import number
+from curvewise.types import FloatArray
 
 GAMMA_USUAL = (-0.85, -0.15)
 """γ outside this range is flagged; the paper's 41 curves lie inside it."""
@@ -40,7 +41,7 @@ def diagnose(
     chance : float, optional
         Error of a blind guess in points.
     """
-    variance = size_variance(data.n, data.slope_variance(sigma0_squared), sigma0_squared)
+    variance = data.run_variance(sigma0_squared)
     noise = np.sqrt(variance / data.runs)
     found = [*_too_little(data, parameters)]
     if len(data.n) > 1:

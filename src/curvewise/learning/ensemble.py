@@ -9,18 +9,24 @@ import numpy as np
 
 from curvewise.errors import InputError
 from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, CurveIntervals, check_level
-from curvewise.learning.prediction import ensemble_interval
 from curvewise.learning.diagnose import diagnose
 from curvewise.learning.extrapolate import Ensemble, fit_ensemble, fit_member
 from curvewise.learning.power import Constants
-from curvewise.learning.profile import Profile, profile_replicates
-from curvewise.learning.replicates import Replicates, size_variance
+from curvewise.learning.prediction import ensemble_interval
+from curvewise.learning.profile import (
+    Profile,
+    large_sample_of,
+    profile_replicates,
+    reliance_of,
+)
+from curvewise.learning.replicates import Replicates
 from curvewise.learning.units import Scale, bounds
 from curvewise.stats import excluded_level
-from curvewise.types import FloatArray, Interval, Unit, number
+from curvewise.tables import number
+from curvewise.types import FloatArray, Interval, Unit
 
 ENSEMBLE_FORMS = ("auto", "constrained", "last")
-"""Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried on."""
+"""Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +80,7 @@ class EnsembleCurve(Curve):
             runs=points.runs,
             mean=scale.values(points.mean),
             variance=points.variance / scale.factor**2,
-            warnings=tuple(w for w in found if "parameters" not in w and "lack of fit" not in w),
+            warnings=_about_shape(found, len(points.n)),
             notes=notes,
             constants=constants,
             _data=points,
@@ -110,10 +116,8 @@ class EnsembleCurve(Curve):
         )
         e = float(self._error_points(np.array([size]))[0])
         b = self._reliance_points(size)
-        p = self._profile
-        reliance = p.basis.reliance(size, p.gammas)
-        beta = p.interval(reliance, level)
-        large = self._clip(*p.interval(p.basis.error(size, p.gammas) - reliance, level))
+        beta = self._profile.interval(reliance_of(size), level)
+        large = self._clip(*self._profile.interval(large_sample_of(size), level))
         ends, amount = self._scale.ends, self._scale.amount
         return CurveIntervals(
             n=size,
@@ -161,12 +165,10 @@ class EnsembleCurve(Curve):
     ) -> tuple[FloatArray, FloatArray]:
         if interval != "prediction":
             raise InputError(
-                f"form={self.form!r} has no interval={interval!r}: it supposes no form that could be"
-                " true. Use interval='prediction', or fit form='power'."
+                f"form={self.form!r} has no interval={interval!r}: it supposes no form that could"
+                " be true. Use interval='prediction', or fit form='power'."
             )
-        return ensemble_interval(
-            self._data, self._ensemble, n, level, self._run_variance(n) / runs
-        )
+        return ensemble_interval(self._data, self._ensemble, n, level, self._run_variance(n) / runs)
 
     def _probability_never(self, target: float) -> float:
         """Probability that a thousand times the data is not enough."""
@@ -181,6 +183,17 @@ class EnsembleCurve(Curve):
         return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
 
 
+def _about_shape(found: tuple[str, ...], sizes: int) -> tuple[str, ...]:
+    """Keep what concerns the measurements; parameters and fit are the power law's affair."""
+    kept = [w for w in found if "parameters:" not in w and "lack of fit" not in w]
+    if 1 < sizes < 5:
+        kept.append(
+            f"With {sizes} sizes the forms of the ensemble cannot be weighed by how well they"
+            " predict held-out sizes: they count alike."
+        )
+    return tuple(kept)
+
+
 def fit_points(
     points: Replicates, unit: Unit, form: str, sigma0_squared: float, chance: float | None = None
 ) -> Ensemble:
@@ -193,8 +206,7 @@ def fit_points(
     }
     stderr = None
     if points.replicated:
-        slope = points.slope_variance(sigma0_squared)
-        stderr = np.sqrt(size_variance(points.n, slope, sigma0_squared) / points.runs)
+        stderr = np.sqrt(points.run_variance(sigma0_squared) / points.runs)
     if form == "auto":
         return fit_ensemble(points.n, points.mean, stderr, **limits)
     return fit_member(form, points.n, points.mean, stderr, **limits)

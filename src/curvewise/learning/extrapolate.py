@@ -64,9 +64,7 @@ class Member:
         weights = self.weigh(log_n, mean, stderr, floor)[None, :]
         return _fit_law(self.family, log_n, mean, weights / weights.sum(), floor)[1](0)
 
-    def weigh(
-        self, log_n: Array, mean: Array, stderr: Array | None, floor: float | None
-    ) -> Array:
+    def weigh(self, log_n: Array, mean: Array, stderr: Array | None, floor: float | None) -> Array:
         """Return unnormalised weights (S,) of the points."""
         size = np.abs(mean)
         largest = float(size.max()) or 1.0

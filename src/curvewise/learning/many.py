@@ -13,13 +13,8 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.learning.base import Curve
 from curvewise.learning.bootstrap import parametric_refits
-from curvewise.learning.curve import (
-    LearningCurve,
-    build_curve,
-    check_form,
-    to_points,
-    wrap_fit,
-)
+from curvewise.learning.curve import LearningCurve
+from curvewise.learning.fit import build_curve, check_form, to_points, wrap_fit
 from curvewise.learning.power import FORMS, Constants, fit_power, gamma_grid, size_weights
 from curvewise.learning.replicates import (
     Replicates,
@@ -29,7 +24,8 @@ from curvewise.learning.replicates import (
     slope_variance,
 )
 from curvewise.learning.units import scale_for
-from curvewise.types import FloatArray, Measurements, Result, Unit, number
+from curvewise.tables import number
+from curvewise.types import FloatArray, Measurements, Result, Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +142,16 @@ def fit_learning_curves(
     if form in FORMS:
         curves: dict[str, Curve] = dict(_fit_together(data, kind, form, weights, constants))
     else:
-        curves = {k: build_curve(d, kind, form=form, learner=k, constants=constants) for k, d in data.items()}
+        curves = {
+            k: build_curve(d, kind, form=form, learner=k, constants=constants)
+            for k, d in data.items()
+        }
     result = LearningCurves(
         curves={k: curves[k] for k in data},
         at=at,
         bootstrap=_bootstrap(curves, list(data), at, refits, rng) if refits else {},
         failures=failures,
-        warnings=_warnings(curves, failures),
+        warnings=(*_failed_runs(frame), *_warnings(curves, failures)),
     )
     for message in result.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
@@ -169,6 +168,10 @@ def _grouped(
         columns: dict[str, Any] = {"learner": frame.learner, "n": frame.n, "error": frame.error}
         columns |= {"runs": frame.runs} if frame.runs is not None else {}
         columns |= {"variance": frame.variance} if frame.variance is not None else {}
+        status = frame.labels.get("status")
+        if status is not None:
+            done = np.asarray(status) != "failed"
+            columns = {k: v[done] for k, v in columns.items()}
         # Accuracies were turned into errors when they were read.
         kind = Unit(frame.unit.name, frame.unit.higher_is_better and not frame.unit.bounded)
         return kind, _split(columns, "learner")
@@ -185,7 +188,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _columns(frame: Any, by: str) -> dict[str, Any]:
-    names = list(getattr(frame, "columns", None) if hasattr(frame, "columns") else frame)
+    names = list(frame.columns if hasattr(frame, "columns") else frame)
     missing = [c for c in (by, "n", "error") if c not in names]
     if missing:
         raise InputError(
@@ -266,6 +269,17 @@ def _bootstrap(
     quantities = ("e_N", "beta_N", "alpha", "gamma")
     labels = [f"{q} {s}" for s in ("se", "2.5%", "97.5%") for q in quantities]
     return dict(zip(labels, table, strict=True))
+
+
+def _failed_runs(frame: Any) -> tuple[str, ...]:
+    """Say how many failed runs are left out of the fits, and whose."""
+    if not isinstance(frame, Measurements) or "status" not in frame.labels:
+        return ()
+    failed = np.asarray(frame.labels["status"]) == "failed"
+    if not failed.any():
+        return ()
+    whose = ", ".join(dict.fromkeys(frame.learner[failed].tolist()))
+    return (f"{int(failed.sum())} of {len(frame)} runs failed and are left out ({whose}).",)
 
 
 def _warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.learning.replicates import SIGMA0_SQUARED, Replicates, size_variance
+from curvewise.learning.replicates import SIGMA0_SQUARED, Replicates
 from curvewise.types import FloatArray
 
 GAMMA_GRID: FloatArray = np.arange(-99, 0) / 100.0
@@ -80,9 +80,7 @@ def gamma_grid(form: str, gamma: float | None = None) -> FloatArray:
     return GAMMA_GRID if FORMS[form][0] else np.array([-0.5])
 
 
-def size_weights(
-    scheme: str, runs: FloatArray, variance: FloatArray
-) -> FloatArray:
+def size_weights(scheme: str, runs: FloatArray, variance: FloatArray) -> FloatArray:
     """Total weight of each size, F_i · w_ij, under one of the three schemes of Fig. 2.
 
     Parameters
@@ -98,7 +96,9 @@ def size_weights(
         return runs / variance
     if scheme == "none":
         return np.broadcast_to(runs, np.broadcast_shapes(runs.shape, variance.shape))
-    raise InputError(f"weights={scheme!r} is not known: use one of {', '.join(map(repr, WEIGHTS))}.")
+    raise InputError(
+        f"weights={scheme!r} is not known: use one of {', '.join(map(repr, WEIGHTS))}."
+    )
 
 
 def fit_power(
@@ -134,7 +134,12 @@ def fit_power(
     penalty = prior * np.abs(gammas + 0.5)
     fit = _fit_two if terms == 2 else _fit_three
     blocks = [
-        fit(basis, mean[i : i + _BLOCK], weight if len(weight) == 1 else weight[i : i + _BLOCK], penalty)
+        fit(
+            basis,
+            mean[i : i + _BLOCK],
+            weight if len(weight) == 1 else weight[i : i + _BLOCK],
+            penalty,
+        )
         for i in range(0, len(mean), _BLOCK)
     ]
     joined = [np.concatenate(part) for part in zip(*blocks, strict=True)]
@@ -159,12 +164,12 @@ def _fit_two(
     moved = weight * (mean - centre)
     sum_x = weight @ basis.T
     sum_xx = weight @ (basis * basis).T
-    sum_xx = sum_xx - sum_x * sum_x / total
+    sum_xx -= sum_x * (sum_x / total)
+    sum_xx += 1e-300  # one size: no slope, and no division by zero
     sum_xy = moved @ basis.T
-    np.maximum(sum_xx, 1e-300, out=sum_xx)
     gain = sum_xy * sum_xy
     gain /= sum_xx
-    index = np.argmax(gain - penalty, axis=1)
+    index = (gain - penalty).argmax(axis=1)
     rows = np.arange(len(mean))
     rows_w = rows if len(weight) > 1 else np.zeros_like(rows)
     slope = sum_xy[rows, index] / sum_xx[rows_w, index]
@@ -209,8 +214,7 @@ def fit_replicates(
     constants: Constants = Constants(),  # noqa: B008 (frozen)
 ) -> PowerFits:
     """Fit one curve to grouped runs in points (B = 1), the variance model included."""
-    s0 = constants.sigma0_squared
-    spread = size_variance(data.n, data.slope_variance(s0), s0)
+    spread = data.run_variance(constants.sigma0_squared)
     return fit_power(
         data.n,
         data.mean[None],

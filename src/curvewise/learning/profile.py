@@ -8,16 +8,19 @@ paper's band does not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import fdtri, stdtr
 
-from curvewise.learning.replicates import Replicates, size_variance
+from curvewise.learning.replicates import Replicates
 from curvewise.types import FloatArray
 
 FINE_GRID: FloatArray = np.arange(-800, -3) / 400.0
-"""γ = −2, …, −0.01 in steps of .0025: wider than the search, so that the truth may lie outside it."""
+"""γ = −2, …, −0.01 in steps of .0025: wider than the search, so that the truth may lie outside."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class Basis:
         return np.asarray(np.expm1(np.multiply.outer(logs, gammas)), dtype=np.float64)
 
 
+Coefficients: TypeAlias = Callable[[Basis, FloatArray], FloatArray]
+"""A linear quantity: from a basis and G values of γ to its coefficients, shape (T, G, terms)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Profile:
     """The likelihood of B curves along γ.
@@ -88,14 +95,15 @@ class Profile:
     freedom: FloatArray
 
     def interval(
-        self, coefficients: FloatArray, level: float = 0.95
+        self, coefficients: Coefficients, level: float = 0.95
     ) -> tuple[FloatArray, FloatArray]:
         """Interval of φ = c(γ)·θ.
 
         Parameters
         ----------
-        coefficients : ndarray, shape (T, G, terms)
-            From :class:`Basis`; T quantities of one curve, or T = 1 for many curves.
+        coefficients : callable
+            From (basis, gammas) to c, shape (T, G, terms); T quantities of one curve, or T = 1
+            for many curves.
         level : float
             Coverage.
 
@@ -103,8 +111,11 @@ class Profile:
         -------
         low, high : ndarray, shape (max(B, T),)
         """
-        estimate, variance = self._along(coefficients)
-        room = self._threshold(level)[:, None] - self.residual
+        threshold = self._threshold(level)[:, None]
+        # Values of γ that no curve can have at this level need not be looked at.
+        near = (self.residual <= threshold).any(axis=0)
+        room = threshold - self.residual[:, near]
+        estimate, variance = self._along(coefficients, near)
         half = np.sqrt(variance * np.maximum(room, 0.0))
         inside = room >= 0
         low = np.where(inside, estimate - half, np.inf).min(axis=1)
@@ -112,18 +123,20 @@ class Profile:
         open_ended = self.freedom < 1
         return np.where(open_ended, -np.inf, low), np.where(open_ended, np.inf, high)
 
-    def estimate(self, coefficients: FloatArray) -> FloatArray:
+    def estimate(self, coefficients: Coefficients) -> FloatArray:
         """φ at the most likely γ, which lies inside every interval; shape as :meth:`interval`."""
-        along, _ = self._along(coefficients)
-        best = np.broadcast_to(self.residual, along.shape).argmin(axis=1)
+        best = self.residual.argmin(axis=1)
+        if len(best) == 1:
+            return self._along(coefficients, best)[0][:, 0]
+        along, _ = self._along(coefficients, np.arange(len(self.gammas)))
         return np.asarray(along[np.arange(len(along)), best], dtype=np.float64)
 
-    def probability_above(self, coefficients: FloatArray, value: float) -> FloatArray:
+    def probability_above(self, coefficients: Coefficients, value: float) -> FloatArray:
         """Confidence that φ > value: the signed root of the profile, read on Student's t.
 
         NaN where the data leave no degree of freedom.
         """
-        along, variance = self._along(coefficients)
+        along, variance = self._along(coefficients, np.arange(len(self.gammas)))
         cost = (self.residual + (along - value) ** 2 / np.maximum(variance, 1e-300)).min(axis=1)
         least = self.residual.min(axis=1)
         freedom = np.maximum(self.freedom, 1.0)
@@ -139,11 +152,20 @@ class Profile:
         high = np.where(inside, self.gammas, -np.inf).max(axis=1)
         return low, high
 
-    def _along(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
-        estimate = (coefficients * self.theta).sum(axis=-1)
-        inner = (self.covariance @ coefficients[..., None])[..., 0]
-        variance = np.maximum((coefficients * inner).sum(axis=-1), 0.0)
-        return estimate, variance
+    def _along(
+        self, coefficients: Coefficients, keep: NDArray[Any]
+    ) -> tuple[FloatArray, FloatArray]:
+        """φ and its variance at the γ kept."""
+        c = coefficients(self.basis, self.gammas[keep])
+        theta, covariance = self.theta[:, keep], self.covariance[:, keep]
+        terms = range(self.basis.terms)
+        # Written out: a stack of 2 × 2 products is many times slower.
+        estimate = sum((c[..., i] * theta[..., i] for i in terms), np.zeros(()))
+        variance = sum(
+            (c[..., i] * c[..., j] * covariance[..., i, j] for i in terms for j in terms),
+            np.zeros(()),
+        )
+        return estimate, np.maximum(variance, 0.0)
 
     def _threshold(self, level: float) -> FloatArray:
         freedom = np.maximum(self.freedom, 1.0)
@@ -200,7 +222,7 @@ def profile_replicates(
     data: Replicates, sigma0_squared: float, *, gammas: FloatArray = FINE_GRID, terms: int = 2
 ) -> Profile:
     """Profile one curve from grouped runs (B = 1)."""
-    spread = size_variance(data.n, data.slope_variance(sigma0_squared), sigma0_squared)
+    spread = data.run_variance(sigma0_squared)
     known = (data.runs > 1) & np.isfinite(data.variance)
     within = np.sum(np.where(known, (data.runs - 1) * data.variance / spread, 0.0))
     # A mean whose variance is unknown counts as one observation.
@@ -222,3 +244,18 @@ def _inverse(moment: FloatArray) -> FloatArray:
     diagonal = np.einsum("...ii->...i", moment)
     safe = moment + np.eye(moment.shape[-1]) * (1e-14 * diagonal.max(axis=-1)[..., None, None])
     return np.asarray(np.linalg.inv(safe), dtype=np.float64)
+
+
+def error_of(n: FloatArray | float) -> Coefficients:
+    """e(n) as a linear quantity; the asymptote with n = ∞."""
+    return lambda basis, gammas: basis.error(n, gammas)
+
+
+def reliance_of(n: float) -> Coefficients:
+    """β_N as a linear quantity."""
+    return lambda basis, gammas: basis.reliance(n, gammas)
+
+
+def large_sample_of(n: float) -> Coefficients:
+    """e_N − β_N as a linear quantity."""
+    return lambda basis, gammas: basis.error(n, gammas) - basis.reliance(n, gammas)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.types import FloatArray
@@ -34,6 +35,7 @@ class Replicates:
     runs: FloatArray
     mean: FloatArray
     variance: FloatArray
+    _slopes: dict[float, float] = field(default_factory=dict, repr=False)
 
     @property
     def total(self) -> int:
@@ -45,13 +47,20 @@ class Replicates:
         """Whether any size has a variance to go by."""
         return bool((self.runs >= 2).any())
 
-    def only(self, keep: ArrayLike) -> Replicates:
+    def only(self, keep: slice | NDArray[Any]) -> Replicates:
         """Keep some of the sizes, by mask or index."""
         return Replicates(self.n[keep], self.runs[keep], self.mean[keep], self.variance[keep])
 
     def slope_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> float:
-        """σ̂², see :func:`slope_variance`."""
-        return float(slope_variance(self.n, self.runs, self.variance, sigma0_squared))
+        """σ̂², see :func:`slope_variance`; computed once."""
+        if sigma0_squared not in self._slopes:
+            estimate = slope_variance(self.n, self.runs, self.variance, sigma0_squared)
+            self._slopes[sigma0_squared] = float(estimate)
+        return self._slopes[sigma0_squared]
+
+    def run_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> FloatArray:
+        """σ_i² = σ0² + σ̂²/n_i, the modelled variance of one run at each size."""
+        return size_variance(self.n, self.slope_variance(sigma0_squared), sigma0_squared)
 
 
 def group_runs(n: ArrayLike, error: ArrayLike) -> Replicates:
@@ -94,7 +103,7 @@ def from_means(
     if (spread < 0).any() or np.isinf(spread).any():
         raise InputError("variance must be finite and not negative (NaN where it is unknown).")
     unique, index = np.unique(sizes, return_inverse=True)
-    total = np.bincount(index, counts)
+    total = np.bincount(index, counts).astype(np.float64)
     pooled = np.bincount(index, counts * values) / total
     inner = np.where(counts > 1, (counts - 1) * spread, 0.0)
     square = np.bincount(index, inner + counts * (values - pooled[index]) ** 2)
@@ -137,16 +146,15 @@ def slope_variance(
     n, runs : ndarray, shape (S,) or (curves, S)
         Sizes and number of runs.
     variance : ndarray, shape (..., S)
-        s_i² at ddof 1; ignored where runs < 2.
+        s_i² at ddof 1; ignored where runs < 2 or where it is NaN.
     sigma0_squared : float
         σ0², in the square of the unit of the errors.
     """
-    free = np.maximum(runs - 1.0, 0.0) / n
-    inside = np.where(free > 0, variance - sigma0_squared, 0.0)
-    below = np.sum(free / n, axis=-1)
-    above = np.sum(free * inside, axis=-1)
-    estimate = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
-    return np.maximum(estimate, 0.0)
+    known = (runs > 1.0) & np.isfinite(variance)
+    free = np.where(known, (runs - 1.0) / n, 0.0)
+    above = (free * np.where(known, variance - sigma0_squared, 0.0)).sum(axis=-1)
+    below = np.maximum((free / n).sum(axis=-1), 1e-300)
+    return np.asarray(np.maximum(above / below, 0.0))
 
 
 def size_variance(
@@ -160,10 +168,14 @@ def size_variance(
     return np.maximum(modelled, 1e-12)
 
 
-def _row_values(name: str, values: ArrayLike | None, like: FloatArray, default: float) -> FloatArray:
+def _row_values(
+    name: str, values: ArrayLike | None, like: FloatArray, default: float
+) -> FloatArray:
     if values is None:
         return np.full(like.shape, default)
     array = np.broadcast_to(np.asarray(values, dtype=np.float64), np.shape(values) or like.shape)
     if array.shape != like.shape:
-        raise InputError(f"{name} has shape {array.shape} and n has {like.shape}: one entry per row.")
+        raise InputError(
+            f"{name} has shape {array.shape} and n has {like.shape}: one entry per row."
+        )
     return array

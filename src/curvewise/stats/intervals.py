@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from curvewise.types import FloatArray
 
 
 def difference_interval(
-    a: FloatArray,
-    a_interval: tuple[FloatArray, FloatArray],
-    b: FloatArray,
-    b_interval: tuple[FloatArray, FloatArray],
+    a: ArrayLike,
+    a_interval: tuple[ArrayLike, ArrayLike],
+    b: ArrayLike,
+    b_interval: tuple[ArrayLike, ArrayLike],
 ) -> tuple[FloatArray, FloatArray]:
     """Interval of a − b from the intervals of two independent estimates (MOVER).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 
 ASIDE = ".partial"  # inside the store, so that a rename never crosses file systems
 LEFTOVER_SECONDS = 3600.0
+# What a rename onto a directory answers; Windows says that access is denied.
+_IN_THE_WAY = {errno.ENOTEMPTY, errno.EEXIST} | ({errno.EACCES} if os.name == "nt" else set())
 
 
 def write_aside(store: Path, name: str, files: Mapping[str, bytes]) -> Path:
@@ -34,8 +37,8 @@ def publish(aside: Path, final: Path, keep: Callable[[], bool]) -> Path:
         while True:
             try:
                 os.rename(aside, final)
-            except OSError:
-                if not final.exists():
+            except OSError as error:
+                if error.errno not in _IN_THE_WAY:
                     raise
             else:
                 _sync_directory(final.parent)

@@ -126,6 +126,10 @@ def measure_learning_curve(
     """
     _require_sklearn()
     chosen = _check_options(dict(options))
+    if n_jobs == 0:
+        raise InputError(
+            "n_jobs=0 is no number of processes: pass at least 1, or -1 for all cores."
+        )
     learners = _named(estimator)
     judge = resolve_metric(metric, unit)
     entropy = entropy_of(rng)

@@ -1,0 +1,269 @@
+"""What reaches the user: results on stdout, messages on stderr, nothing a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import unicodedata
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from curvewise.errors import CurvewiseError, CurvewiseWarning
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from curvewise.types import Result, Unit
+
+    Columns: TypeAlias = Mapping[str, Sequence[Any] | NDArray[Any]]
+
+DONE, FAILED, USAGE, GATE = 0, 1, 2, 3
+
+MOST_WARNINGS = 8
+"""Warnings about single learners that are shown; the rest is counted."""
+
+FEWER = {"γ": 2}
+"""Columns that are in no unit, and their decimals in the terminal."""
+
+_NUMBER = re.compile(r"[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
+_LATEX = {"e\\_N": "$e_N$", "β\\_N": r"$\beta_N$", "γ": r"$\gamma$", "²": "$^2$", "∞": r"$\infty$"}
+_BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class UsageError(CurvewiseError):
+    """The command was called in a way that cannot work: exit status 2."""
+
+
+def clean(text: object) -> str:
+    r"""Drop what a terminal would obey: control characters and switches of writing direction.
+
+    >>> clean("a\x1b[31mred\nb")
+    'a[31mred b'
+    """
+    spaced = re.sub(r"[\r\n\t\v\f\u2028\u2029]+", " ", str(text))
+    return "".join(c for c in spaced if unicodedata.category(c)[:2] not in ("Cc", "Cs")).translate(
+        dict.fromkeys(map(ord, _BIDI))
+    )
+
+
+def note(message: str) -> None:
+    """Say on stderr how something was understood or where it went."""
+    _message("note: ", "dim", message)
+
+
+def fail(message: str) -> None:
+    """Say on stderr why nothing came of it."""
+    _message("curvewise: ", "bold red", message)
+
+
+def warn(message: str) -> None:
+    """Say on stderr what to beware of, once."""
+    warnings.warn(message, CurvewiseWarning, stacklevel=2)
+
+
+def warn_each(messages: Sequence[str]) -> None:
+    """Warn of the first few and count the others."""
+    for message in messages[:MOST_WARNINGS]:
+        warn(message)
+    if (left := len(messages) - MOST_WARNINGS) > 0:
+        warn(f"and {left} more like these; --json has all of them.")
+
+
+def hear_warnings() -> None:
+    """Print Python warnings as ``warning: …``, each text once; undone by ``catch_warnings``."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            _message("warning: ", "yellow", str(message))
+
+    warnings.simplefilter("always", CurvewiseWarning)
+    warnings.showwarning = show
+
+
+def as_options(message: str) -> str:
+    """Say with command-line options what a message says with Python arguments.
+
+    >>> as_options("Pass unit='percent', or columns={'n': 'size'} and drop_failed=True.")
+    "Pass --unit percent, or --column 'n=size' and --drop-failed."
+    """
+    message = re.sub(r"\bsource='([^']*)'", r"\1", message)
+    message = re.sub(r"columns=\{'(\w+)': None\}", r"--column \1=", message)
+    message = re.sub(r"columns=\{'(\w+)': '([^']*)'\}", r"--column '\1=\2'", message)
+    message = re.sub(
+        r"columns=\{'(\w+)': \[([^\]]*)\]\}",
+        lambda m: " ".join(f"--column '{m[1]}={c}'" for c in re.findall(r"'([^']*)'", m[2])),
+        message,
+    )
+    message = re.sub(r"columns=\{'(\w+)': …\}", r"--column \1=NAME", message)
+    names = "unit|wide|form|weights|interval|metric|split"
+    message = re.sub(rf"\b({names})='([^' ]*)'", r"--\1 \2", message)
+    message = re.sub(rf"\b({names})='([^']*)'", r"--\1 '\2'", message)
+    return re.sub(
+        r"\b(drop_failed|higher_is_better)=True",
+        lambda m: "--" + m[1].replace("_", "-"),
+        message,
+    )
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Make a rich console that interprets nothing in what it prints."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def _message(head: str, style: str, message: str) -> None:
+    from rich.text import Text
+
+    to = console(stderr=True)
+    text = Text.assemble((head, style), clean(as_options(message)))
+    to.print(text, soft_wrap=not to.is_terminal)
+
+
+@dataclass
+class Page:
+    """Where a command puts its results: a terminal, a markup table or one JSON document.
+
+    Attributes
+    ----------
+    as_json : bool
+        Print ``document`` at the end and nothing else.
+    markup : str or None
+        "markdown", "latex" or "text": only tables go to stdout, sentences to stderr.
+    document : dict
+        What ``--json`` prints.
+    """
+
+    as_json: bool = False
+    markup: str | None = None
+    document: dict[str, Any] = field(default_factory=dict)
+    _started: bool = False
+
+    def say(self, text: str, style: str = "", *, close: bool = False) -> None:
+        """Print a paragraph, ``close`` to the one before or after an empty line."""
+        if self.as_json:
+            return
+        from rich.text import Text
+
+        to = console(stderr=self.markup is not None)
+        if not close:
+            self._space(to)
+        to.print(Text(clean(text), style=style), soft_wrap=not to.is_terminal)
+
+    def table(self, title: str, columns: Columns, digits: int | None) -> None:
+        """Print columns of text, numbers and intervals; ``digits`` as in :func:`digits_of`."""
+        if self.as_json:
+            return
+        if self.markup is None:
+            from rich.text import Text
+
+            to = console()
+            self._space(to)
+            table = rich_table(columns, digits)
+            to.print(Text(clean(title), style="bold"))
+            # Numbers are never cut: a table too wide for the terminal runs over its edge.
+            to.print(table, width=max(to.width, width_of(table)[0]), crop=False)
+            return
+        from curvewise.tables import format_table
+
+        safe = {k: [clean(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
+        text = format_table(safe, self.markup, 4 if digits is None else digits)
+        for symbol, command in _LATEX.items() if self.markup == "latex" else ():
+            text = text.replace(symbol, command)
+        self._space(console())
+        sys.stdout.write(text + "\n")
+
+    def code(self, lines: str) -> None:
+        """Print lines to copy, indented, as they are."""
+        if not self.as_json:
+            sys.stdout.write("".join(f"  {clean(line)}\n" for line in lines.splitlines()))
+
+    def close(self, code: int = DONE) -> int:
+        """Print the JSON document if that was asked for, and give the exit status."""
+        if self.as_json:
+            from curvewise.types import plain
+
+            json.dump(plain(self.document), sys.stdout, indent=2, allow_nan=False)
+            sys.stdout.write("\n")
+        return code
+
+    def _space(self, to: Console) -> None:
+        if self._started and not to.stderr:
+            sys.stdout.write("\n")
+        self._started = self._started or not to.stderr
+
+
+def rich_table(columns: Columns, digits: int | None) -> Table:
+    """Make a table for the terminal; an interval stands below its estimate."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, values in columns.items():
+        if any(isinstance(v, str) and not _NUMBER.fullmatch(v) for v in values):
+            table.add_column(Text(clean(name)), overflow="fold", max_width=30)
+        else:
+            table.add_column(Text(clean(name)), justify="right", no_wrap=True)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(_cell(v, FEWER.get(k, digits)) for k, v in zip(columns, row, strict=True)))
+    return table
+
+
+def width_of(table: Table) -> tuple[int, int]:
+    """Give the least and the natural width of a table, in characters."""
+    to = console()
+    found = to.measure(table, options=to.options.update(width=10_000))
+    return found.minimum, found.maximum
+
+
+def _cell(value: Any, digits: int | None) -> Text:
+    from rich.text import Text
+
+    from curvewise.types import Interval
+
+    if not isinstance(value, Interval):
+        return Text(_write(value, digits))
+    low, high = _write(value.low, digits), _write(value.high, digits)
+    return Text.assemble(_write(value.estimate, digits), "\n", (f"{low} … {high}", "dim"))
+
+
+def _write(value: Any, digits: int | None) -> str:
+    from curvewise.tables import number
+
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, str):
+        return clean(value)
+    if float(value).is_integer() and isinstance(value, int):
+        return f"{value:,}"
+    if digits is None or abs(value) == float("inf"):
+        return number(float(value))
+    return f"{value:,.{digits}f}"
+
+
+def digits_of(unit: Unit) -> int | None:
+    """Decimals for values of a unit; None for four significant digits."""
+    return {"percent": 2, "fraction": 4}.get(unit.name)
+
+
+def whole(n: float) -> int | float:
+    """Give a training size as an int if it is one."""
+    return int(n) if float(n).is_integer() else float(n)
+
+
+def sentences(result: Result) -> str:
+    """Give the summary without its warnings, which go to stderr."""
+    text = result.summary()
+    found = getattr(result, "all_warnings", result.warnings)
+    for warning in found:
+        text = text.replace(f" Beware: {warning}", "")
+    return text

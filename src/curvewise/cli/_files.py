@@ -1,0 +1,159 @@
+"""Files in, measurements and fitted curves out; figures into files."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curvewise.cli._console import UsageError, note
+from curvewise.errors import CurvewiseWarning
+
+if TYPE_CHECKING:
+    from curvewise.cli._options import Fitting, Reading
+    from curvewise.learning import LearningCurves
+    from curvewise.types import Measurements
+
+
+def read_files(
+    files: Sequence[str], reading: Reading, same_name: str | None = None
+) -> Measurements:
+    """Read measurements from all files, telling on stderr what was taken for what.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Paths; ``-`` is CSV on stdin.
+    reading : Reading
+        The options.
+    same_name : {"pool", "separate"}, optional
+        What to do with a learner that is in several files if the options do not say.
+    """
+    parts = {}
+    for file in dict.fromkeys(files):
+        parts[file] = _read(file, reading)
+        head = f"{file}: " if len(files) > 1 else ""
+        note(head + "; ".join(n for n in parts[file].notes if n))
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    return _joined(parts, reading.same_name or same_name)
+
+
+def _read(file: str, reading: Reading) -> Measurements:
+    from curvewise.io import load_measurements
+
+    def load(path: str | Path) -> Measurements:
+        return load_measurements(
+            path,
+            unit=reading.unit or "fraction",
+            higher_is_better=reading.higher_is_better,
+            columns=reading.columns(),
+            wide=reading.wide,
+            per_class=reading.per_class,
+            metric=reading.metric,
+            split=reading.split,
+            drop_failed=reading.drop_failed,
+        )
+
+    if file != "-":
+        return load(file)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stdin.csv"
+        path.write_bytes(sys.stdin.buffer.read())
+        return load(path)
+
+
+def _joined(parts: dict[str, Measurements], same_name: str | None) -> Measurements:
+    import numpy as np
+
+    from curvewise.types import Measurements
+
+    seen: dict[str, list[str]] = {}
+    for file, part in parts.items():
+        for learner in part.learners:
+            seen.setdefault(learner, []).append(file)
+    if same_name is None and (twice := next((k for k, f in seen.items() if len(f) > 1), None)):
+        raise UsageError(
+            f"The learner {twice!r} is in {' and in '.join(seen[twice][:3])}. Pass --same-name "
+            "pool to take its runs together, or --same-name separate to tell the files apart."
+        )
+    names = _names(list(parts)) if same_name == "separate" else {}
+    every = list(parts.items())
+
+    def named(file: str, part: Measurements) -> Any:
+        if file not in names:
+            return part.learner
+        alone = len(part.learners) == 1
+        return [names[file] if alone else f"{names[file]} / {k}" for k in part.learner.tolist()]
+
+    if len({p.unit for _, p in every}) > 1:
+        raise UsageError("The files are in different units: read them with the same --unit.")
+    means = any(p.runs is not None for _, p in every)
+    spread = any(p.variance is not None for _, p in every)
+    return Measurements(
+        learner=np.concatenate([np.asarray(named(f, p), dtype=np.str_) for f, p in every]),
+        n=np.concatenate([p.n for _, p in every]),
+        error=np.concatenate([p.error for _, p in every]),
+        unit=every[0][1].unit,
+        runs=_column(every, "runs", 1.0) if means else None,
+        variance=_column(every, "variance", np.nan) if spread else None,
+    )
+
+
+def _column(parts: Iterable[tuple[str, Measurements]], name: str, filling: float) -> Any:
+    import numpy as np
+
+    columns = [(len(p), getattr(p, name)) for _, p in parts]
+    return np.concatenate([np.full(k, filling) if v is None else v for k, v in columns])
+
+
+def _names(files: list[str]) -> dict[str, str]:
+    """Shortest names that tell the files apart."""
+    stems = [Path(f).stem for f in files]
+    return dict(zip(files, stems if len(set(stems)) == len(stems) else files, strict=True))
+
+
+def fit_files(measurements: Measurements, fitting: Fitting, form: str = "power") -> LearningCurves:
+    """Fit every learner; the warnings stay on the curves."""
+    from curvewise.learning import fit_learning_curves
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        return fit_learning_curves(
+            measurements, form=fitting.form or form, weights=fitting.weights, at=fitting.at
+        )
+
+
+def choose(option: str, wanted: str | None, names: Sequence[str]) -> str:
+    """Find the learner that an option names; with only one learner none need be named."""
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted in names:
+        return str(wanted)
+    there = ", ".join(map(repr, names[:20])) + (" …" if len(names) > 20 else "")
+    if wanted is None:
+        raise UsageError(f"Which learner? Name it with {option}. There are {there}.")
+    lower = {name.lower(): name for name in names}
+    close = get_close_matches(wanted.lower(), lower, n=1, cutoff=0.5)
+    hint = f" Did you mean {lower[close[0]]!r}?" if close else ""
+    raise UsageError(f"{option} {wanted!r} is not among the learners.{hint} There are {there}.")
+
+
+def save_plot(path: Path | None, draw: Callable[[], Any], *, quiet: bool = False) -> None:
+    """Let ``draw`` make Axes without a display and save their figure."""
+    if path is None:
+        return
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    axes = draw()
+    axes.figure.savefig(path, dpi=200, bbox_inches="tight")
+    pyplot.close(axes.figure)
+    if not quiet:
+        note(f"drawn into {path}")

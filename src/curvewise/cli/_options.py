@@ -1,0 +1,187 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Group, Parameter, Token
+from cyclopts.validators import Number
+
+from curvewise.cli._console import Page, UsageError
+
+READING = Group("How to read the file", sort_key=2)
+FITTING = Group("How to fit", sort_key=3)
+SHOWING = Group("What to show", sort_key=4)
+
+Form = Literal["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
+Files = Annotated[list[str], Parameter(name="FILE...", negative="")]
+PLOT_ENDINGS = (".png", ".svg", ".pdf")
+
+
+def split_numbers(_: Any, tokens: Sequence[Token]) -> list[float]:
+    """Read ``800,1600`` as two numbers."""
+    return [float(part) for token in tokens for part in token.value.split(",") if part.strip()]
+
+
+Numbers = Annotated[
+    list[float], Parameter(converter=split_numbers, n_tokens=1, negative="", show_default=False)
+]
+Size = Annotated[float | None, Parameter(validator=Number(gt=0))]
+
+
+@Parameter(name="*", group=READING)
+@dataclass
+class Reading:
+    """How to read measurements.
+
+    Parameters
+    ----------
+    unit
+        What the values are; fractions by default, 0 to 1.
+    higher_is_better
+        The values are accuracies or scores. By default the column's name says so.
+    n_column
+        Column of training sizes. Columns with usual names are found by themselves.
+    value_column
+        Column of errors, accuracies, losses or scores.
+    learner_column
+        Column that names the learner; repeat it to join several columns.
+    runs_column
+        Over how many runs a row is the mean.
+    variance_column
+        Variance of those runs.
+    column
+        Any other role, as ROLE=COLUMN: fold, seed, split, metric, std. ROLE= leaves it out.
+    wide
+        Each column of numbers is a run, a learner or a size.
+    per_class
+        Number of classes, if sizes count examples of each class.
+    metric
+        Which rows to take where a column names metrics.
+    split
+        Which rows to take where a column names splits, such as test.
+    drop_failed
+        Leave out rows without a finite value, and say which.
+    same_name
+        A learner that is in several files: pool its runs, or keep the files separate.
+    """
+
+    unit: Literal["fraction", "percent", "loss", "score"] | None = None
+    higher_is_better: Annotated[
+        bool | None,
+        Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better"),
+    ] = None
+    n_column: str | None = None
+    value_column: str | None = None
+    learner_column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(
+        default_factory=list
+    )
+    runs_column: str | None = None
+    variance_column: str | None = None
+    column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(
+        default_factory=list
+    )
+    wide: Literal["runs", "learners", "sizes"] | None = None
+    per_class: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+    metric: str | None = None
+    split: str | None = None
+    drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    same_name: Literal["pool", "separate"] | None = None
+
+    def columns(self) -> dict[str, Any] | None:
+        """Which column plays which role, for ``load_measurements``."""
+        named: dict[str, list[str]] = {
+            role: [name]
+            for role, name in (
+                ("n", self.n_column),
+                ("value", self.value_column),
+                ("runs", self.runs_column),
+                ("variance", self.variance_column),
+            )
+            if name is not None
+        }
+        if self.learner_column:
+            named["learner"] = list(self.learner_column)
+        for pair in self.column:
+            role, equals, name = pair.partition("=")
+            if not equals or not role.strip():
+                raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as fold=split.")
+            named.setdefault(role.strip(), []).extend([name] if name else [])
+        one_or_many = {r: v[0] if len(v) == 1 else (v or None) for r, v in named.items()}
+        return one_or_many or None
+
+
+@Parameter(name="*", group=FITTING)
+@dataclass
+class Fitting:
+    """How to fit the curves.
+
+    Parameters
+    ----------
+    form
+        power (α + η n^γ) describes and compares; auto extrapolates best; sqrt fixes γ at −½.
+        By default power, and auto to rank.
+    weights
+        Weigh sizes alike, runs alike by their variance, or not at all.
+    at
+        Training size N at which to judge; by default the largest measured.
+    level
+        Coverage of the intervals.
+    """
+
+    form: Form | None = None
+    weights: Literal["size", "run", "none"] = "size"
+    at: Size = None
+    level: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.95
+
+
+@Parameter(name="*", group=SHOWING)
+@dataclass
+class Showing:
+    """How to show the result.
+
+    Parameters
+    ----------
+    table
+        Print only the tables, in this markup, for a paper or a README.
+    json
+        Print one JSON document with everything.
+    """
+
+    table: Literal["markdown", "latex", "text"] | None = None
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False
+
+    def page(self) -> Page:
+        """Start the output."""
+        return Page(as_json=self.json, markup=self.table)
+
+
+@Parameter(name="*", group=SHOWING)
+@dataclass
+class Drawing:
+    """Whether and how to draw.
+
+    Parameters
+    ----------
+    plot
+        Draw the curves into this .png, .svg or .pdf file.
+    x
+        Horizontal axis: n^−½, on which most curves are straight, or log n. By default sqrt, and
+        log to compare.
+    """
+
+    plot: Path | None = None
+    x: Literal["sqrt", "log"] | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What to pass to a function that draws."""
+        return {} if self.x is None else {"x": self.x}
+
+    def __post_init__(self) -> None:
+        """Refuse a file that cannot be drawn before anything is fitted."""
+        if self.plot is not None and self.plot.suffix.lower() not in PLOT_ENDINGS:
+            raise UsageError(f"--plot {self.plot} must end in {', '.join(PLOT_ENDINGS)}.")

@@ -1,0 +1,276 @@
+"""``curvewise learning``: fit, compare, plan, rank, validate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from curvewise.cli._answers import ask_curves, show_curves, show_validation
+from curvewise.cli._console import GATE, digits_of, sentences, warn, warn_each, whole
+from curvewise.cli._files import choose, fit_files, read_files, save_plot
+from curvewise.cli._options import (
+    FITTING,
+    SHOWING,
+    Drawing,
+    Files,
+    Fitting,
+    Form,
+    Numbers,
+    Reading,
+    Showing,
+)
+
+learning = App(
+    name="learning",
+    help="How does error fall with data? Fit, compare, rank and plan learning curves.\n\n"
+    "FILE is a CSV, TSV, JSON or Parquet table with a column for the training size, one for the "
+    "error (or accuracy, loss, score) and one for the learner, one row per run. `-` reads CSV "
+    "from stdin.",
+)
+
+Gate = Literal["worse", "better", "undecided"]
+
+
+@learning.command
+def fit(
+    files: Files,
+    /,
+    *,
+    predict: Annotated[Numbers, Parameter(group=SHOWING)] = [],  # noqa: B006
+    reach: Annotated[float | None, Parameter(group=SHOWING)] = None,
+    cost_per_sample: Annotated[float | None, Parameter(group=SHOWING)] = None,
+    interval: Annotated[
+        Literal["confidence", "prediction", "conditional"] | None, Parameter(group=FITTING)
+    ] = None,
+    reading: Reading | None = None,
+    fitting: Fitting | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Fit a learning curve to each learner.
+
+    Shows the error e_N, the data-reliance β_N (how much the error would rise with a quarter of
+    the data) and the exponent γ, with intervals.
+
+    Example: `curvewise learning fit errors.csv --predict 3000,6000 --plot curves.png`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements.
+    predict
+        Training sizes at which to predict, such as 800,1600.
+    reach
+        How many samples does it take to reach this error? In the unit of the file.
+    cost_per_sample
+        Price of a sample: shows what more data would cost and bring, at the sizes of --predict,
+        or at 2 and 4 times the data.
+    interval
+        Of the curve itself, of what a new run would measure, or the paper's (too narrow).
+    """
+    reading, fitting, drawing, showing = _options(reading, fitting, drawing, showing)
+    page = showing.page()
+    measurements = read_files(files, reading)
+    curves = fit_files(measurements, fitting)
+    page.document = {**curves.to_dict(), "notes": measurements.notes}
+    show_curves(page, curves, fitting, interval)
+    ask_curves(page, curves, fitting.level, interval, predict, reach, cost_per_sample)
+
+    def draw() -> Any:
+        from curvewise.plot import plot_learning_curves
+
+        return plot_learning_curves(
+            curves,
+            at=fitting.at,
+            interval=interval,
+            level=fitting.level,
+            reach=reach,
+            **drawing.options,
+        )
+
+    save_plot(drawing.plot, draw)
+    return page.close()
+
+
+@learning.command
+def compare(
+    files: Files,
+    /,
+    *,
+    a: str | None = None,
+    b: str | None = None,
+    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    reading: Reading | None = None,
+    fitting: Fitting | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Tell whether learner a is better than learner b, and how much data that is worth.
+
+    Give one file with both learners, or two files with one each. With exactly two learners, a is
+    the first and b the second unless named.
+
+    Example: `curvewise learning compare errors.csv --a new --b old --fail-if worse`
+
+    Parameters
+    ----------
+    files
+        One table, or two.
+    a, b
+        Names of the two learners.
+    fail_if
+        Exit with status 3 if a is significantly worse than b, significantly better, or if it
+        cannot be told. May be repeated.
+    """
+    reading, fitting, drawing, showing = _options(reading, fitting, drawing, showing)
+    page = showing.page()
+    measurements = read_files(files, reading, same_name="separate")
+    names = measurements.learners
+    if a is None and b is None and len(names) == 2:
+        a, b = names
+    one, two = choose("--a", a, names), choose("--b", b, names)
+    curves = fit_files(measurements, fitting)
+
+    from curvewise.learning import compare_learning_curves
+
+    result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
+    page.document = result.to_dict()
+    page.say(sentences(result), style="bold")
+    rows = dict(result.columns())
+    rows["quantity"] = [str(q).replace("beta_N", "β_N") for q in rows["quantity"]]
+    title = f"{result.a} minus {result.b} ({result.level:.0%} intervals)"
+    page.table(title, rows, None)
+    warn_each(result.warnings)
+    save_plot(drawing.plot, lambda: result.plot(**drawing.options))
+    met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
+    if met in fail_if:
+        warn(f"--fail-if {met} holds at n = {whole(result.at):,}: exit status {GATE}.")
+    return page.close(GATE if met in fail_if else 0)
+
+
+@learning.command
+def plan(
+    files: Files,
+    /,
+    *,
+    learner: str | None = None,
+    factor: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.5,
+    sizes: Numbers = [],  # noqa: B006
+    reading: Reading | None = None,
+    fitting: Fitting | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Say which sizes to train next, and how often.
+
+    Chooses the runs that narrow the interval of the error at N with the fewest training samples.
+
+    Example: `curvewise learning plan errors.csv --learner resnet --at 5000 --factor 0.5`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements.
+    learner
+        Whose curve; not needed if there is only one.
+    factor
+        Wanted width of the interval, relative to the present one.
+    sizes
+        Sizes that could be trained, such as 1000,2000,4000; by default those measured.
+    """
+    reading, fitting, _, showing = _options(reading, fitting, None, showing)
+    page = showing.page()
+    measurements = read_files(files, reading)
+    curve = fit_files(measurements, fitting)[choose("--learner", learner, measurements.learners)]
+
+    from curvewise.learning import LearningCurve, plan_sizes
+
+    assert isinstance(curve, LearningCurve) or fitting.form  # power unless asked otherwise
+    result = plan_sizes(
+        curve,  # type: ignore[arg-type]
+        at=fitting.at,
+        factor=factor,
+        sizes=sizes or None,
+        level=fitting.level,
+    )
+    page.document = result.to_dict()
+    page.say(sentences(result))
+    columns = {k: [whole(v) for v in c] for k, c in result.columns().items()}
+    page.table(f"Runs to add for {result.learner}", columns, digits_of(result.unit))
+    warn_each([*curve.warnings, *result.warnings])
+    return page.close()
+
+
+@learning.command
+def rank(
+    files: Files,
+    /,
+    *,
+    reading: Reading | None = None,
+    fitting: Fitting | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Choose the learner that will be best at N samples, with the chance that it is.
+
+    Example: `curvewise learning rank errors.csv --at 10000`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements.
+    """
+    reading, fitting, _, showing = _options(reading, fitting, None, showing)
+    page = showing.page()
+    curves = fit_files(read_files(files, reading), fitting, form="auto")
+
+    from curvewise.learning import rank_learners
+
+    result = rank_learners(curves, at=fitting.at, level=fitting.level)
+    page.document = result.to_dict()
+    page.say(sentences(result))
+    columns = dict(result.columns())
+    columns["chance best"] = [f"{p:.0%}" for p in columns.pop("probability_best")]
+    title = f"Predicted at n = {whole(result.at):,} ({result.level:.0%} intervals)"
+    page.table(title, columns, digits_of(result.unit))
+    warn_each(result.warnings)
+    return page.close()
+
+
+@learning.command
+def validate(
+    files: Files,
+    /,
+    *,
+    form: Annotated[list[Form], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    reading: Reading | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Test how well the forms predict a size they have not seen.
+
+    Leaves out each size in turn, fits the others and compares the prediction with what was
+    measured; the last row carries the nearest size over.
+
+    Example: `curvewise learning validate errors.csv`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements; all learners must share the sizes.
+    form
+        Forms to try; repeat for several. By default those of the paper's table.
+    """
+    reading, _, _, showing = _options(reading, None, None, showing)
+    page = showing.page()
+    measurements = read_files(files, reading)
+    show_validation(page, measurements, form)
+    return page.close()
+
+
+def _options(
+    reading: Reading | None,
+    fitting: Fitting | None,
+    drawing: Drawing | None,
+    showing: Showing | None,
+) -> tuple[Reading, Fitting, Drawing, Showing]:
+    return reading or Reading(), fitting or Fitting(), drawing or Drawing(), showing or Showing()

@@ -1,0 +1,342 @@
+"""Prediction intervals of learning curves, calibrated on the real curves of LCDB 1.0.
+
+Around a predicted error c, all in percent points, the interval of the mean error at size n is
+
+    low = c − q_lo(level) · s_lo,    high = c + q_hi(level) · s_hi,
+    log s = x·a + softplus(x·b) · log(L / log 2),    L = max(log(n / n_last), 0.2).
+
+x holds a one and seven features of the curve (`FEATURES`), so s is a product of powers of them at a
+doubling of the data, and grows as a power of the log ratio L that depends on the same features: it
+never shrinks with n. The two sides differ, because curves fall below a forecast and rise above it
+for different reasons. a and b minimise the pinball loss of the 97.5% quantile, that is half of the
+interval score at 95%; q are quantiles of error / s on datasets held out of the fit of a and b.
+
+`AUTO` belongs to the ensemble, `OTHER` to any other law (it was fitted to the paper's power law):
+its x has two more features, by how much that law lies above and below the ensemble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, ndtri
+
+from curvewise.learning.extrapolate import Ensemble, fit_ensemble
+from curvewise.learning.replicates import SIGMA0_SQUARED, Replicates, size_variance
+from curvewise.types import FloatArray
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+"""Levels whose quantiles are stored; others are interpolated."""
+
+FEATURES = (
+    "one",
+    "error",  # log of the predicted error
+    "headroom",  # log of its distance from 100%
+    "misfit",  # log of the rms residual of the ensemble at the 3 measured sizes nearest to n
+    "span",  # log of log(n_last / n_first)
+    "rising",  # rise over the last two of them, relative to step and misfit
+    "rolling",  # log of the error the ensemble made forecasting later measured sizes
+    "spread",  # log of the weighted standard deviation of its members at n
+    "above",  # only in OTHER: log of how far the law lies above the ensemble
+    "below",  # only in OTHER: log of how far below
+)
+
+EPSILON = 0.05
+"""Points added inside logarithms: differences well below this are rounding."""
+SHORTEST_REACH = 0.2
+"""Smallest log ratio L; sizes up to 1.2 times the largest one count as interpolation."""
+LARGEST_SIZE = 1e30
+"""Stands for an infinite training size."""
+UNKNOWN_ROLLING = 0.2
+"""Relative rolling error assumed where there were too few sizes to see one."""
+NEUTRAL_HEADROOM = 70.0
+"""Points of headroom assumed for losses and scores, which have no upper end."""
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Constants of one side: a (P,), b (P,), and q at each of `LEVELS`."""
+
+    size: tuple[float, ...]
+    growth: tuple[float, ...]
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Constants of both sides."""
+
+    lower: Side
+    upper: Side
+
+
+# BEGIN TABLES (printed by `python benchmarks/intervals.py --regenerate`)
+AUTO = Table(
+    Side((0.0,) * 8, (0.0,) * 8, (0.3, 0.5, 0.7, 1.0, 2.0)),
+    Side((0.0,) * 8, (0.0,) * 8, (0.3, 0.5, 0.7, 1.0, 2.0)),
+)
+OTHER = AUTO
+# END TABLES
+
+
+def ensemble_interval(
+    data: Replicates, ensemble: Ensemble, n: FloatArray, level: float, noise: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """Interval of the mean error at sizes n (T,) around an ensemble or a single member of one.
+
+    Parameters
+    ----------
+    data : Replicates
+        What it was fitted to, in points.
+    ensemble : Ensemble
+        The fit; one with a single member is compared with the whole ensemble.
+    n : ndarray, shape (T,)
+        Sizes.
+    level : float
+        Coverage, between 0 and 1.
+    noise : ndarray, shape (T,) or float
+        Variance in points² of what the new runs average to: σ²(n) / runs.
+    """
+    if len(ensemble.members) == 1:
+        limits = ensemble.floor, ensemble.ceiling
+        return other_interval(data, ensemble.predict, n, level, noise, *limits)
+    sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
+    x = describe(data, ensemble, sizes)
+    reach = log_ratio(data.n, sizes)
+    return prediction_interval(ensemble.predict(sizes), x, reach, AUTO, level, noise)
+
+
+def other_interval(
+    data: Replicates,
+    predict: Callable[[FloatArray], FloatArray],
+    n: FloatArray,
+    level: float,
+    noise: FloatArray | float,
+    floor: float | None = 0.0,
+    ceiling: float | None = 100.0,
+) -> tuple[FloatArray, FloatArray]:
+    """Interval around the predictions of another law, such as the paper's power law.
+
+    The ensemble is fitted besides, as the judge of how far that law can be believed.
+
+    Parameters
+    ----------
+    data, n, level, noise
+        As in `ensemble_interval`.
+    predict : callable
+        Maps sizes (T,) to predicted errors (T,) in points.
+    floor, ceiling : float or None
+        Bounds of the curve, as in `fit_ensemble`.
+    """
+    sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
+    centre = predict(sizes)
+    judge = fit_ensemble(data.n, data.mean, standard_errors(data), floor=floor, ceiling=ceiling)
+    x = describe(data, judge, sizes, centre)
+    return prediction_interval(centre, x, log_ratio(data.n, sizes), OTHER, level, noise)
+
+
+def prediction_interval(
+    centre: FloatArray,
+    x: FloatArray,
+    reach: FloatArray,
+    table: Table,
+    level: float = 0.95,
+    noise: FloatArray | float = 0.0,
+    bounds: Bounds = (-np.inf, np.inf),
+) -> tuple[FloatArray, FloatArray]:
+    """Both ends (T,) of the interval; ``noise`` is added in quadrature to the half widths.
+
+    Parameters
+    ----------
+    centre : ndarray, shape (T,)
+        Predicted errors.
+    x : ndarray, shape (T, P)
+        Features, see `describe`.
+    reach : ndarray, shape (T,)
+        log(n / n_last), see `log_ratio`.
+    table : Table
+        `AUTO`, `OTHER` or the result of `calibrate`.
+    level : float
+        Coverage, between 0 and 1.
+    noise : ndarray, shape (T,) or float
+        Variance of the mean of the new runs.
+    bounds : tuple of float
+        To which the ends are clipped.
+    """
+    extra = float(ndtri(0.5 + level / 2.0)) ** 2 * np.asarray(noise, dtype=np.float64)
+    down, up = (
+        np.sqrt((quantile(side, level) * scale(x, reach, side)) ** 2 + extra)
+        for side in (table.lower, table.upper)
+    )
+    return np.clip(centre - down, *bounds), np.clip(centre + up, *bounds)
+
+
+def scale(x: FloatArray, reach: FloatArray, side: Side) -> FloatArray:
+    """S (T,) of features (T, P) and log ratios (T,)."""
+    growth = np.logaddexp(0.0, x @ np.array(side.growth))
+    logs = x @ np.array(side.size) + growth * _doublings(reach)
+    return np.asarray(np.exp(np.clip(logs, -20.0, 20.0)))
+
+
+def quantile(side: Side, level: float) -> float:
+    """Q at any level: log q is piecewise linear in log z, z the normal quantile of the level."""
+    knots = np.log(ndtri(0.5 + np.array(LEVELS) / 2.0))
+    values = np.log(side.quantiles)
+    at = np.log(ndtri(0.5 + level / 2.0))
+    k = int(np.clip(np.searchsorted(knots, at), 1, len(knots) - 1))
+    slope = (values[k] - values[k - 1]) / (knots[k] - knots[k - 1])
+    return float(np.exp(values[k] + slope * (at - knots[k])))
+
+
+def describe(
+    data: Replicates, ensemble: Ensemble, n: FloatArray, centre: FloatArray | None = None
+) -> FloatArray:
+    """Features (T, 8) of the ensemble at sizes n (T,), or (T, 10) of another law's centre (T,)."""
+    predicted = ensemble.predict(n)
+    misfit, rising = _nearby(data.n, data.mean, data.mean - ensemble.predict(data.n), n)
+    errors = np.array([ensemble.rolling_error[name] for name in ensemble.members])
+    relative = float(ensemble.weights @ np.where(np.isfinite(errors), errors, UNKNOWN_ROLLING))
+    # Rolling errors are relative to the value, or to the range where values may cross zero.
+    unit = abs(data.mean[-1]) if ensemble.floor is not None else np.ptp(data.mean)
+    headroom = np.full(n.shape, NEUTRAL_HEADROOM)
+    if ensemble.ceiling is not None:
+        headroom = 100.0 - np.clip(predicted, 0.0, 100.0)
+    columns = [
+        np.ones(n.shape),
+        np.log(np.abs(predicted) + 0.3),
+        np.log(headroom + 1.0),
+        np.log(misfit + EPSILON),
+        np.full(n.shape, np.log(max(np.log(data.n[-1] / data.n[0]), np.log(2.0)))),
+        rising,
+        np.full(n.shape, np.log(relative * unit + EPSILON)),
+        np.log(ensemble.spread(n) + EPSILON),
+    ]
+    if centre is not None:
+        gap = centre - predicted
+        columns += [np.log(np.maximum(sign * gap, 0.0) + EPSILON) for sign in (1.0, -1.0)]
+    return np.column_stack(columns)
+
+
+def log_ratio(n: FloatArray, n_new: FloatArray) -> FloatArray:
+    """log(n_new / n_last) (T,), at least `SHORTEST_REACH`."""
+    return np.asarray(np.maximum(np.log(n_new / n[-1]), SHORTEST_REACH))
+
+
+def standard_errors(data: Replicates) -> FloatArray | None:
+    """Standard errors (S,) of the means under the variance model; None without replicates."""
+    if not data.replicated:
+        return None
+    slope = data.slope_variance(SIGMA0_SQUARED)
+    return np.asarray(np.sqrt(size_variance(data.n, slope, SIGMA0_SQUARED) / data.runs))
+
+
+def calibrate(
+    x: FloatArray,
+    reach: FloatArray,
+    centre: FloatArray,
+    target: FloatArray,
+    groups: FloatArray,
+    *,
+    bounds: Bounds = (0.0, 100.0),
+    folds: int = 4,
+) -> Table:
+    """Fit the constants to C forecasts whose outcome is known.
+
+    Parameters
+    ----------
+    x : ndarray, shape (C, P)
+        Features.
+    reach, centre, target : ndarray, shape (C,)
+        Log ratios, predicted errors and what came true, in points.
+    groups : ndarray, shape (C,)
+        Dataset of each forecast. Quantiles are taken of forecasts whose whole group was held out
+        of the fit, because curves of one dataset resemble each other.
+    bounds : tuple of float
+        Ends of the scale of errors: beyond them an interval costs nothing.
+    folds : int
+        Number of parts the groups are dealt into.
+    """
+    names, index = np.unique(groups, return_inverse=True)
+    part = np.random.default_rng(0).permutation(len(names))[index] % folds
+    sides = []
+    for miss, room in (
+        (centre - target, centre - bounds[0]),
+        (target - centre, bounds[1] - centre),
+    ):
+        room = np.maximum(room, 1e-3)
+        size, growth = _fit_side(x, reach, miss, room)
+        relative = np.empty_like(miss)
+        for k in range(folds):
+            rest, held = part != k, part == k
+            fitted = Side(*_fit_side(x[rest], reach[rest], miss[rest], room[rest]), ())
+            relative[held] = miss[held] / scale(x[held], reach[held], fitted)
+        tails = np.quantile(relative, 0.5 + np.array(LEVELS) / 2.0)
+        increasing = np.maximum.accumulate(np.maximum(tails, 1e-3))
+        sides.append(Side(size, growth, tuple(increasing.tolist())))
+    return Table(*sides)
+
+
+def _doublings(reach: FloatArray) -> FloatArray:
+    return np.asarray(np.log(reach / np.log(2.0)))
+
+
+def _nearby(
+    n: FloatArray, mean: FloatArray, residual: FloatArray, n_new: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Misfit and rising (T,) at the measured sizes nearest to each new one.
+
+    Beyond the largest size these are the last three and the last two; step is the rms difference
+    of neighbours among the nearest five.
+    """
+    order = np.argsort(np.abs(np.log(n_new)[:, None] - np.log(n)), axis=1, kind="stable")
+    misfit = np.sqrt(np.mean(residual[order[:, :3]] ** 2, axis=1))
+    if len(n) < 2:
+        return misfit, np.zeros(n_new.shape)
+    near = np.sort(order[:, :2], axis=1)
+    rise = np.maximum(mean[near[:, 1]] - mean[near[:, 0]], 0.0)
+    steps = np.diff(mean[np.sort(order[:, :5], axis=1)], axis=1)
+    step = np.sqrt(np.mean(steps**2, axis=1))
+    return misfit, rise / (step + misfit + EPSILON)
+
+
+def _fit_side(
+    x: FloatArray, reach: FloatArray, miss: FloatArray, room: FloatArray
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """A and b of one side: smoothed pinball loss at 97.5%, a little ridge on all but constants."""
+    p, tau, ridge = x.shape[1], 0.975, 1e-3
+    doublings = _doublings(reach)
+    pilot = _pilot_scale(x, doublings, miss)
+    # Between errors in points (only wide curves would count) and relative ones (none more than
+    # another): the first decides the mean interval score, the second the typical width.
+    weight = pilot**-0.75 / np.mean(pilot**0.25)
+    blur = 0.3 * pilot
+
+    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+        slope = x @ theta[p:]
+        logs = x @ theta[:p] + np.logaddexp(0.0, slope) * doublings
+        free = np.exp(np.clip(logs, -9.0, 7.0))
+        gap = (miss - np.minimum(free, room)) / blur
+        value = weight * blur * (tau * gap + np.logaddexp(0.0, -gap))
+        push = np.where(free < room, -weight * (tau - expit(-gap)) * free, 0.0)
+        gradient = np.concatenate([x.T @ push, x.T @ (push * doublings * expit(slope))]) / len(miss)
+        penalised = np.where(np.arange(2 * p) % p == 0, 0.0, theta)
+        total = float(value.mean() + ridge * penalised @ penalised)
+        return total, gradient + 2.0 * ridge * penalised
+
+    start = np.zeros(2 * p)
+    start[0] = 1.0
+    best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 400}).x
+    return tuple(best[:p].tolist()), tuple(best[p:].tolist())
+
+
+def _pilot_scale(x: FloatArray, doublings: FloatArray, miss: FloatArray) -> FloatArray:
+    """First guess of the size of the misses (C,): least squares on their logarithm."""
+    design = np.column_stack([x, x * doublings[:, None]])
+    normal = design.T @ design + 1e-3 * len(miss) * np.eye(design.shape[1])
+    fitted = np.linalg.solve(normal, design.T @ np.log(np.abs(miss) + EPSILON))
+    return np.asarray(np.exp(design @ fitted))

@@ -1,0 +1,128 @@
+"""Many learners: which is best at a training size, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.learning.base import Curve, check_level
+from curvewise.learning.compare import cost, likely
+from curvewise.stats import probability_lowest
+from curvewise.tables import number
+from curvewise.types import FloatArray, Result, Unit
+
+
+@dataclass(frozen=True)
+class LearnerRanking(Result):
+    """Learners ordered by predicted error at one training size.
+
+    Attributes
+    ----------
+    at : float
+        The training size N.
+    learners : tuple of str
+        Best first.
+    error, low, high : ndarray, shape (K,)
+        Predicted error and its interval, in the unit of the fits.
+    probability_best : ndarray, shape (K,)
+        Chance that each is the best at N, taking the learners as independent.
+    """
+
+    at: float
+    learners: tuple[str, ...]
+    error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    probability_best: FloatArray
+    level: float
+    unit: Unit
+    warnings: tuple[str, ...] = ()
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner, best first."""
+        return {
+            "learner": list(self.learners),
+            "error": self.error,
+            "low": self.low,
+            "high": self.high,
+            "probability_best": self.probability_best,
+        }
+
+    def summary(self) -> str:
+        """Which to choose, and how sure that is."""
+        unit = self.unit.suffix
+        text = (
+            f"At n = {number(self.at)}, {self.learners[0]} is predicted best with"
+            f" {number(float(self.error[0]))}{unit} [{number(float(self.low[0]))},"
+            f" {number(float(self.high[0]))}]; the chance that it is the best of"
+            f" {len(self.learners)} is {self.probability_best[0]:.0%}."
+        )
+        if len(self.learners) > 1 and self.probability_best[0] < 0.8:
+            text += (
+                f" {self.learners[1]} follows with {self.probability_best[1]:.0%}: train both"
+                " further before choosing."
+            )
+        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def rank_learners(
+    curves: Iterable[Curve], *, at: float | None = None, level: float = 0.95
+) -> LearnerRanking:
+    """Order learners by predicted error at N, with the chance that each is best.
+
+    Parameters
+    ----------
+    curves : iterable of LearningCurve or EnsembleCurve
+        In one unit. Their intervals are used as they are: confidence for power laws, calibrated
+        prediction for form="auto", which is the one to choose by when N is beyond the data.
+    at : float, optional
+        N; by default the smallest of the largest sizes.
+    level : float
+        Coverage of the intervals shown.
+    """
+    check_level(level)
+    all_curves = list(curves)
+    if not all_curves:
+        raise InputError("curves is empty: give at least one fitted curve.")
+    if len({c.unit for c in all_curves}) > 1:
+        raise InputError("curves are in different units: fit all of them in the same unit.")
+    size = min(c.largest_n for c in all_curves) if at is None else float(at)
+    point = np.array([size])
+    costs = np.array([cost(c, point)[0] for c in all_curves])
+    probabilities, quantiles = _quantiles(all_curves, point)
+    chance = probability_lowest(quantiles, probabilities)
+    order = np.lexsort((costs, -chance))
+    bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]
+    pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
+    return LearnerRanking(
+        at=size,
+        learners=tuple(all_curves[i].learner for i in order),
+        **pick,
+        probability_best=chance[order],
+        level=level,
+        unit=all_curves[0].unit,
+        warnings=tuple(f"{c.learner}: {w}" for c in all_curves for w in c.warnings),
+    )
+
+
+_LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.998)
+
+
+def _quantiles(curves: Sequence[Curve], n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Quantiles of each curve at n, as costs, read off its nested intervals."""
+    rows = []
+    for curve in curves:
+        centre, _ = likely(curve, n, 0.5)
+        ends = [likely(curve, n, level)[1] for level in _LEVELS]
+        low = [float(e[0][0]) for e in reversed(ends)]
+        high = [float(e[1][0]) for e in ends]
+        finite = np.nan_to_num([*low, float(centre[0]), *high], posinf=1e12, neginf=-1e12)
+        rows.append(np.maximum.accumulate(finite))
+    below = [0.5 - level / 2 for level in reversed(_LEVELS)]
+    above = [0.5 + level / 2 for level in _LEVELS]
+    return np.array([*below, 0.5, *above]), np.array(rows)

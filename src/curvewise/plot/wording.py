@@ -1,0 +1,86 @@
+"""What pictures of curves say: labels of the legend, the caption, the warnings."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from curvewise.learning import SamplesToReach
+from curvewise.learning.base import Curve
+from curvewise.plot.scene import CROWD
+from curvewise.plot.text import safe_names, safe_text
+from curvewise.tables import number
+
+
+def labels_of(curves: Sequence[Curve], at: float | None) -> list[str]:
+    """What the legend says of each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
+    names = safe_names(c.learner for c in curves)
+    return [
+        f"{name}   {_numbers(c, at)}" + (f"   {safe_text('⚠')}" if c.warnings else "")
+        for name, c in zip(names, curves, strict=True)
+    ]
+
+
+def _numbers(curve: Curve, at: float | None) -> str:
+    gamma = float(getattr(curve, "gamma", math.nan))
+    shape = f"form {curve.form}" if math.isnan(gamma) else f"γ={gamma:.2f}"
+    said = (
+        shape,
+        f"e_N={number(curve.error_at(at), 3)}",
+        f"β_N={number(curve.data_reliance_at(at), 3)}",
+        f"(N={number(curve._size(at))})",
+    )
+    return "   ".join(safe_text(part.replace("-", "−")) for part in said)
+
+
+def caption_of(
+    curves: Sequence[Curve], interval: str | None, level: float, held: bool = False
+) -> str:
+    """What is shaded, what circles, bars and dashes mean."""
+    parts = []
+    crowd = len(curves) > CROWD
+    kinds = dict.fromkeys(interval or c.default_interval for c in curves)
+    if interval != "none" and not (crowd and interval is None):
+        parts.append(f"Shaded: {100 * level:.4g}% {' and '.join(_KINDS[k] for k in kinds)}.")
+    spread = not crowd and any(bool((c.runs > 1).any()) for c in curves)
+    parts.append(
+        "Circles: mean of the runs at a size"
+        + (", bars: ±1 standard deviation of one run." if spread else ".")
+    )
+    if held:
+        parts.append("Hollow: not used for the fit.")
+    parts.append("Dashed: beyond 4× the largest size.")
+    return " ".join(parts)
+
+
+_KINDS = {
+    "confidence": "confidence interval of the curve",
+    "prediction": "prediction interval of the mean of many runs",
+    "conditional": "interval of the curve with γ taken as known",
+}
+
+
+def reach_line(found: SamplesToReach) -> str:
+    """At which size a target is reached, with its interval."""
+    target = f"{number(found.error)}{found.unit.suffix}"
+    ends = f"[{number(found.low)}, {number(found.high)}]"
+    if math.isinf(found.estimate):
+        return f"{found.learner[:60]} never reaches {target}, interval of n {ends}."
+    return f"{found.learner[:60]} reaches {target} at n = {number(found.estimate)} {ends}."
+
+
+def warning_lines(curves: Sequence[Curve], failures: Mapping[str, str], most: int = 3) -> list[str]:
+    """The first warning of the first few flagged curves, and how many more there are."""
+
+    def lines() -> Iterator[str]:
+        flagged = [c for c in curves if c.warnings]
+        for c in flagged[: most if len(curves) <= CROWD else 1]:
+            yield textwrap.shorten(f"⚠ {c.learner[:60]}: {c.warnings[0]}", 220, placeholder=" …")
+        rest = len(flagged) - (most if len(curves) <= CROWD else 1)
+        if rest > 0:
+            yield f"⚠ {rest} more of the {len(curves)} curves are flagged: see .warnings of each."
+        if failures:
+            yield f"⚠ {len(failures)} learner(s) could not be fitted and are not drawn."
+
+    return list(lines())

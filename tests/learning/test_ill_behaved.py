@@ -1,0 +1,149 @@
+"""Curves that misbehave: flagged in words, never a crash, never silent nonsense."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.errors import CurvewiseWarning
+
+N5 = np.array([25, 50, 100, 200, 400.0])
+FORMS = ["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
+
+CASES = {
+    "one size": ([100, 100, 100], [20.0, 21.0, 19.0], "Only one size"),
+    "one run": ([100], [20.0], "Only one size"),
+    "two sizes": ([100, 100, 800, 800], [20.0, 21.0, 12.0, 12.5], "2 sizes cannot determine"),
+    "one run per size": (N5, 8 + 150 * N5**-0.5, "One run per size"),
+    "zero variance": (np.repeat(N5, 2), np.repeat(8 + 150 * N5**-0.5, 2), "agree exactly"),
+    "rising": (np.repeat(N5, 2), np.repeat([10, 12, 14, 17, 20.0], 2) + [0, 0.1] * 5, "rises with"),
+    "peak": (
+        np.repeat(N5, 3),
+        np.repeat([40, 20, 35, 15, 10.0], 3) + np.tile([0, 0.2, 0.4], 5),
+        "a peak or a dip",
+    ),
+    "plateau": (
+        np.repeat(N5, 3),
+        np.full(15, 30.0) + np.tile([-1, 0.1, 1.2], 5),
+        "flat within its noise",
+    ),
+    "close sizes": (
+        [100, 100, 150, 150, 200, 200],
+        [20, 20.5, 18, 18.3, 16, 16.5],
+        "factor of 2.0",
+    ),
+    "constant": (N5, np.full(5, 30.0), "flat within its noise"),
+    "all zero": (N5, np.zeros(5), "flat within its noise"),
+    "all wrong": (N5, np.full(5, 100.0), "flat within its noise"),
+    "huge sizes": (np.array([1e9, 1e10, 1e11, 1e12]), [20, 15, 12, 10.5], "One run per size"),
+    "tiny sizes": (np.array([1, 2, 3, 4, 5.0]), [80, 60, 50, 44, 40.0], "One run per size"),
+}
+
+
+def fit_quietly(*arguments, **options):
+    """Fit, and check that Python warnings and those on the result are the same."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        curve = cw.fit_learning_curve(*arguments, **options)
+    assert tuple(str(w.message) for w in caught) == curve.warnings
+    assert all(w.category is CurvewiseWarning for w in caught)
+    return curve
+
+
+def flagged(curve, text):
+    return any(text in w for w in curve.warnings)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", CASES)
+def test_flagged_and_finite(case, form):
+    n, error, message = CASES[case]
+    curve = fit_quietly(n, error, unit="percent", form=form)
+    if form == "power":
+        assert any(message in w for w in curve.warnings), curve.warnings
+    assert np.isfinite(curve.error_at())
+    assert curve.error_at() == pytest.approx(curve.mean[-1], abs=8)
+    at = curve.interval_at(2 * curve.largest_n)
+    assert not np.isnan([at.error.low, at.error.high]).any()
+    assert at.error.low <= at.error.high
+    assert isinstance(curve.summary(), str)
+    assert curve.to_dict()["warnings"] == list(curve.warnings)
+    answer = curve.samples_to_reach(5.0)
+    assert not np.isnan(answer.estimate)
+
+
+def test_a_well_behaved_curve_is_not_flagged(simulated):
+    assert cw.fit_learning_curve(*simulated, unit="percent").warnings == ()
+
+
+def test_gamma_far_from_half_is_flagged():
+    n = np.repeat(N5, 4)
+    error = 10 + 3000 * n**-1.2 + np.tile([-0.1, 0, 0.05, 0.1], 5)
+    assert flagged(fit_quietly(n, error, unit="percent"), "far from −½")
+
+
+def test_poor_fit_is_flagged():
+    """A curve that drops in one step is no power law."""
+    n = np.repeat(N5, 4)
+    error = np.repeat([80, 79, 78, 30, 29.0], 4) + np.tile([-0.2, 0, 0.1, 0.2], 5)
+    assert flagged(fit_quietly(n, error, unit="percent"), "lack of fit")
+
+
+def test_negative_asymptote_is_flagged():
+    n = np.repeat(N5, 4)
+    error = np.maximum(-20 + 120 * n**-0.2, 0) + np.tile([0, 0.1, 0.2, 0.3], 5)
+    assert flagged(fit_quietly(n, error, unit="percent"), "below 0")
+
+
+def test_sizes_near_chance_are_flagged():
+    n = np.repeat(N5, 2)
+    error = np.repeat([0.89, 0.88, 0.7, 0.5, 0.4], 2) + [0, 0.002] * 5
+    for form in ("power", "auto"):
+        assert flagged(fit_quietly(n, error, chance=0.9, form=form), "within a tenth of chance")
+
+
+def test_chance_caps_the_ensemble():
+    n = np.repeat(N5, 2)
+    error = np.repeat([0.8, 0.7, 0.6, 0.5, 0.4], 2) + [0, 0.01] * 5
+    curve = cw.fit_learning_curve(n, error, chance=0.9, form="auto")
+    assert curve.error_at(1) <= 0.9 + 1e-9
+
+
+def test_accuracy_chance_is_an_accuracy():
+    n = np.repeat(N5, 2)
+    accuracy = 1 - (np.repeat([0.8, 0.7, 0.6, 0.5, 0.4], 2) + [0, 0.01] * 5)
+    curve = cw.fit_learning_curve(n, accuracy, chance=0.1, form="auto", higher_is_better=True)
+    assert curve.error_at(1) <= 0.9 + 1e-9
+
+
+def test_lack_of_fit_p_value_is_uniform_under_the_model():
+    from curvewise.learning.diagnose import lack_of_fit
+    from curvewise.learning.replicates import group_runs
+
+    rng = np.random.default_rng(0)
+    n = np.repeat(N5, 4)
+    p = []
+    for _ in range(300):
+        error = 10 + 100 * n**-0.5 + rng.standard_normal(len(n))
+        data = group_runs(n, error)
+        design = np.stack([np.ones(5), N5**-0.5], axis=1)
+        theta, *_ = np.linalg.lstsq(design, data.mean, rcond=None)
+        p.append(lack_of_fit(data, design @ theta, np.ones(5), 2))
+    assert abs(np.mean(np.array(p) < 0.1) - 0.1) < 0.06
+    assert abs(np.mean(p) - 0.5) < 0.06
+
+
+def test_lack_of_fit_needs_replicates():
+    from curvewise.learning.diagnose import lack_of_fit
+    from curvewise.learning.replicates import group_runs
+
+    data = group_runs(N5, 10 + 100 * N5**-0.5)
+    assert np.isnan(lack_of_fit(data, data.mean, np.ones(5), 3))
+
+
+def test_looks_like_fractions():
+    curve = fit_quietly(N5, np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent")
+    assert any("unit='fraction'" in note for note in curve.notes)

@@ -1,0 +1,165 @@
+"""Coverage by simulation (small here, full in benchmarks/learning_coverage.py), and consistency."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.learning.bootstrap import simulate
+from curvewise.learning.fit import build_curve
+from curvewise.learning.profile import error_of, profile, reliance_of
+from curvewise.learning.replicates import group_runs, size_variance, slope_variance
+
+N = np.array([25, 50, 100, 200, 400.0])
+RUNS = np.array([16, 8, 4, 2, 1.0])
+TRUTH = {  # α, η, γ, σ̂² of the four published curves
+    "no_pretr_linear": (78.51, 120.13, -0.84, 21.9),
+    "no_pretr_ft": (5.68, 259.29, -0.41, 12.7),
+    "pretr_linear": (24.40, 65.28, -0.35, 3.0),
+    "pretr_ft": (12.48, 194.19, -0.57, 130.4),
+}
+
+
+def simulated_profile(truth, draws, seed):
+    alpha, eta, gamma, slope = truth
+    spread = 0.02 + slope / N
+    rng = np.random.default_rng(seed)
+    mean, variance = simulate(rng, alpha + eta * N**gamma, spread, RUNS, draws)
+    modelled = size_variance(N, slope_variance(N, RUNS, variance, 0.02)[:, None], 0.02)
+    within = ((RUNS - 1) * variance / modelled).sum(axis=1)
+    freedom = np.full(draws, RUNS.sum() - 3)
+    return profile(N, mean, RUNS / modelled, within, freedom)
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_profile_intervals_cover(name):
+    alpha, eta, gamma, _ = TRUTH[name]
+    p = simulated_profile(TRUTH[name], 800, seed=3)
+    truths = [
+        (error_of(400), alpha + eta * 400**gamma),
+        (reliance_of(400), -2 * eta * gamma * 400**gamma),
+        (error_of(1600), alpha + eta * 1600**gamma),
+        (error_of(np.inf), alpha),
+    ]
+    for coefficients, truth in truths:
+        low, high = p.interval(coefficients)
+        # 800 draws have a standard error of .8 points; four of them around 95%.
+        assert 0.92 < np.mean((low <= truth) & (truth <= high)) < 0.985
+        above = p.probability_above(coefficients, truth)
+        # As a confidence distribution at the truth, it is uniform.
+        assert abs(np.mean(above < 0.5) - 0.5) < 0.08
+        assert 0.01 < np.mean(above < 0.025) < 0.045
+
+
+def test_published_band_does_not_cover():
+    """Why it is not the default: with γ treated as known the asymptote is missed mostly."""
+    n = np.repeat(N, RUNS.astype(int))
+    hits = 0
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        noisy = 8 + 150 * n**-0.3 + rng.standard_normal(len(n)) * np.sqrt(0.02 + 40 / n)
+        curve = build_curve(group_runs(n, noisy), cw.Unit("percent"))
+        band = curve.band(np.array([np.inf]), "conditional")
+        hits += int(band["low"][0] <= 8 <= band["high"][0])
+    assert hits < 45
+
+
+def test_interval_is_the_profile_likelihood_by_brute_force(simulated):
+    """Points inside have a constrained residual under the F threshold, points outside do not."""
+    from scipy.optimize import minimize
+
+    n, error = simulated
+    curve = cw.fit_learning_curve(n, error, unit="percent")
+    inside = curve.interval_at(1600).error
+    variance = 0.02 + curve.sigma_hat_squared / n
+
+    def residual(alpha_eta_gamma):
+        a, h, g = alpha_eta_gamma
+        return float(np.sum((error - a - h * n**g) ** 2 / variance))
+
+    free = minimize(residual, (8, 150, -0.5), method="Nelder-Mead", options={"maxiter": 8000})
+    from scipy.stats import f as f_distribution
+
+    limit = free.fun * (1 + f_distribution.ppf(0.95, 1, len(n) - 3) / (len(n) - 3))
+    for value in (inside.low, inside.high):
+        held = minimize(
+            lambda q, v=value: residual((v - q[0] * 1600 ** q[1], q[0], q[1])),
+            (150, -0.5),
+            method="Nelder-Mead",
+            options={"maxiter": 8000, "xatol": 1e-8, "fatol": 1e-10},
+        )
+        assert held.fun == pytest.approx(limit, rel=2e-3)
+
+
+def test_intervals_are_nested_in_level_and_hold_the_likely_value(simulated):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    wide = [curve.interval_at(1600, level=level).error for level in (0.5, 0.9, 0.95, 0.99)]
+    lows, highs = [i.low for i in wide], [i.high for i in wide]
+    assert lows == sorted(lows, reverse=True)
+    assert highs == sorted(highs)
+
+
+def test_every_quantity_has_an_interval_in_the_unit(simulated):
+    n, error = simulated
+    percent = cw.fit_learning_curve(n, error, unit="percent").interval_at(800)
+    fraction = cw.fit_learning_curve(n, error / 100).interval_at(800)
+    for name in ("error", "data_reliance", "large_sample"):
+        a, b = getattr(percent, name), getattr(fraction, name)
+        hundredfold = (b.estimate * 100, b.low * 100, b.high * 100)
+        assert (a.estimate, a.low, a.high) == pytest.approx(hundredfold)
+
+
+def test_scores_mirror_losses(simulated):
+    n, error = simulated
+    loss = cw.fit_learning_curve(n, error, unit="loss")
+    score = cw.fit_learning_curve(n, -error, unit="score", higher_is_better=True)
+    assert score.error_at(800) == pytest.approx(-loss.error_at(800))
+    assert score.data_reliance_at(800) == pytest.approx(loss.data_reliance_at(800))
+    a, b = loss.interval_at(800).error, score.interval_at(800).error
+    assert (b.low, b.high) == pytest.approx((-a.high, -a.low))
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e4])
+def test_losses_do_not_care_for_their_unit(simulated, factor):
+    n, error = simulated
+    base = cw.fit_learning_curve(n, error / 20, unit="loss")
+    scaled = cw.fit_learning_curve(n, error / 20 * factor, unit="loss")
+    assert scaled.gamma == base.gamma
+    assert scaled.interval_at(1600).error.high == pytest.approx(
+        base.interval_at(1600).error.high * factor
+    )
+
+
+def test_estimate_outside_its_interval_is_flagged(golden):
+    curve = cw.fit_learning_curve(*golden["pretr_ft"], unit="percent")
+    assert curve.interval_at(400).data_reliance.outside
+    assert "outside its own" in curve.summary()
+
+
+def test_linearised_predictor(simulated):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    e, b = curve.error_at(400), curve.data_reliance_at(400)
+    assert curve.linearised_at([1600, 100, 1e30]) == pytest.approx([e - 0.5 * b, e + b, e - b])
+
+
+def test_prediction_intervals_widen_with_noise_and_distance(simulated):
+    curve = cw.fit_learning_curve(*simulated, unit="percent", form="auto")
+    one = curve.band(np.array([400.0, 800.0, 1600.0]), runs=1)
+    many = curve.band(np.array([400.0, 800.0, 1600.0]), runs=1000)
+    width_one, width_many = one["high"] - one["low"], many["high"] - many["low"]
+    assert (width_one > width_many).all()
+    assert width_many[0] < width_many[1] < width_many[2]
+
+
+def test_auto_has_no_confidence_interval_and_says_so(simulated):
+    curve = cw.fit_learning_curve(*simulated, unit="percent", form="auto")
+    with pytest.raises(cw.InputError, match="interval='prediction'"):
+        curve.band(np.array([800.0]), "confidence")
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.1])
+def test_level_is_checked(simulated, level):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    with pytest.raises(cw.InputError, match="level"):
+        curve.interval_at(400, level=level)

@@ -1,0 +1,99 @@
+"""Units, intervals, tables and the base of results."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import curvewise as cw
+from curvewise.tables import format_table, number
+from curvewise.types import plain
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_every_number_can_be_written(value):
+    text = number(value)
+    assert text
+    if math.isfinite(value) and value != 0 and 1e-4 <= abs(value) < 1e15:
+        back = float(text.replace(",", ""))
+        assert back == pytest.approx(value, rel=2e-3)
+
+
+def test_json_is_strict(simulated):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    text = json.dumps(curve.to_dict(), allow_nan=False)
+    assert json.loads(text)["gamma"] == curve.gamma
+    assert plain({"a": math.nan, "b": math.inf, "c": -math.inf}) == {
+        "a": None,
+        "b": "Infinity",
+        "c": "-Infinity",
+    }
+
+
+def test_html_escapes_names(simulated):
+    curve = cw.fit_learning_curve(*simulated, unit="percent", learner="<script>alert(1)</script>")
+    page = curve._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_tables_escape_their_markup():
+    columns = {"a_b": ["x|y", "50% & more"], "n": [1.0, float("inf")]}
+    assert r"x\|y" in format_table(columns, "markdown")
+    latex = format_table(columns, "latex")
+    assert r"a\_b" in latex
+    assert r"50\% \& more" in latex
+    with pytest.raises(cw.InputError, match="format='yaml'"):
+        format_table(columns, "yaml")
+
+
+def test_tables_of_nothing():
+    assert format_table({"a": [], "b": []}, "markdown").count("\n") == 1
+
+
+def test_results_are_frozen(simulated):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    with pytest.raises(AttributeError):
+        curve.alpha = 3
+
+
+def test_frame_and_predict_are_tables(simulated):
+    pytest.importorskip("pandas")
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    assert curve.frame()["e_N"][0] == curve.error_at()
+    table = curve.predict([800, 1600])
+    assert list(table.columns) == ["n", "error", "low", "high"]
+    assert table["error"][1] == pytest.approx(curve.error_at(1600))
+    with pytest.raises(cw.InputError, match="positive size"):
+        curve.predict([-1])
+    with pytest.raises(cw.InputError, match="interval='credible'"):
+        curve.predict([800], interval="credible")
+
+
+def test_interval_unpacks_and_contains():
+    i = cw.Interval(2.0, 1.0, 3.0)
+    low, high = i
+    assert (low, high) == (1.0, 3.0)
+    assert 2.5 in i
+    assert 4 not in i
+    assert not i.outside
+    assert cw.Interval(5.0, 1.0, 3.0).outside
+    assert str(i) == "2 [1, 3]"
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'fit_everything'"):
+        cw.fit_everything  # noqa: B018
+    assert "fit_learning_curve" in dir(cw)
+
+
+def test_accuracies_become_errors():
+    unit = cw.Unit("fraction", higher_is_better=True)
+    assert unit.errors([0.9, 0.7]) == pytest.approx([0.1, 0.3])
+    score = cw.Unit("score", higher_is_better=True)
+    assert np.array_equal(score.errors([30.0]), [30.0])
