@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -56,14 +55,10 @@ def test_demo_without_scikit_learn_names_the_extra(call, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda p: p.name)
-def test_examples_run(start, tmp_path, script):
+def test_examples_run(start, tmp_path, errors, script):
     done = start("-W", "error", script, python=True, cwd=tmp_path)
     assert done.code == 0, done.err
     assert done.err == ""
-
-
-def test_example_file_is_what_the_example_measures(start, tmp_path, errors):
-    done = start(EXAMPLES / "digits_learning_curves.py", python=True, cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert (tmp_path / "errors.csv").read_text() == errors.read_text()
-    assert os.path.getsize(tmp_path / "curves.png") > 1000
+    if script.name == "digits_learning_curves.py":  # errors.csv is what this one measures
+        assert (tmp_path / "errors.csv").read_text() == errors.read_text()
+        assert (tmp_path / "curves.png").stat().st_size > 1000

@@ -120,7 +120,8 @@ def test_means_with_runs_and_variance_fit_like_the_runs(simulated):
 
 def test_means_of_unknown_variance_still_fit(simulated):
     data = group_runs(*simulated)
-    curve = cw.fit_learning_curve(data.n, data.mean, unit="percent", runs=data.runs)
+    with pytest.warns(cw.CurvewiseWarning, match="Means without their variance"):
+        curve = cw.fit_learning_curve(data.n, data.mean, unit="percent", runs=data.runs)
     assert np.isfinite([curve.alpha, curve.interval_at(800).error.high]).all()
 
 

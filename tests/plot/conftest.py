@@ -34,12 +34,13 @@ def fit() -> Callable[..., Any]:
         eta: float = 200.0,
         gamma: float = -0.5,
         seed: int = 0,
+        noise: float = 0.3,
         n: Any = SIZES,
         **options: Any,
     ) -> Any:
         sizes = np.asarray(n, dtype=float)
-        noise = np.random.default_rng(seed).normal(0.0, 0.3, len(sizes))
-        error = alpha + eta * sizes**gamma + noise
+        scatter = np.random.default_rng(seed).normal(0.0, noise, len(sizes))
+        error = alpha + eta * sizes**gamma + scatter
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CurvewiseWarning)
             return fit_learning_curve(

@@ -11,6 +11,7 @@ from cyclopts import App, CycloptsError
 
 from curvewise import __version__
 from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warnings
+from curvewise.cli._files import STDIN
 from curvewise.cli.demo import demo
 from curvewise.cli.learning import learning
 from curvewise.errors import CurvewiseError
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    # cyclopts would take a lone hyphen for an option.
+    arguments = [STDIN if word == "-" else word for word in arguments]
     try:
         result = app(arguments, exit_on_error=False, result_action="return_value")
     except CycloptsError:  # cyclopts has told the user

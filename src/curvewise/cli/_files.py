@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from curvewise.learning import LearningCurves
     from curvewise.types import Measurements
 
+STDIN = "/dev/stdin"
+"""What ``-`` stands for, here on every system."""
+
 
 def read_files(
     files: Sequence[str], reading: Reading, same_name: str | None = None
@@ -27,7 +30,7 @@ def read_files(
     Parameters
     ----------
     files : sequence of str
-        Paths; ``-`` is CSV on stdin.
+        Paths; :data:`STDIN` is CSV on stdin.
     reading : Reading
         The options.
     same_name : {"pool", "separate"}, optional
@@ -59,7 +62,7 @@ def _read(file: str, reading: Reading) -> Measurements:
             drop_failed=reading.drop_failed,
         )
 
-    if file != "-":
+    if file != STDIN:
         return load(file)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"

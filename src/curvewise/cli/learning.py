@@ -184,11 +184,10 @@ def plan(
     measurements = read_files(files, reading)
     curve = fit_files(measurements, fitting)[choose("--learner", learner, measurements.learners)]
 
-    from curvewise.learning import LearningCurve, plan_sizes
+    from curvewise.learning import plan_sizes
 
-    assert isinstance(curve, LearningCurve) or fitting.form  # power unless asked otherwise
     result = plan_sizes(
-        curve,  # type: ignore[arg-type]
+        curve,  # type: ignore[arg-type]  # refuses other forms in words
         at=fitting.at,
         factor=factor,
         sizes=sizes or None,

@@ -11,7 +11,7 @@ never shrinks with n. The two sides differ, because curves fall below a forecast
 for different reasons. a and b minimise the pinball loss of the 97.5% quantile, that is half of the
 interval score at 95%; q are quantiles of error / s on datasets held out of the fit of a and b.
 
-`AUTO` belongs to the ensemble, `OTHER` to any other law (it was fitted to the paper's power law):
+`AUTO` belongs to the ensemble, `POWER` to any other law (it was fitted to the paper's power law):
 its x has two more features, by how much that law lies above and below the ensemble.
 """
 
@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, ndtri
 
 from curvewise.learning.extrapolate import Ensemble, fit_ensemble
-from curvewise.learning.replicates import SIGMA0_SQUARED, Replicates, size_variance
+from curvewise.learning.replicates import Replicates
 from curvewise.types import FloatArray
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -40,8 +40,8 @@ FEATURES = (
     "rising",  # rise over the last two of them, relative to step and misfit
     "rolling",  # log of the error the ensemble made forecasting later measured sizes
     "spread",  # log of the weighted standard deviation of its members at n
-    "above",  # only in OTHER: log of how far the law lies above the ensemble
-    "below",  # only in OTHER: log of how far below
+    "above",  # only in POWER: log of how far the law lies above the ensemble
+    "below",  # only in POWER: log of how far below
 )
 
 EPSILON = 0.05
@@ -80,7 +80,7 @@ AUTO = Table(
     Side((0.0,) * 8, (0.0,) * 8, (0.3, 0.5, 0.7, 1.0, 2.0)),
     Side((0.0,) * 8, (0.0,) * 8, (0.3, 0.5, 0.7, 1.0, 2.0)),
 )
-OTHER = AUTO
+POWER = AUTO
 # END TABLES
 
 
@@ -104,14 +104,14 @@ def ensemble_interval(
     """
     if len(ensemble.members) == 1:
         limits = ensemble.floor, ensemble.ceiling
-        return other_interval(data, ensemble.predict, n, level, noise, *limits)
+        return power_interval(data, ensemble.predict, n, level, noise, *limits)
     sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
     x = describe(data, ensemble, sizes)
     reach = log_ratio(data.n, sizes)
     return prediction_interval(ensemble.predict(sizes), x, reach, AUTO, level, noise)
 
 
-def other_interval(
+def power_interval(
     data: Replicates,
     predict: Callable[[FloatArray], FloatArray],
     n: FloatArray,
@@ -137,7 +137,7 @@ def other_interval(
     centre = predict(sizes)
     judge = fit_ensemble(data.n, data.mean, standard_errors(data), floor=floor, ceiling=ceiling)
     x = describe(data, judge, sizes, centre)
-    return prediction_interval(centre, x, log_ratio(data.n, sizes), OTHER, level, noise)
+    return prediction_interval(centre, x, log_ratio(data.n, sizes), POWER, level, noise)
 
 
 def prediction_interval(
@@ -160,7 +160,7 @@ def prediction_interval(
     reach : ndarray, shape (T,)
         log(n / n_last), see `log_ratio`.
     table : Table
-        `AUTO`, `OTHER` or the result of `calibrate`.
+        `AUTO`, `POWER` or the result of `calibrate`.
     level : float
         Coverage, between 0 and 1.
     noise : ndarray, shape (T,) or float
@@ -231,8 +231,7 @@ def standard_errors(data: Replicates) -> FloatArray | None:
     """Standard errors (S,) of the means under the variance model; None without replicates."""
     if not data.replicated:
         return None
-    slope = data.slope_variance(SIGMA0_SQUARED)
-    return np.asarray(np.sqrt(size_variance(data.n, slope, SIGMA0_SQUARED) / data.runs))
+    return np.asarray(np.sqrt(data.run_variance() / data.runs))
 
 
 def calibrate(

@@ -66,11 +66,12 @@ def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
             " Add sizes, or use form='sqrt'."
         )
     if not data.replicated:
+        what = "One run per size" if (data.runs < 2).all() else "Means without their variance"
         yield (
-            "One run per size: the noise of a run is judged only by how far the sizes lie from the"
-            " curve. Repeat the smaller sizes; they are cheap."
+            f"{what}: the noise of a run is judged only by how far the sizes lie from the curve."
+            " Repeat the smaller sizes; they are cheap."
         )
-    elif np.nansum(data.variance) == 0:
+    elif not np.nan_to_num(data.variance).any():
         yield (
             "Runs of equal size agree exactly: were they trained with the same seed and data?"
             " Intervals that rest on their spread are too narrow."

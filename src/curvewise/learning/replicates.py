@@ -45,7 +45,7 @@ class Replicates:
     @property
     def replicated(self) -> bool:
         """Whether any size has a variance to go by."""
-        return bool((self.runs >= 2).any())
+        return bool(((self.runs > 1) & np.isfinite(self.variance)).any())
 
     def only(self, keep: slice | NDArray[Any]) -> Replicates:
         """Keep some of the sizes, by mask or index."""

@@ -17,7 +17,7 @@ from curvewise.plot import layers
 from curvewise.plot.layers import Look, Picture
 from curvewise.plot.scene import CROWD, NAMED_IN_CROWD, curve_legend, finish_axes, looks_of
 from curvewise.plot.sizes import SizeAxis
-from curvewise.plot.style import NEUTRAL, new_axes, style, write_caption
+from curvewise.plot.style import NEUTRAL, OWN, new_axes, style, write_caption
 from curvewise.plot.wording import caption_of, labels_of, reach_line, warning_lines
 from curvewise.tables import number
 from curvewise.types import FloatArray
@@ -75,17 +75,18 @@ def plot_learning_curves(
     >>> n, error = [100, 100, 200, 200, 400, 400], [.32, .30, .24, .25, .19, .18]
     >>> ax = plot_learning_curves(fit_learning_curve(n, error, learner="plain"))
     >>> ax.get_legend().get_texts()[0].get_text()
-    'plain   γ=−0.53   e_N=0.184   β_N=0.118   (N=400)'
+    'plain   γ=...   e_N=...   β_N=...   (N=400)'
     """
-    chosen, failures = _checked(curves, interval, level)
+    chosen, failures = _checked(curves)
     if isinstance(curves, LearningCurves) and at is None:
         at = curves.at
+    _check_options(chosen, at, interval, level, reach)
     outside = _held_out(held_out, chosen)
     axis = SizeAxis(x)
     with style():
         warned = warning_lines(chosen, failures)
-        own = ax is None
         ax = ax or new_axes(height=_height(len(chosen), len(warned), legend))
+        own = ax.get_gid() == OWN
         start = len(layers.lines_of(ax, layers.NAMED, layers.UNNAMED))
         picture = _picture(ax, axis, chosen, outside, at)
         looks = looks_of(chosen, at, start)
@@ -103,12 +104,9 @@ def plot_learning_curves(
 
 
 def _checked(
-    curves: Curve | Iterable[Curve] | LearningCurves, interval: str | None, level: float
+    curves: Curve | Iterable[Curve] | LearningCurves,
 ) -> tuple[list[Curve], dict[str, str]]:
-    check_level(level)
-    if interval not in (None, "none", *INTERVALS):
-        known = ", ".join(map(repr, (*INTERVALS, "none")))
-        raise InputError(f"interval={interval!r} is not known: use one of {known}.")
+    """The curves as a list, and the learners that could not be fitted."""
     if isinstance(curves, Mapping):
         curves = curves.values()
     chosen = [curves] if isinstance(curves, Curve) else list(curves)
@@ -123,6 +121,25 @@ def _checked(
     if len({c.unit.name for c in chosen}) > 1:
         raise InputError("curves are in different units: fit all of them in the same unit.")
     return chosen, curves.failures if isinstance(curves, LearningCurves) else {}
+
+
+def _check_options(
+    curves: Sequence[Curve],
+    at: float | None,
+    interval: str | None,
+    level: float,
+    reach: float | None,
+) -> None:
+    """Raise before a figure is made."""
+    check_level(level)
+    curves[0]._size(at)
+    if reach is not None:
+        curves[0].unit.errors(reach, "reach")
+    if interval not in (None, "none", *INTERVALS):
+        known = ", ".join(map(repr, (*INTERVALS, "none")))
+        raise InputError(f"interval={interval!r} is not known: use one of {known}.")
+    for curve in curves if interval not in (None, "none") else ():
+        curve.band(curve.n[:1], interval, level=level)
 
 
 def _held_out(

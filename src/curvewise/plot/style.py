@@ -35,6 +35,8 @@ NEUTRAL = "#8C8C8C"
 """What is not a learner: reference lines, the many unnamed curves."""
 
 CAPTION = "curvewise-caption"
+OWN = "curvewise-axes"
+"""Group ids of captions, and of Axes made here, which have room for a legend under them."""
 
 _RC: dict[str, Any] = {
     "font.size": 10.0,
@@ -62,6 +64,7 @@ def new_axes(width: float = 7.0, height: float = 4.4) -> Axes:
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    ax.set_gid(OWN)
     return ax
 
 

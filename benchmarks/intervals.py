@@ -1,0 +1,252 @@
+"""Check on LCDB 1.0 that the calibrated prediction intervals cover, and print their constants.
+
+Usage: ``python benchmarks/intervals.py`` for a table on stderr and one JSON line on stdout;
+``--regenerate`` prints the constants of ``curvewise.learning.calibration``, fitted to all datasets,
+as Python source. The data are found through ``CURVEWISE_DATA`` (default ``../shared/data``).
+
+Curves have at least 10 anchors, the largest of 500 or more. They are fitted on anchors up to
+n_max / h (at least 3); the target is the mean validation error at n_max. Twenty seeded splits by
+dataset: constants are fitted on one half, with all horizons in `CALIBRATED` and one inner anchor
+left out of each curve (horizon 0), and tested on the other half. Features and the form of the scale
+were chosen by cross-validation inside the datasets of even id.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from curvewise.learning.calibration import (
+    LEVELS,
+    Table,
+    calibrate,
+    describe,
+    log_ratio,
+    prediction_interval,
+    standard_errors,
+)
+from curvewise.learning.extrapolate import fit_ensemble, fit_member
+from curvewise.learning.power import fit_replicates
+from curvewise.learning.replicates import Replicates, from_means
+from curvewise.types import FloatArray
+
+CALIBRATED = (0.0, 1.4, 2.0, 4.0, 8.0, 16.0, 64.0)
+TESTED = (2.0, 4.0)
+SPLITS = 20
+LAWS = ("auto", "power", "constrained", "last")
+BOUNDS = (0.0, 100.0)
+BARS = {2.0: {"width": 4.0, "score": 11.0}, 4.0: {"width": 9.0, "score": 23.0}}
+Cases = dict[str, Any]
+
+
+def main() -> None:
+    """Forecast every curve at every horizon, then split, calibrate and test."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--regenerate", action="store_true", help="print the constants and stop")
+    options = parser.parse_args()
+    start = time.process_time()
+    cases = forecast_all(list(read_lcdb(find_data() / "lcdb10_error_mean_var.csv.gz")))
+    if options.regenerate:
+        for name, law in (("AUTO", "auto"), ("POWER", "power")):
+            print(as_source(name, calibrate_on(cases, law, np.ones(len(cases["y"]), bool))))
+        return
+    rows = [row for seed in range(SPLITS) for row in run_split(cases, seed)]
+    result = summarise(pd.DataFrame(rows), cases)
+    result["cpu_seconds"] = round(time.process_time() - start, 1)
+    print_table(result)
+    print(json.dumps({"benchmark": "intervals", "bars": BARS, **result}))
+
+
+def find_data() -> Path:
+    """Return the folder of learning curves, or exit with a message."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("CURVEWISE_DATA", default)) / "learning_curves"
+    if not folder.is_dir():
+        sys.exit(f"no data: {folder} is not a folder; set CURVEWISE_DATA")
+    return folder
+
+
+def read_lcdb(path: Path) -> Iterator[tuple[int, str, Replicates]]:
+    """Yield dataset, learner and the whole curve in percent points."""
+    frame = pd.read_csv(path).sort_values(["openmlid", "learner", "size_train"])
+    for (dataset, learner), rows in frame.groupby(["openmlid", "learner"]):
+        if len(rows) >= 10 and rows["size_train"].iloc[-1] >= 500:
+            mean, variance = 100.0 * rows["err_valid_mean"], 1e4 * rows["err_valid_var"]
+            yield (
+                int(dataset),
+                learner,
+                from_means(rows["size_train"], mean, rows["n_rep"], variance),
+            )
+
+
+def forecast_all(curves: list[tuple[int, str, Replicates]]) -> Cases:
+    """Return arrays over forecasts: what was known, what was predicted, what came true."""
+    rng = np.random.default_rng(0)
+    rows: list[Cases] = []
+    for dataset, learner, curve in curves:
+        left_out = int(rng.integers(1, len(curve.n) - 1))
+        for horizon in CALIBRATED:
+            if horizon == 0:
+                at, seen = left_out, np.arange(len(curve.n)) != left_out
+            else:
+                at, seen = -1, curve.n <= curve.n[-1] / horizon
+            if seen.sum() >= 3:
+                known = {"g": dataset, "learner": learner, "h": horizon, "y": curve.mean[at]}
+                rows.append({**known, **forecast(curve.only(seen), curve.n[[at]])})
+    return {key: np.array([row[key] for row in rows]) for key in rows[0]}
+
+
+def forecast(data: Replicates, n: FloatArray) -> Cases:
+    """Return centres and features of each law at one size n (1,)."""
+    stderr = standard_errors(data)
+    ensemble = fit_ensemble(data.n, data.mean, stderr, floor=BOUNDS[0], ceiling=BOUNDS[1])
+    member = fit_member("constrained", data.n, data.mean, stderr, BOUNDS[0], BOUNDS[1])
+    power = fit_replicates(data)
+    centres = {
+        "auto": ensemble.predict(n),
+        "power": power.alpha + power.eta * n**power.gamma,
+        "constrained": member.predict(n),
+        "last": data.mean[-1:],
+    }
+    row: Cases = {"reach": log_ratio(data.n, n)[0], "spread": ensemble.spread(n)[0]}
+    for law, centre in centres.items():
+        row[f"c_{law}"] = centre[0]
+        row[f"x_{law}"] = describe(data, ensemble, n, None if law == "auto" else centre)[0]
+    return row
+
+
+def calibrate_on(cases: Cases, law: str, rows: FloatArray) -> Table:
+    """Fit the constants of a law to some of the forecasts."""
+    parts = (f"x_{law}", "reach", f"c_{law}", "y", "g")
+    return calibrate(*(cases[part][rows] for part in parts), bounds=BOUNDS)
+
+
+def run_split(cases: Cases, seed: int) -> Iterator[Cases]:
+    """Calibrate on half of the datasets; yield how each method does on the other half."""
+    datasets = np.random.default_rng(seed).permutation(np.unique(cases["g"]))
+    train = np.isin(cases["g"], datasets[: len(datasets) // 2])
+    tables = {law: calibrate_on(cases, law, train) for law in ("auto", "power")}
+    for law in LAWS:
+        table = tables["auto" if law == "auto" else "power"]
+        x, centre = cases[f"x_{law}"][~train], cases[f"c_{law}"][~train]
+        for level in LEVELS if law == "auto" else (0.95,):
+            ends = prediction_interval(
+                centre, x, cases["reach"][~train], table, level, bounds=BOUNDS
+            )
+            yield {"seed": seed, "law": law, "level": level, **judge(cases, ~train, *ends)}
+    for law, ends in naive(cases, train).items():
+        yield {"seed": seed, "law": law, "level": 0.95, **judge(cases, ~train, *ends)}
+
+
+def naive(cases: Cases, train: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return what simpler recipes give: two standard deviations, and one width per horizon."""
+    centre, miss = cases["c_auto"], np.abs(cases["y"] - cases["c_auto"])
+    width = np.empty_like(centre)
+    for horizon in CALIBRATED:
+        here = cases["h"] == horizon
+        width[here] = np.quantile(miss[here & train], 0.95)
+    halves = {"spread x 1.96": 1.96 * cases["spread"], "one width": width}
+    return {
+        name: (np.clip(centre - half, *BOUNDS)[~train], np.clip(centre + half, *BOUNDS)[~train])
+        for name, half in halves.items()
+    }
+
+
+def judge(cases: Cases, test: FloatArray, low: FloatArray, high: FloatArray) -> Cases:
+    """Return coverage, median width and mean interval score per horizon, coverage per learner."""
+    y, horizon, learner = (cases[key][test] for key in ("y", "h", "learner"))
+    covered = (low <= y) & (y <= high)
+    beyond = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    frame = pd.DataFrame({"h": horizon, "learner": learner, "coverage": covered})
+    frame["width"], frame["score"] = high - low, high - low + 40.0 * beyond
+    grouped = frame.groupby("h")
+    return {
+        "coverage": grouped["coverage"].mean().to_dict(),
+        "width": grouped["width"].median().to_dict(),
+        "score": grouped["score"].mean().to_dict(),
+        "learners": {
+            h: part.groupby("learner")["coverage"].mean().to_dict() for h, part in grouped
+        },
+    }
+
+
+def summarise(rows: pd.DataFrame, cases: Cases) -> Cases:
+    """Average the splits: per law the tested horizons in full, for auto the rest in short."""
+    result: Cases = {"curves": int((cases["h"] == TESTED[0]).sum()), "laws": {}, "more": {}}
+    for law, part in rows[rows["level"] == 0.95].groupby("law", sort=False):
+        result["laws"][law] = {f"{h:g}x": summarise_one(part, h) for h in TESTED}
+    auto = rows[rows["law"] == "auto"]
+    for level, part in auto.groupby("level"):
+        result["more"][f"auto {level:g}"] = mean_coverage(part)
+    power = rows[rows["law"] == "power"]
+    result["more"]["power 0.95"] = mean_coverage(power)
+    return result
+
+
+def summarise_one(part: pd.DataFrame, horizon: float) -> Cases:
+    """Return the figures of one law at one horizon over all splits."""
+    coverage, width, score = (
+        np.array([cell[horizon] for cell in part[name]]) for name in ("coverage", "width", "score")
+    )
+    learners = pd.DataFrame([cell[horizon] for cell in part["learners"]]).mean()
+    values = {
+        "coverage_min": coverage.min(),
+        "coverage_mean": coverage.mean(),
+        "coverage_max": coverage.max(),
+        "width_median": width.mean(),
+        "width_largest": width.max(),
+        "score": score.mean(),
+        "score_largest": score.max(),
+        "learner_min": learners.min(),
+        "learner_median": learners.median(),
+    }
+    return {key: round(float(value), 4) for key, value in values.items()}
+
+
+def mean_coverage(part: pd.DataFrame) -> dict[str, float]:
+    """Return the coverage at every horizon, averaged over splits."""
+    return {
+        f"{h:g}x": round(float(np.mean([cell[h] for cell in part["coverage"]])), 4)
+        for h in CALIBRATED
+    }
+
+
+def print_table(result: Cases) -> None:
+    """Print the summary to stderr."""
+    head = ("cover min", "mean", "max", "width", "(largest)", "score", "(largest)", "learner min")
+    lines = [" " * 20 + "".join(f"{name:>12}" for name in (*head, "median"))]
+    for law, horizons in result["laws"].items():
+        for horizon, values in horizons.items():
+            cells = "".join(f"{value:12.3f}" for value in values.values())
+            lines.append(f"{law:>14} {horizon:>5}{cells}")
+    lines.append("bars: cover 0.92-0.98 in each split, mean 0.94-0.96; 2x 4.0 / 11, 4x 9.0 / 23")
+    lines.append("coverage by horizon (0x: interpolation)")
+    for name, values in result["more"].items():
+        cells = "".join(f"{h:>6} {value:.3f}" for h, value in values.items())
+        lines.append(f"{name:>14} {cells}")
+    print("\n".join([*lines, f"CPU {result['cpu_seconds']} s"]), file=sys.stderr)
+
+
+def as_source(name: str, table: Table) -> str:
+    """Write a table as Python source, laid out as ruff format does."""
+    lines = [f"{name} = Table("]
+    for field, side in (("lower", table.lower), ("upper", table.upper)):
+        lines.append(f"    {field}=Side(")
+        for key, values in asdict(side).items():
+            lines.append(f"        {key}=({', '.join(f'{v:.3f}' for v in values)}),")
+        lines.append("    ),")
+    return "\n".join([*lines, ")"])
+
+
+if __name__ == "__main__":
+    main()
