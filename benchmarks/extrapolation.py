@@ -121,9 +121,7 @@ def read_92(folder: Path) -> Iterator[tuple[str, Array, Array, Array, Array]]:
         yield str(domain), seen.index.to_numpy(float), seen.to_numpy(float), n, loss
 
 
-def score_92(
-    curves: list[tuple[str, Array, Array, Array, Array]], fit: Fit
-) -> dict[str, float]:
+def score_92(curves: list[tuple[str, Array, Array, Array, Array]], fit: Fit) -> dict[str, float]:
     """Return mean RMSLE per domain, and the geometric mean of its ratios to the best known."""
     errors: dict[str, list[float]] = {domain: [] for domain in BARS_92}
     for domain, n, loss, n_new, truth in curves:

@@ -34,7 +34,9 @@ def main() -> None:
     """Simulate, print."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
     coverage = {name: simulate_curve(truth, draws) for name, truth in TRUTH.items()}
-    print(f"{'% covered, 95% nominal':28}" + "".join(f"{q:>12}" for q in QUANTITIES), file=sys.stderr)
+    print(
+        f"{'% covered, 95% nominal':28}" + "".join(f"{q:>12}" for q in QUANTITIES), file=sys.stderr
+    )
     for name, both in coverage.items():
         for kind, row in both.items():
             cells = "".join(f"{row[q]:12.1f}" for q in QUANTITIES)

@@ -16,7 +16,7 @@ from curvewise.errors import InputError
 def number(value: float, digits: int = 4) -> str:
     """Write a number for people: about four significant digits, ``∞`` for infinity.
 
-    >>> number(1234567.0), number(0.12345), number(400.0), number(18.861)
+    >>> number(1234567.8), number(0.12345), number(400.0), number(18.861)
     ('1,235,000', '0.1235', '400', '18.86')
     >>> number(float("inf")), number(float("nan"))
     ('∞', 'unknown')
@@ -25,8 +25,8 @@ def number(value: float, digits: int = 4) -> str:
         return "unknown"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if value == int(value) and abs(value) < 10**digits:
-        return str(int(value))
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}" if abs(value) >= 1e4 else str(int(value))
     if abs(value) < 1e-4:
         return f"{value:.{digits - 1}g}"
     if abs(value) >= 1e15:
@@ -75,12 +75,13 @@ def _is_number(value: Any) -> bool:
 def _cell(value: Any, digits: int) -> str:
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return ""
-    if isinstance(value, float | np.floating):
-        if math.isinf(value):
-            return "∞" if value > 0 else "−∞"
-        whole = float(value).is_integer() and abs(value) >= 10
-        return f"{value:,.0f}" if whole or abs(value) >= 1e6 else f"{value:.{digits}f}"
-    return str(value)
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    x = float(value)
+    if math.isinf(x):
+        return "∞" if x > 0 else "−∞"
+    whole = x.is_integer() and abs(x) >= 10
+    return f"{x:,.0f}" if whole or abs(x) >= 1e6 else f"{x:.{digits}f}"
 
 
 def _text(names: list[str], rows: list[list[str]], right: list[bool]) -> str:

@@ -73,6 +73,17 @@ def test_fraction_and_percent_agree(three_curves):
     np.testing.assert_allclose(percent.r_squared, fraction.r_squared)
 
 
+def test_means_leave_out_like_their_runs(three_curves):
+    n, error, _ = three_curves
+    n, error = n[:31], error[:31]
+    data = group_runs(n, error)
+    runs = cw.leave_one_size_out(n, error, unit="percent")
+    means = cw.leave_one_size_out(
+        data.n, data.mean, unit="percent", runs=data.runs, variance=data.variance
+    )
+    np.testing.assert_allclose(means.rmse, runs.rmse)
+
+
 def test_leave_out_needs_three_sizes_and_shared_ones():
     with pytest.raises(cw.InputError, match="three sizes"):
         cw.leave_one_size_out([1, 2], [0.2, 0.1])

@@ -146,8 +146,6 @@ def show_validation(page: Page, measurements: Measurements, forms: Sequence[str]
     from curvewise.learning import leave_one_size_out
 
     unit = measurements.unit
-    if measurements.runs is not None:
-        warn("The rows are means over runs; here each counts as one run.")
     result = leave_one_size_out(
         measurements.n,
         measurements.error,
@@ -155,6 +153,8 @@ def show_validation(page: Page, measurements: Measurements, forms: Sequence[str]
         forms=list(forms) or None,
         unit=unit.name,
         higher_is_better=unit.higher_is_better and not unit.bounded,
+        runs=measurements.runs,
+        variance=measurements.variance if measurements.runs is not None else None,
     )
     page.document = result.to_dict()
     page.say(sentences(result))

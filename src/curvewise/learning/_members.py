@@ -43,6 +43,8 @@ class Family:
         Columns that are exponents, and so fall under the weak prior.
     sharpness : float
         Exponent of the grid weights (see `average_shapes`).
+    per_point : bool
+        Whether that exponent grows with the number of points.
     span_columns : tuple of int
         Columns to be multiplied by the log span of the training sizes.
     """
@@ -51,6 +53,7 @@ class Family:
     grid: Array
     rate_columns: tuple[int, ...]
     sharpness: float
+    per_point: bool = False
     span_columns: tuple[int, ...] = ()
 
     def shapes(self, span: float) -> Array:
@@ -179,11 +182,14 @@ def solve_linear(
 def average_shapes(family: Family, residual: Array, weights: Array) -> Array:
     """Return the share (K, G) of each shape, from residuals (K, G) and weights (K, S).
 
-    ``share ~ prior * residual^(-sharpness (m - 2) / 2)`` with ``m = 1 / sum w^2`` the effective
-    number of points: the posterior of a Gaussian model with unknown variance, raised to a power.
+    ``share ~ prior * residual^-power``.  For the power law the exponent is proportional to
+    ``m - 2``, where ``m = 1 / sum w^2`` is the effective number of points, as in the posterior of a
+    Gaussian model of unknown variance.  The richer laws keep a constant exponent: what limits
+    them is that no shape is right, not noise, so more points must not make them more certain.
     """
     effective = 1.0 / np.sum(weights * weights, axis=1)
-    power = 0.5 * family.sharpness * np.maximum(effective - 2.0, 1.0)
+    points = np.maximum(effective - 2.0, 1.0) if family.per_point else np.ones(len(weights))
+    power = family.sharpness * points
     log_share = family.log_prior() - power[:, None] * np.log(residual)
     share = np.exp(log_share - log_share.max(axis=1, keepdims=True))
     return np.asarray(share / share.sum(axis=1, keepdims=True))
@@ -237,26 +243,31 @@ def _cross(*axes: object) -> Array:
 
 
 FAMILIES: dict[str, Family] = {
-    "power": Family(_log_power, np.geomspace(0.02, 3.0, 200)[:, None], (0,), 8.0),
+    "power": Family(
+        _log_power, np.geomspace(0.02, 3.0, 200)[:, None], (0,), sharpness=4.0, per_point=True
+    ),
     "mmf4": Family(
-        _log_mmf4, _cross(np.geomspace(0.05, 3.0, 20), np.linspace(-3.0, 4.0, 15)), (0,), 4.0
+        _log_mmf4,
+        _cross(np.geomspace(0.05, 3.0, 20), np.linspace(-3.0, 4.0, 15)),
+        (0,),
+        sharpness=2.5,
     ),
     "m4": Family(
         _log_m4,
         _cross(np.geomspace(0.05, 3.0, 18), np.linspace(-4.0, 3.0, 14), (0.5, 2.0, 4.0)),
         (0,),
-        4.0,
+        sharpness=2.5,
     ),
     "break": Family(
         _log_break,
         _cross(
-            (0.02, 0.05, 0.1, 0.2, 0.4, 0.8),
-            (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
-            (-0.85, -0.675, -0.5, -0.325, -0.15),
+            np.geomspace(0.02, 1.0, 7),
+            np.geomspace(0.02, 3.0, 9),
+            np.linspace(-0.85, -0.15, 5),
             (0.15, 0.6),
         ),
         (0, 1),
-        4.0,
+        sharpness=2.5,
         span_columns=(2,),
     ),
 }

@@ -133,6 +133,7 @@ class LearningCurve(Curve):
         """The warnings of the fit, and one for each estimate that lies outside its interval."""
         at = self.interval_at()
         pulled = {
+            "γ": self.gamma_interval(),
             "e_N": at.error,
             "β_N": at.data_reliance,
             "the asymptote": self.interval_at(np.inf).error,

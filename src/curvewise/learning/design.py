@@ -49,6 +49,7 @@ class SizePlan(Result):
     width_then: float
     samples: float
     reached: bool
+    level: float
     unit: Unit
     warnings: tuple[str, ...] = ()
 
@@ -65,8 +66,8 @@ class SizePlan(Result):
         ]
         unit = self.unit.suffix
         text = (
-            f"{self.learner}: to bring the 95% interval of the error at n = {number(self.at)} from"
-            f" a width of {number(self.width_now)}{unit} to {number(self.width_then)}{unit}, add"
+            f"{self.learner}: to bring the {self.level:.0%} interval of the error at"
+            f" n = {number(self.at)} from a width of {number(self.width_now)}{unit} to {number(self.width_then)}{unit}, add"
             f" {', '.join(steps) or 'nothing'} ({number(self.samples)} training samples in all)."
         )
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
@@ -125,6 +126,7 @@ def plan_sizes(
         width_then=widths[1] / curve._scale.factor,
         samples=float(add @ candidates),
         reached=reached,
+        level=level,
         unit=curve.unit,
         warnings=() if reached else (note,),
     )

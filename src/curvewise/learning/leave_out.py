@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.learning.fit import build_curve, check_form
 from curvewise.learning.power import FORMS, Constants
-from curvewise.learning.replicates import Replicates, group_runs
+from curvewise.learning.replicates import Replicates, from_means, group_runs
 from curvewise.stats import paired_t_test
 from curvewise.tables import number
 from curvewise.types import FloatArray, Result, Unit
@@ -95,6 +95,8 @@ def leave_one_size_out(
     weights: Sequence[str] | None = None,
     unit: str = "fraction",
     higher_is_better: bool = False,
+    runs: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
     constants: Constants = Constants(),  # noqa: B008 (frozen)
 ) -> LeaveOneSizeOut:
     """Leave out each size in turn, fit the rest, predict its mean error.
@@ -108,11 +110,12 @@ def leave_one_size_out(
     forms, weights : sequence of str, optional
         Rows are all combinations; by default the six of the paper's table and "last", the nearest
         size's mean carried over.
-    unit, higher_is_better, constants
+    unit, higher_is_better, runs, variance, constants
         As in :func:`fit_learning_curve`.
     """
     kind = Unit(unit, higher_is_better)
-    curves = _by_learner(np.asarray(n, dtype=np.float64), kind.errors(error), learner)
+    columns = {"n": n, "error": kind.errors(error), "runs": runs, "variance": variance}
+    curves = _by_learner({k: np.asarray(v) for k, v in columns.items() if v is not None}, learner)
     rows = _rows(forms, weights)
     sizes = curves[0].n
     for data in curves:
@@ -140,13 +143,23 @@ def leave_one_size_out(
     )
 
 
-def _by_learner(n: FloatArray, error: FloatArray, learner: ArrayLike | None) -> list[Replicates]:
+def _by_learner(columns: dict[str, NDArray[Any]], learner: ArrayLike | None) -> list[Replicates]:
     if learner is None:
-        return [group_runs(n, error)]
+        return [_grouped(columns)]
     names = np.asarray(learner).astype(str)
-    if names.shape != n.shape:
-        raise InputError(f"learner has shape {names.shape} and n has {n.shape}: one name per run.")
-    return [group_runs(n[names == k], error[names == k]) for k in dict.fromkeys(names.tolist())]
+    shape = columns["n"].shape
+    if names.shape != shape:
+        raise InputError(f"learner has shape {names.shape} and n has {shape}: one name per run.")
+    return [
+        _grouped({c: v[names == k] for c, v in columns.items()})
+        for k in dict.fromkeys(names.tolist())
+    ]
+
+
+def _grouped(columns: dict[str, NDArray[Any]]) -> Replicates:
+    if "runs" not in columns:
+        return group_runs(columns["n"], columns["error"])
+    return from_means(columns["n"], columns["error"], columns["runs"], columns.get("variance"))
 
 
 def _rows(forms: Sequence[str] | None, weights: Sequence[str] | None) -> list[tuple[str, str]]:

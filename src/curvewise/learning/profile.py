@@ -113,7 +113,7 @@ class Profile:
         """
         threshold = self._threshold(level)[:, None]
         # Values of γ that no curve can have at this level need not be looked at.
-        near = (self.residual <= threshold).any(axis=0)
+        near = np.flatnonzero((self.residual <= threshold).any(axis=0))
         room = threshold - self.residual[:, near]
         estimate, variance = self._along(coefficients, near)
         half = np.sqrt(variance * np.maximum(room, 0.0))

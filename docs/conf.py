@@ -1,0 +1,98 @@
+"""Sphinx configuration: every example is executed when the pages are built, without a network."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from curvewise import __version__
+
+HERE = Path(__file__).resolve().parent
+
+project = "curvewise"
+author = "The curvewise authors"
+copyright = "The curvewise authors"
+release = version = __version__
+language = "en"
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "_startup", "jupyter_execute"]
+
+# --- executed examples
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_execution_in_temp = True
+nb_output_stderr = "remove"  # warnings are shown where a page is about them, by printing them
+nb_merge_streams = True
+
+# Cells run in their own processes: what they find in their environment is set here.
+_ipython = Path(tempfile.mkdtemp(prefix="curvewise-docs-"))
+shutil.copytree(HERE / "_startup", _ipython / "profile_default" / "startup")
+os.environ.update(
+    IPYTHONDIR=str(_ipython),
+    CURVEWISE_EXAMPLES=str(HERE.parent / "examples"),
+    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    OMP_NUM_THREADS="1",
+    COLUMNS="92",
+    NO_COLOR="1",
+    TERM="dumb",
+    PYTHONHASHSEED="0",
+    PYDEVD_DISABLE_FILE_VALIDATION="1",
+)
+
+# --- text
+myst_enable_extensions = ["deflist", "colon_fence", "attrs_inline"]
+myst_heading_anchors = 3
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div.cell_input pre, div.highlight-console pre"
+
+# --- API
+autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_preserve_defaults = True
+autodoc_member_order = "bysource"
+add_module_names = False
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+python_display_short_literal_types = True
+
+# --- pages: nothing is fetched from elsewhere, at build time or when a page is read
+html_theme = "furo"
+html_title = f"curvewise {release}"
+html_static_path = ["_static"]
+html_css_files = ["curvewise.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072B2", "color-brand-content": "#0072B2"},
+    "dark_css_variables": {"color-brand-primary": "#56B4E9", "color-brand-content": "#56B4E9"},
+    "footer_icons": [],
+}
+pygments_style = "friendly"
+
+
+def _resolve_public_name(app, env, node, contnode):
+    """Link `fit_learning_curve` in a docstring to `curvewise.fit_learning_curve`."""
+    if node.get("refdomain") != "py" or node["reftarget"].startswith("curvewise."):
+        return None
+    domain = env.get_domain("py")
+    for module in ("curvewise", "curvewise.learning", "curvewise.study"):
+        name = f"{module}.{node['reftarget']}"
+        if name in domain.objects:
+            return domain.resolve_xref(
+                env, node["refdoc"], app.builder, node["reftype"], name, node, contnode
+            )
+    return None
+
+
+def setup(app):
+    app.connect("missing-reference", _resolve_public_name)
