@@ -71,6 +71,11 @@ class Unit:
         """What to write after a number: ``"%"`` for percentages."""
         return "%" if self.name == "percent" else ""
 
+    @property
+    def once_read(self) -> Unit:
+        """The unit of what :meth:`errors` returns: accuracies have become errors."""
+        return Unit(self.name) if self.bounded else self
+
     def errors(self, values: ArrayLike, argument: str = "error") -> FloatArray:
         """Check values against the unit; accuracies come back as errors.
 

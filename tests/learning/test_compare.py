@@ -107,6 +107,14 @@ def test_units_must_agree(simulated):
         cw.rank_learners([])
 
 
+def test_accuracies_compare_with_errors(simulated):
+    n, error = simulated
+    a = cw.fit_learning_curve(n, error, unit="percent")
+    b = cw.fit_learning_curve(n, 100 - error, unit="percent", higher_is_better=True)
+    assert cw.compare_learning_curves(a, b).error_difference.estimate == pytest.approx(0)
+    assert a.samples_to_reach(12.0).estimate == pytest.approx(b.samples_to_reach(12.0).estimate)
+
+
 def test_ranking_chances_are_calibrated():
     """The learner ranked first with chance p should be the best one in a share p of cases."""
     rng = np.random.default_rng(6)

@@ -71,7 +71,9 @@ def test_pairs_and_measurements(table):
 
 def test_accuracy_measurements_are_not_turned_twice(table):
     unit = cw.Unit("percent", higher_is_better=True)
-    m = cw.Measurements(table["learner"], table["n"], unit.errors(100 - table["error"]), unit)
+    m = cw.Measurements(
+        table["learner"], table["n"], unit.errors(100 - table["error"]), unit.once_read
+    )
     expected = cw.fit_learning_curves(table, unit="percent")["m0"].error_at(400)
     assert cw.fit_learning_curves(m)["m0"].error_at(400) == pytest.approx(expected)
 

@@ -318,6 +318,7 @@ def test_an_infinite_band_is_left_out(fit, monkeypatch):
     curve = fit()
 
     def band(n, interval=None, *, level=0.95, runs=1):
+        assert runs == np.inf, "the caption promises the mean of many runs"
         low = np.where(n > 100, -np.inf, 1.0)
         return {"error": n, "low": low, "high": np.where(n < 50, np.nan, 60.0)}
 

@@ -152,7 +152,7 @@ def show_validation(page: Page, measurements: Measurements, forms: Sequence[str]
         learner=measurements.learner,
         forms=list(forms) or None,
         unit=unit.name,
-        higher_is_better=unit.higher_is_better and not unit.bounded,
+        higher_is_better=unit.higher_is_better,
         runs=measurements.runs,
         variance=measurements.variance if measurements.runs is not None else None,
     )

@@ -125,7 +125,7 @@ def load_measurements(
         learner=readings.learner,
         n=n,
         error=errors,
-        unit=chosen,
+        unit=chosen.once_read,
         runs=runs,
         variance=variance,
         labels=labels,

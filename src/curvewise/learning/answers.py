@@ -84,8 +84,6 @@ def samples_to_reach(curve: Curve, error: float, *, level: float = 0.95) -> Samp
     """Invert a curve and its band; see :meth:`Curve.samples_to_reach`."""
     check_level(level)
     target = float(curve._scale.points(float(curve.unit.errors(error, "error"))))
-    if curve.unit.bounded and curve.unit.higher_is_better:
-        target = float(curve._scale.points(float(error)))
     grid = _search_grid(curve)
     centre = curve._error_points(grid)
     low, high = _band(curve, grid, level)

@@ -67,8 +67,9 @@ class SizePlan(Result):
         unit = self.unit.suffix
         text = (
             f"{self.learner}: to bring the {self.level:.0%} interval of the error at"
-            f" n = {number(self.at)} from a width of {number(self.width_now)}{unit} to {number(self.width_then)}{unit}, add"
-            f" {', '.join(steps) or 'nothing'} ({number(self.samples)} training samples in all)."
+            f" n = {number(self.at)} from a width of {number(self.width_now)}{unit} to"
+            f" {number(self.width_then)}{unit}, add {', '.join(steps) or 'nothing'}"
+            f" ({number(self.samples)} training samples in all)."
         )
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 

@@ -76,8 +76,8 @@ def fit_learning_curve(
     >>> round(curve.error_at(800), 3), round(curve.data_reliance_at(800), 3)
     (0.15, 0.09)
     """
-    kind = Unit(unit, higher_is_better)
-    values = kind.errors(error)
+    read_as = Unit(unit, higher_is_better)
+    values = read_as.errors(error)
     if runs is None and variance is not None:
         raise InputError("variance needs runs=: over how many runs each mean was taken.")
     data = group_runs(n, values) if runs is None else from_means(n, values, runs, variance)
@@ -85,9 +85,18 @@ def fit_learning_curve(
         if largest < 1:
             raise InputError(f"largest={largest} must be at least 1: how many sizes to use.")
         data = data.only(slice(-largest, None))
-    guess = None if chance is None else float(kind.errors(chance, "chance"))
+    guess = None if chance is None else float(read_as.errors(chance, "chance"))
+    turned = read_as.bounded and higher_is_better
+    said = f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy."
     curve = build_curve(
-        data, kind, form=form, weights=weights, learner=learner, constants=constants, chance=guess
+        data,
+        read_as.once_read,
+        form=form,
+        weights=weights,
+        learner=learner,
+        constants=constants,
+        chance=guess,
+        notes=(said,) if turned else (),
     )
     for message in curve.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
@@ -203,8 +212,6 @@ def _r_squared(mean: FloatArray, fitted: FloatArray) -> float:
 
 def _notes(unit: Unit, data: Replicates, scale: Scale) -> tuple[str, ...]:
     notes = []
-    if unit.bounded and unit.higher_is_better:
-        notes.append(f"Accuracies were turned into errors: error = {unit.top:g} − accuracy.")
     if not unit.bounded:
         notes.append(
             f"The paper's constants hold for percentages: the {unit.name} was multiplied by"

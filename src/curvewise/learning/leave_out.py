@@ -113,8 +113,9 @@ def leave_one_size_out(
     unit, higher_is_better, runs, variance, constants
         As in :func:`fit_learning_curve`.
     """
-    kind = Unit(unit, higher_is_better)
-    columns = {"n": n, "error": kind.errors(error), "runs": runs, "variance": variance}
+    read_as = Unit(unit, higher_is_better)
+    kind = read_as.once_read
+    columns = {"n": n, "error": read_as.errors(error), "runs": runs, "variance": variance}
     curves = _by_learner({k: np.asarray(v) for k, v in columns.items() if v is not None}, learner)
     rows = _rows(forms, weights)
     sizes = curves[0].n

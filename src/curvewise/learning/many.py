@@ -128,12 +128,13 @@ def fit_learning_curves(
         Seed of the refits; the refits of one curve do not depend on the other curves.
     """
     check_form(form)
-    kind, groups = _grouped(frame, by, unit, higher_is_better)
+    read_as, groups = _grouped(frame, by, unit, higher_is_better)
+    kind = read_as.once_read
     data: dict[str, Replicates] = {}
     failures: dict[str, str] = {}
     for name, columns in groups.items():
         try:
-            data[name] = _replicates(columns, kind)
+            data[name] = _replicates(columns, read_as)
         except CurvewiseError as error:
             failures[name] = str(error)
     if not data:
@@ -172,9 +173,7 @@ def _grouped(
         if status is not None:
             done = np.asarray(status) != "failed"
             columns = {k: v[done] for k, v in columns.items()}
-        # Accuracies were turned into errors when they were read.
-        kind = Unit(frame.unit.name, frame.unit.higher_is_better and not frame.unit.bounded)
-        return kind, _split(columns, "learner")
+        return frame.unit, _split(columns, "learner")
     kind = Unit(unit or "fraction", higher_is_better)
     if isinstance(frame, Mapping) and all(_is_pair(v) for v in frame.values()):
         return kind, {

@@ -105,8 +105,9 @@ def measure_stability(
     rng : int or Generator
         Seed.
     """
-    kind = Unit(unit, higher_is_better)
-    data = group_runs(n, kind.errors(error))
+    read_as = Unit(unit, higher_is_better)
+    kind = read_as.once_read
+    data = group_runs(n, read_as.errors(error))
     scale = scale_for(kind, data.mean)
     used = data.n[-4:] if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
     if not np.isin(used, data.n).all() or len(used) < 2:
