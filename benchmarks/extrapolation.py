@@ -1,7 +1,7 @@
 """Score learning-curve extrapolation on LCDB 1.0 and on the 92 scaling curves.
 
-Usage: ``PYTHONPATH=src python benchmarks/extrapolation.py``.  A table goes to stderr, one JSON line
-to stdout.  The data are found through ``CURVEWISE_DATA`` (default ``../shared/data``).
+Usage: ``python benchmarks/extrapolation.py``.  A table goes to stderr, one JSON line to stdout.
+The data are found through ``CURVEWISE_DATA`` (default ``../shared/data``).
 
 LCDB 1.0: curves with at least 10 anchors, the largest of 500 or more; fit on anchors up to
 ``n_max / h`` (at least 3), predict the mean validation error at ``n_max``; median absolute error in
@@ -18,7 +18,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from curvewise.learning.extrapolate import Ensemble, fit_ensemble, fit_member
+from curvewise.learning.fit import build_curve
+from curvewise.learning.replicates import Replicates
+from curvewise.types import Unit
 
 Array = NDArray[np.float64]
-Fit = Callable[[Array, Array, Array | None], Ensemble]
 
-METHODS: dict[str, Fit] = {
-    "auto": lambda n, mean, stderr: fit_ensemble(n, mean, stderr),
-    "constrained": lambda n, mean, stderr: fit_member("constrained", n, mean, stderr),
-    "last": lambda n, mean, stderr: fit_member("last", n, mean, stderr),
-}
+FORMS = ("auto", "constrained", "last")
 HORIZONS = (2, 4, 16)
 BARS_LCDB = {2: 0.45, 4: 0.85, 16: 1.95}
 BARS_92 = {"IC": 0.034, "LM": 0.0010, "BB": 0.010, "NMT": 0.015}
@@ -49,11 +46,11 @@ def main() -> None:
     lcdb = list(read_lcdb(folder / "lcdb10_error_mean_var.csv.gz"))
     curves = list(read_92(folder))
     results: dict[str, Any] = {}
-    for name, fit in METHODS.items():
+    for name in FORMS:
         start = time.process_time()
-        scores = score_lcdb(lcdb, fit)
+        scores = score_lcdb(lcdb, name)
         middle = time.process_time()
-        domains = score_92(curves, fit)
+        domains = score_92(curves, name)
         results[name] = {
             "lcdb": scores,
             "curves92": domains,
@@ -77,27 +74,28 @@ def find_data() -> Path:
     return folder
 
 
-def read_lcdb(path: Path) -> Iterator[tuple[int, Array, Array, Array]]:
-    """Yield dataset id, sizes, mean errors and their standard errors in percent points (S,)."""
+def read_lcdb(path: Path) -> Iterator[tuple[int, Replicates]]:
+    """Yield dataset id and the curve in percent points."""
     frame = pd.read_csv(path).sort_values(["openmlid", "learner", "size_train"])
     for (dataset, _), rows in frame.groupby(["openmlid", "learner"]):
-        n = rows["size_train"].to_numpy(dtype=np.float64)
+        n, runs, mean, variance = (
+            rows[name].to_numpy(dtype=np.float64)
+            for name in ("size_train", "n_rep", "err_valid_mean", "err_valid_var")
+        )
         if len(n) >= 10 and n[-1] >= 500:
-            mean = 100.0 * rows["err_valid_mean"].to_numpy(dtype=np.float64)
-            variance = rows["err_valid_var"] / rows["n_rep"]
-            yield int(dataset), n, mean, 100.0 * np.sqrt(variance.to_numpy(dtype=np.float64))
+            yield int(dataset), Replicates(n, runs, 100.0 * mean, 1e4 * variance)
 
 
-def score_lcdb(curves: list[tuple[int, Array, Array, Array]], fit: Fit) -> dict[str, Any]:
+def score_lcdb(curves: list[tuple[int, Replicates]], form: str) -> dict[str, Any]:
     """Return per horizon the number of curves and the median errors: all, even, odd datasets."""
     scores: dict[str, Any] = {}
     for horizon in HORIZONS:
         errors, even = [], []
-        for dataset, n, mean, stderr in curves:
-            seen = n <= n[-1] / horizon
+        for dataset, curve in curves:
+            seen = curve.n <= curve.n[-1] / horizon
             if seen.sum() >= 3:
-                predicted = fit(n[seen], mean[seen], stderr[seen]).predict(n[-1:])[0]
-                errors.append(abs(predicted - mean[-1]))
+                fitted = build_curve(curve.only(seen), Unit("percent"), form=form)
+                errors.append(abs(fitted.error_at(curve.n[-1]) - curve.mean[-1]))
                 even.append(dataset % 2 == 0)
         error, is_even = np.array(errors), np.array(even)
         scores[f"{horizon}x"] = {
@@ -109,23 +107,25 @@ def score_lcdb(curves: list[tuple[int, Array, Array, Array]], fit: Fit) -> dict[
     return scores
 
 
-def read_92(folder: Path) -> Iterator[tuple[str, Array, Array, Array, Array]]:
-    """Yield domain, training sizes and losses (S,), held-out sizes and losses (T,)."""
+def read_92(folder: Path) -> Iterator[tuple[str, Replicates, Array, Array]]:
+    """Yield domain, the training part, held-out sizes and losses (T,)."""
     names = ("benchmark.lang.csv", "benchmark.vision.csv")
     frame = pd.concat([pd.read_csv(folder / name) for name in names])
     for (domain, _, _), rows in frame.groupby(["Domain", "Task", "Model"]):
-        # Some curves repeat sizes; the method takes one mean per size.
+        # Points that share a size are steps of one training, not runs that could be averaged over.
         seen = rows[rows["Training"] == 1].groupby("Seen Examples")["Loss"].mean()
+        n, loss = seen.index.to_numpy(float), seen.to_numpy(float)
+        part = Replicates(n, np.ones_like(n), loss, np.full_like(n, np.nan))
         rest = rows[rows["Training"] == 0]
-        n, loss = rest["Seen Examples"].to_numpy(float), rest["Loss"].to_numpy(float)
-        yield str(domain), seen.index.to_numpy(float), seen.to_numpy(float), n, loss
+        yield str(domain), part, rest["Seen Examples"].to_numpy(float), rest["Loss"].to_numpy(float)
 
 
-def score_92(curves: list[tuple[str, Array, Array, Array, Array]], fit: Fit) -> dict[str, float]:
+def score_92(curves: list[tuple[str, Replicates, Array, Array]], form: str) -> dict[str, float]:
     """Return mean RMSLE per domain, and the geometric mean of its ratios to the best known."""
     errors: dict[str, list[float]] = {domain: [] for domain in BARS_92}
-    for domain, n, loss, n_new, truth in curves:
-        log_ratio = np.log(fit(n, loss, None).predict(n_new) / truth)
+    for domain, part, n_new, truth in curves:
+        fitted = build_curve(part, Unit("loss"), form=form)
+        log_ratio = np.log(fitted.errors_at(n_new) / truth)
         errors[domain].append(float(np.sqrt(np.mean(log_ratio**2))))
     means = {domain: float(np.mean(values)) for domain, values in errors.items()}
     ratios = [means[domain] / BEST_KNOWN[domain] for domain in means]

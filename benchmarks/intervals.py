@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from curvewise.learning.calibration import (
     LEVELS,
@@ -57,8 +58,7 @@ def main() -> None:
     start = time.process_time()
     cases = forecast_all(list(read_lcdb(find_data() / "lcdb10_error_mean_var.csv.gz")))
     if options.regenerate:
-        for name, law in (("AUTO", "auto"), ("POWER", "power")):
-            print(as_source(name, calibrate_on(cases, law, np.ones(len(cases["y"]), bool))))
+        print(as_source(calibrate_on(cases, np.ones(len(cases["y"]), dtype=bool))))
         return
     rows = [row for seed in range(SPLITS) for row in run_split(cases, seed)]
     result = summarise(pd.DataFrame(rows), cases)
@@ -118,37 +118,36 @@ def forecast(data: Replicates, n: FloatArray) -> Cases:
         "constrained": member.predict(n),
         "last": data.mean[-1:],
     }
-    row: Cases = {"reach": log_ratio(data.n, n)[0], "spread": ensemble.spread(n)[0]}
-    for law, centre in centres.items():
-        row[f"c_{law}"] = centre[0]
-        row[f"x_{law}"] = describe(data, ensemble, n, None if law == "auto" else centre)[0]
-    return row
+    row: Cases = {f"c_{law}": centre[0] for law, centre in centres.items()}
+    row["x"] = describe(data, ensemble, n)[0]
+    return {**row, "reach": log_ratio(data.n, n)[0], "spread": ensemble.spread(n)[0]}
 
 
-def calibrate_on(cases: Cases, law: str, rows: FloatArray) -> Table:
-    """Fit the constants of a law to some of the forecasts."""
-    parts = (f"x_{law}", "reach", f"c_{law}", "y", "g")
-    return calibrate(*(cases[part][rows] for part in parts), bounds=BOUNDS)
+def calibrate_on(cases: Cases, rows: NDArray[np.bool_]) -> Table:
+    """Fit the constants to some of the forecasts."""
+    parts = (cases[key][rows] for key in ("x", "reach", "c_auto", "y", "g"))
+    return calibrate(*parts, bounds=BOUNDS)
 
 
 def run_split(cases: Cases, seed: int) -> Iterator[Cases]:
     """Calibrate on half of the datasets; yield how each method does on the other half."""
     datasets = np.random.default_rng(seed).permutation(np.unique(cases["g"]))
     train = np.isin(cases["g"], datasets[: len(datasets) // 2])
-    tables = {law: calibrate_on(cases, law, train) for law in ("auto", "power")}
-    for law in LAWS:
-        table = tables["auto" if law == "auto" else "power"]
-        x, centre = cases[f"x_{law}"][~train], cases[f"c_{law}"][~train]
-        for level in LEVELS if law == "auto" else (0.95,):
-            ends = prediction_interval(
-                centre, x, cases["reach"][~train], table, level, bounds=BOUNDS
-            )
-            yield {"seed": seed, "law": law, "level": level, **judge(cases, ~train, *ends)}
+    table = calibrate_on(cases, train)
+    centre, x, reach = (cases[key][~train] for key in ("c_auto", "x", "reach"))
+    for level in LEVELS:
+        ends = prediction_interval(centre, x, reach, table, level=level, bounds=BOUNDS)
+        yield {"seed": seed, "law": "auto", "level": level, **judge(cases, ~train, *ends)}
+        if level == 0.95:
+            for law in LAWS[1:]:
+                own = np.clip(cases[f"c_{law}"][~train], *BOUNDS)
+                wide = np.minimum(ends[0], own), np.maximum(ends[1], own)
+                yield {"seed": seed, "law": law, "level": level, **judge(cases, ~train, *wide)}
     for law, ends in naive(cases, train).items():
         yield {"seed": seed, "law": law, "level": 0.95, **judge(cases, ~train, *ends)}
 
 
-def naive(cases: Cases, train: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
+def naive(cases: Cases, train: NDArray[np.bool_]) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Return what simpler recipes give: two standard deviations, and one width per horizon."""
     centre, miss = cases["c_auto"], np.abs(cases["y"] - cases["c_auto"])
     width = np.empty_like(centre)
@@ -162,7 +161,7 @@ def naive(cases: Cases, train: FloatArray) -> dict[str, tuple[FloatArray, FloatA
     }
 
 
-def judge(cases: Cases, test: FloatArray, low: FloatArray, high: FloatArray) -> Cases:
+def judge(cases: Cases, test: NDArray[np.bool_], low: FloatArray, high: FloatArray) -> Cases:
     """Return coverage, median width and mean interval score per horizon, coverage per learner."""
     y, horizon, learner = (cases[key][test] for key in ("y", "h", "learner"))
     covered = (low <= y) & (y <= high)
@@ -237,9 +236,9 @@ def print_table(result: Cases) -> None:
     print("\n".join([*lines, f"CPU {result['cpu_seconds']} s"]), file=sys.stderr)
 
 
-def as_source(name: str, table: Table) -> str:
-    """Write a table as Python source, laid out as ruff format does."""
-    lines = [f"{name} = Table("]
+def as_source(table: Table) -> str:
+    """Write the constants as Python source, laid out as ruff format does."""
+    lines = ["TABLE = Table("]
     for field, side in (("lower", table.lower), ("upper", table.upper)):
         lines.append(f"    {field}=Side(")
         for key, values in asdict(side).items():

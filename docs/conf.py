@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from curvewise import __version__
+from curvewise.types import Result
 
 HERE = Path(__file__).resolve().parent
 
@@ -35,6 +36,9 @@ nb_merge_streams = True
 # Cells run in their own processes: what they find in their environment is set here.
 _ipython = Path(tempfile.mkdtemp(prefix="curvewise-docs-"))
 shutil.copytree(HERE / "_startup", _ipython / "profile_default" / "startup")
+(_ipython / "profile_default" / "ipython_kernel_config.py").write_text(
+    "c.IPKernelApp.log_level = 'ERROR'\n"  # it would remark on its transport for every page
+)
 os.environ.update(
     IPYTHONDIR=str(_ipython),
     CURVEWISE_EXAMPLES=str(HERE.parent / "examples"),
@@ -94,5 +98,22 @@ def _resolve_public_name(app, env, node, contnode):
     return None
 
 
+def _join_attributes(app, what, name, obj, options, lines):
+    """Write `low, high : float` as one word; napoleon would take `low,` for a type."""
+    if "Attributes" in lines:
+        for i in range(lines.index("Attributes"), len(lines)):
+            names, colon, kind = lines[i].partition(" : ")
+            if colon and not names.startswith(" "):
+                lines[i] = f"{names.replace(', ', ',')} : {kind}"
+
+
+def _hide_constructor(app, what, name, obj, options, signature, annotation):
+    """Results are made by functions: their fields are no arguments for a user."""
+    hidden = what == "class" and (issubclass(obj, Result) or name.endswith(("Intervals", "Run")))
+    return ("", annotation) if hidden else None
+
+
 def setup(app):
+    app.connect("autodoc-process-docstring", _join_attributes, priority=100)
+    app.connect("autodoc-process-signature", _hide_constructor)
     app.connect("missing-reference", _resolve_public_name)

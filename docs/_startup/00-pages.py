@@ -1,12 +1,10 @@
-"""Runs in every page before its first cell: quiet warnings, sharp pictures, the example's data."""
+"""Runs in every page before its first cell: sharp pictures, and the example's data."""
 
 import os
 import shutil
 
-os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-get_ipython().run_line_magic("config", "InlineBackend.figure_formats = ['svg']")  # noqa: F821
+from IPython import get_ipython
 
-import matplotlib  # noqa: E402
-
-matplotlib.rcParams["svg.hashsalt"] = "curvewise"
+get_ipython().run_line_magic("matplotlib", "inline")
+get_ipython().run_line_magic("config", "InlineBackend.figure_formats = ['svg']")
 shutil.copy(os.path.join(os.environ["CURVEWISE_EXAMPLES"], "errors.csv"), "errors.csv")

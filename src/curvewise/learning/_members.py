@@ -21,7 +21,7 @@ TYPICAL_RATE = 0.5
 """Centre of the weak log-normal prior on every exponent."""
 RATE_SPREAD = 1.0
 """Standard deviation of that prior, in natural-log units."""
-SMALLEST_RESIDUAL = 1e-10
+SMALLEST_RESIDUAL = 1e-12
 """Squared residuals below this share of the signal count as a perfect fit."""
 SMALLEST_SHARE = 1e-4
 """Shapes with less than this share of the leading one are dropped from parameter tables."""
@@ -122,8 +122,11 @@ def fit_shapes(
     """
     shapes = family.shapes(-float(log_n[0]))
     basis = evaluate_basis(family, shapes, log_n)
-    a, b, residual = solve_linear(basis, values, weights, floor)
-    return ShapeFit(shapes, basis, average_shapes(family, residual, weights), a, b)
+    # In units of the largest value the squares below can neither overflow nor vanish.
+    unit = float(np.abs(values).max()) or 1.0
+    bound = None if floor is None else floor / unit
+    a, b, residual = solve_linear(basis, values / unit, weights, bound)
+    return ShapeFit(shapes, basis, average_shapes(family, residual, weights), a * unit, b * unit)
 
 
 def evaluate_basis(family: Family, shapes: Array, log_n: Array) -> Array:
@@ -158,7 +161,6 @@ def solve_linear(
     a, b, residual : ndarrays, shape (K, G)
         Coefficients and weighted squared residuals.
     """
-    # Centring on the weighted mean keeps the residuals of near-exact fits accurate.
     mean = (weights @ values)[:, None]
     g1 = weights @ basis.T
     g2 = weights @ (basis * basis).T
@@ -261,8 +263,8 @@ FAMILIES: dict[str, Family] = {
     "break": Family(
         _log_break,
         _cross(
-            np.geomspace(0.02, 1.0, 7),
-            np.geomspace(0.02, 3.0, 9),
+            (0.02, 0.05, 0.1, 0.2, 0.4, 0.8),
+            (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
             np.linspace(-0.85, -0.15, 5),
             (0.15, 0.6),
         ),

@@ -121,8 +121,11 @@ class Curve(Result):
 
     def error_at(self, n: float | None = None) -> float:
         """e_N, the error at training size N (default: the largest size measured)."""
-        size = self._size(n)
-        return self._scale.value(float(self._error_points(np.array([size]))[0]))
+        return float(self.errors_at([self._size(n)])[0])
+
+    def errors_at(self, n: ArrayLike) -> FloatArray:
+        """The curve at several training sizes."""
+        return self._scale.values(self._error_points(np.asarray(n, dtype=np.float64)))
 
     def data_reliance_at(self, n: float | None = None) -> float:
         """β_N = N^−½ ∂e/∂n^−½: to first order, the rise of error with a quarter of the data."""
@@ -183,7 +186,7 @@ class Curve(Result):
         ends = [self._scale.values(low), self._scale.values(high)]
         if self._scale.sign < 0:
             ends.reverse()
-        return {"error": self._scale.values(self._error_points(n)), "low": ends[0], "high": ends[1]}
+        return {"error": self.errors_at(n), "low": ends[0], "high": ends[1]}
 
     def samples_to_reach(self, error: float, *, level: float = 0.95) -> SamplesToReach:
         """How many training samples it takes to reach an error, given in the unit of the fit."""

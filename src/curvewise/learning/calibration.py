@@ -3,16 +3,16 @@
 Around a predicted error c, all in percent points, the interval of the mean error at size n is
 
     low = c − q_lo(level) · s_lo,    high = c + q_hi(level) · s_hi,
-    log s = x·a + softplus(x·b) · log(L / log 2),    L = max(log(n / n_last), 0.2).
+    log s = x·a + softplus(x·b) · log((L + ½) / (log 2 + ½)),    L = log(n / n_last) in [0, log 64].
 
-x holds a one and seven features of the curve (`FEATURES`), so s is a product of powers of them at a
-doubling of the data, and grows as a power of the log ratio L that depends on the same features: it
-never shrinks with n. The two sides differ, because curves fall below a forecast and rise above it
+x holds a one and seven features of the curve (`FEATURES`): s is a product of powers of them at a
+doubling of the data, and grows with a power of L + ½ that depends on them too and is never
+negative. The two sides differ, because curves fall below a forecast and rise above it
 for different reasons. a and b minimise the pinball loss of the 97.5% quantile, that is half of the
 interval score at 95%; q are quantiles of error / s on datasets held out of the fit of a and b.
 
-`AUTO` belongs to the ensemble, `POWER` to any other law (it was fitted to the paper's power law):
-its x has two more features, by how much that law lies above and below the ensemble.
+The target does not depend on the law one prefers. So the interval of any other law, such as the
+paper's power law, is that of the ensemble, extended to hold the law's own prediction.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ FEATURES = (
     "rising",  # rise over the last two of them, relative to step and misfit
     "rolling",  # log of the error the ensemble made forecasting later measured sizes
     "spread",  # log of the weighted standard deviation of its members at n
-    "above",  # only in POWER: log of how far the law lies above the ensemble
-    "below",  # only in POWER: log of how far below
 )
 
 EPSILON = 0.05
 """Points added inside logarithms: differences well below this are rounding."""
-SHORTEST_REACH = 0.2
-"""Smallest log ratio L; sizes up to 1.2 times the largest one count as interpolation."""
+INTERPOLATION = 0.5
+"""Added to the log ratio L: the error of a forecast is not zero where the data end."""
+LONGEST_REACH = float(np.log(64.0))
+"""Largest log ratio L seen in the calibration; the scale is held there beyond it."""
 LARGEST_SIZE = 1e30
 """Stands for an infinite training size."""
 UNKNOWN_ROLLING = 0.2
@@ -75,13 +75,20 @@ class Table:
     upper: Side
 
 
-# BEGIN TABLES (printed by `python benchmarks/intervals.py --regenerate`)
-AUTO = Table(
-    Side((0.0,) * 8, (0.0,) * 8, (0.3, 0.5, 0.7, 1.0, 2.0)),
-    Side((0.0,) * 8, (0.0,) * 8, (0.3, 0.5, 0.7, 1.0, 2.0)),
+# Fitted to all of LCDB 1.0 and printed by `python benchmarks/intervals.py --regenerate`.
+TABLE = Table(
+    lower=Side(
+        size=(2.541, 0.224, -0.295, 0.397, -0.236, -0.082, 0.244, 0.179),
+        growth=(-0.432, 0.357, 0.022, -0.410, -0.401, -0.066, -0.153, -0.006),
+        quantiles=(0.219, 0.489, 0.689, 0.921, 1.610),
+    ),
+    upper=Side(
+        size=(-0.193, 0.174, 0.339, 0.473, -0.142, 0.471, 0.173, 0.250),
+        growth=(-2.484, 0.298, 0.258, -0.533, -0.068, 0.646, -0.311, -0.041),
+        quantiles=(0.201, 0.470, 0.686, 0.966, 2.048),
+    ),
 )
-POWER = AUTO
-# END TABLES
+"""The frozen constants; entries of ``size`` and ``growth`` in the order of `FEATURES`."""
 
 
 def ensemble_interval(
@@ -108,7 +115,7 @@ def ensemble_interval(
     sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
     x = describe(data, ensemble, sizes)
     reach = log_ratio(data.n, sizes)
-    return prediction_interval(ensemble.predict(sizes), x, reach, AUTO, level, noise)
+    return prediction_interval(ensemble.predict(sizes), x, reach, level=level, noise=noise)
 
 
 def power_interval(
@@ -120,9 +127,9 @@ def power_interval(
     floor: float | None = 0.0,
     ceiling: float | None = 100.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Interval around the predictions of another law, such as the paper's power law.
+    """Interval for another law, such as the paper's power law.
 
-    The ensemble is fitted besides, as the judge of how far that law can be believed.
+    The ensemble's interval, extended where it has to be to hold the law's own prediction.
 
     Parameters
     ----------
@@ -134,17 +141,18 @@ def power_interval(
         Bounds of the curve, as in `fit_ensemble`.
     """
     sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
-    centre = predict(sizes)
-    judge = fit_ensemble(data.n, data.mean, standard_errors(data), floor=floor, ceiling=ceiling)
-    x = describe(data, judge, sizes, centre)
-    return prediction_interval(centre, x, log_ratio(data.n, sizes), POWER, level, noise)
+    own = predict(sizes)
+    ensemble = fit_ensemble(data.n, data.mean, standard_errors(data), floor=floor, ceiling=ceiling)
+    low, high = ensemble_interval(data, ensemble, sizes, level, noise)
+    return np.minimum(low, own), np.maximum(high, own)
 
 
 def prediction_interval(
     centre: FloatArray,
     x: FloatArray,
     reach: FloatArray,
-    table: Table,
+    table: Table = TABLE,
+    *,
     level: float = 0.95,
     noise: FloatArray | float = 0.0,
     bounds: Bounds = (-np.inf, np.inf),
@@ -160,7 +168,7 @@ def prediction_interval(
     reach : ndarray, shape (T,)
         log(n / n_last), see `log_ratio`.
     table : Table
-        `AUTO`, `POWER` or the result of `calibrate`.
+        Constants; the frozen ones, or the result of `calibrate`.
     level : float
         Coverage, between 0 and 1.
     noise : ndarray, shape (T,) or float
@@ -177,14 +185,14 @@ def prediction_interval(
 
 
 def scale(x: FloatArray, reach: FloatArray, side: Side) -> FloatArray:
-    """S (T,) of features (T, P) and log ratios (T,)."""
+    """Return s (T,) of features (T, P) and log ratios (T,)."""
     growth = np.logaddexp(0.0, x @ np.array(side.growth))
-    logs = x @ np.array(side.size) + growth * _doublings(reach)
+    logs = x @ np.array(side.size) + growth * _distance(reach)
     return np.asarray(np.exp(np.clip(logs, -20.0, 20.0)))
 
 
 def quantile(side: Side, level: float) -> float:
-    """Q at any level: log q is piecewise linear in log z, z the normal quantile of the level."""
+    """Return q at any level: log q is piecewise linear in log z, z the level's normal quantile."""
     knots = np.log(ndtri(0.5 + np.array(LEVELS) / 2.0))
     values = np.log(side.quantiles)
     at = np.log(ndtri(0.5 + level / 2.0))
@@ -193,38 +201,37 @@ def quantile(side: Side, level: float) -> float:
     return float(np.exp(values[k] + slope * (at - knots[k])))
 
 
-def describe(
-    data: Replicates, ensemble: Ensemble, n: FloatArray, centre: FloatArray | None = None
-) -> FloatArray:
-    """Features (T, 8) of the ensemble at sizes n (T,), or (T, 10) of another law's centre (T,)."""
-    predicted = ensemble.predict(n)
-    misfit, rising = _nearby(data.n, data.mean, data.mean - ensemble.predict(data.n), n)
+def describe(data: Replicates, ensemble: Ensemble, n: FloatArray) -> FloatArray:
+    """Features (T, 8) of an ensemble at sizes n (T,), in the order of `FEATURES`."""
+    fitted, predicted = ensemble.predict(data.n), ensemble.predict(n)
+    misfit, rising = _nearby(data.n, data.mean, data.mean - fitted, n)
     errors = np.array([ensemble.rolling_error[name] for name in ensemble.members])
     relative = float(ensemble.weights @ np.where(np.isfinite(errors), errors, UNKNOWN_ROLLING))
     # Rolling errors are relative to the value, or to the range where values may cross zero.
     unit = abs(data.mean[-1]) if ensemble.floor is not None else np.ptp(data.mean)
+    rolling = relative * unit
+    if len(data.n) < 3:
+        misfit = np.maximum(misfit, rolling)  # too few sizes to see any misfit
     headroom = np.full(n.shape, NEUTRAL_HEADROOM)
     if ensemble.ceiling is not None:
         headroom = 100.0 - np.clip(predicted, 0.0, 100.0)
+    span = max(np.log(data.n[-1] / data.n[0]), np.log(2.0))
     columns = [
         np.ones(n.shape),
         np.log(np.abs(predicted) + 0.3),
         np.log(headroom + 1.0),
         np.log(misfit + EPSILON),
-        np.full(n.shape, np.log(max(np.log(data.n[-1] / data.n[0]), np.log(2.0)))),
+        np.full(n.shape, np.log(span)),
         rising,
-        np.full(n.shape, np.log(relative * unit + EPSILON)),
+        np.full(n.shape, np.log(rolling + EPSILON)),
         np.log(ensemble.spread(n) + EPSILON),
     ]
-    if centre is not None:
-        gap = centre - predicted
-        columns += [np.log(np.maximum(sign * gap, 0.0) + EPSILON) for sign in (1.0, -1.0)]
     return np.column_stack(columns)
 
 
 def log_ratio(n: FloatArray, n_new: FloatArray) -> FloatArray:
-    """log(n_new / n_last) (T,), at least `SHORTEST_REACH`."""
-    return np.asarray(np.maximum(np.log(n_new / n[-1]), SHORTEST_REACH))
+    """Return L (T,): 0 inside the measured sizes, at most `LONGEST_REACH`."""
+    return np.asarray(np.clip(np.log(n_new / n[-1]), 0.0, LONGEST_REACH))
 
 
 def standard_errors(data: Replicates) -> FloatArray | None:
@@ -280,8 +287,9 @@ def calibrate(
     return Table(*sides)
 
 
-def _doublings(reach: FloatArray) -> FloatArray:
-    return np.asarray(np.log(reach / np.log(2.0)))
+def _distance(reach: FloatArray) -> FloatArray:
+    """Log of the log ratio, relative to a doubling of the data."""
+    return np.asarray(np.log((reach + INTERPOLATION) / (np.log(2.0) + INTERPOLATION)))
 
 
 def _nearby(
@@ -306,10 +314,10 @@ def _nearby(
 def _fit_side(
     x: FloatArray, reach: FloatArray, miss: FloatArray, room: FloatArray
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """A and b of one side: smoothed pinball loss at 97.5%, a little ridge on all but constants."""
+    """Return a and b: smoothed pinball loss at 97.5%, a little ridge on all but the ones."""
     p, tau, ridge = x.shape[1], 0.975, 1e-3
-    doublings = _doublings(reach)
-    pilot = _pilot_scale(x, doublings, miss)
+    distance = _distance(reach)
+    pilot = _pilot_scale(x, distance, miss)
     # Between errors in points (only wide curves would count) and relative ones (none more than
     # another): the first decides the mean interval score, the second the typical width.
     weight = pilot**-0.75 / np.mean(pilot**0.25)
@@ -317,12 +325,12 @@ def _fit_side(
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         slope = x @ theta[p:]
-        logs = x @ theta[:p] + np.logaddexp(0.0, slope) * doublings
+        logs = x @ theta[:p] + np.logaddexp(0.0, slope) * distance
         free = np.exp(np.clip(logs, -9.0, 7.0))
         gap = (miss - np.minimum(free, room)) / blur
         value = weight * blur * (tau * gap + np.logaddexp(0.0, -gap))
         push = np.where(free < room, -weight * (tau - expit(-gap)) * free, 0.0)
-        gradient = np.concatenate([x.T @ push, x.T @ (push * doublings * expit(slope))]) / len(miss)
+        gradient = np.concatenate([x.T @ push, x.T @ (push * distance * expit(slope))]) / len(miss)
         penalised = np.where(np.arange(2 * p) % p == 0, 0.0, theta)
         total = float(value.mean() + ridge * penalised @ penalised)
         return total, gradient + 2.0 * ridge * penalised
@@ -333,9 +341,9 @@ def _fit_side(
     return tuple(best[:p].tolist()), tuple(best[p:].tolist())
 
 
-def _pilot_scale(x: FloatArray, doublings: FloatArray, miss: FloatArray) -> FloatArray:
+def _pilot_scale(x: FloatArray, distance: FloatArray, miss: FloatArray) -> FloatArray:
     """First guess of the size of the misses (C,): least squares on their logarithm."""
-    design = np.column_stack([x, x * doublings[:, None]])
+    design = np.column_stack([x, x * distance[:, None]])
     normal = design.T @ design + 1e-3 * len(miss) * np.eye(design.shape[1])
     fitted = np.linalg.solve(normal, design.T @ np.log(np.abs(miss) + EPSILON))
     return np.asarray(np.exp(design @ fitted))

@@ -204,9 +204,7 @@ def fit_points(
         "floor": floor if np.isfinite(floor) else None,
         "ceiling": ceiling if np.isfinite(ceiling) else None,
     }
-    stderr = None
-    if points.replicated:
-        stderr = np.sqrt(points.run_variance(sigma0_squared) / points.runs)
+    stderr = points.standard_error(sigma0_squared) if points.replicated else None
     if form == "auto":
         return fit_ensemble(points.n, points.mean, stderr, **limits)
     return fit_member(form, points.n, points.mean, stderr, **limits)

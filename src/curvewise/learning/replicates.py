@@ -62,6 +62,19 @@ class Replicates:
         """σ_i² = σ0² + σ̂²/n_i, the modelled variance of one run at each size."""
         return size_variance(self.n, self.slope_variance(sigma0_squared), sigma0_squared)
 
+    def standard_error(self, sigma0_squared: float = SIGMA0_SQUARED) -> FloatArray:
+        """Standard error of each mean, from the measured variance moderated by the modelled one.
+
+        The model counts as four degrees of freedom: with two runs it decides, with a hundred the
+        measurement does.
+        """
+        known = (self.runs > 1) & np.isfinite(self.variance)
+        freedom = np.where(known, self.runs - 1.0, 0.0)
+        measured = np.where(known, self.variance, 0.0)
+        modelled = self.run_variance(sigma0_squared)
+        moderated = (freedom * measured + 4.0 * modelled) / (freedom + 4.0)
+        return np.asarray(np.sqrt(moderated / self.runs))
+
 
 def group_runs(n: ArrayLike, error: ArrayLike) -> Replicates:
     """Group one error per run by training size.

@@ -1,0 +1,141 @@
+"""The pages hang together, ask nothing of the network, and the README's examples run."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted(p for p in DOCS.rglob("*.md") if not {"_build", "_startup"} & set(p.parts))
+
+
+def blocks(text: str, *languages: str) -> list[str]:
+    """Fenced code blocks in one of the languages."""
+    found = re.findall(r"^```(\w+)[^\n]*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [body for language, body in found if language in languages]
+
+
+def toctree(page: Path) -> set[Path]:
+    """Pages that a page's toctrees name."""
+    named = set()
+    for body in re.findall(
+        r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
+    ):
+        lines = [line.strip() for line in body.splitlines()]
+        named |= {page.parent / f"{line}.md" for line in lines if line and not line.startswith(":")}
+    return named
+
+
+def commands(text: str) -> list[str]:
+    """What follows ``$ curvewise`` in console blocks, one string for each command."""
+    lines = "\n".join(blocks(text, "console", "bash", "sh", "shell")).replace("\\\n", " ")
+    return [line[2:].strip() for line in lines.splitlines() if line.startswith("$ curvewise")]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """A folder with the files of examples/, as a reader of the README would have it."""
+    for file in (ROOT / "examples").iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    return tmp_path
+
+
+def run(command: list[str], where: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    settings = {"PATH": path, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    return subprocess.run(
+        command,
+        cwd=where,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    reached, waiting = set(), {DOCS / "index.md"}
+    while waiting:
+        page = waiting.pop()
+        assert page in PAGES, f"{page} is in a toctree and does not exist"
+        reached.add(page)
+        waiting |= toctree(page) - reached
+    assert reached == set(PAGES)
+
+
+def test_every_page_with_cells_is_executed() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        if "{code-cell}" in text:
+            assert text.startswith("---\nfile_format: mystnb\n"), page
+    conf = ast.parse((DOCS / "conf.py").read_text())
+    settings = {
+        target.id: ast.literal_eval(node.value)
+        for node in conf.body
+        if isinstance(node, ast.Assign) and _is_literal(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    assert settings["nb_execution_mode"] == "force"
+    assert settings["nb_execution_raise_on_error"] is True
+
+
+def test_pages_ask_nothing_of_the_network() -> None:
+    conf = (DOCS / "conf.py").read_text()
+    assert not re.search(r"intersphinx|mathjax|https?://", conf)
+    for page in [*PAGES, *DOCS.glob("_static/*")]:
+        text = page.read_text()
+        assert not re.search(r"\{image\}\s*http|\]\(https?://[^)]*\.(png|svg|js|css)", text), page
+        assert not re.search(r"<(script|img|link|iframe)\b|@import|url\(\s*['\"]?http", text), page
+
+
+def test_built_pages_load_nothing_from_elsewhere() -> None:
+    built = sorted((DOCS / "_build" / "html").rglob("*.html"))
+    if not built:
+        pytest.skip("docs are not built; run `make docs`")
+    for page in built:
+        text = page.read_text(encoding="utf-8")
+        assets = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)", text)
+        assets += re.findall(r"<link\b[^>]*\bhref=\"([^\"]*)", text)
+        outside = [a for a in assets if re.match(r"(https?:)?//", a)]
+        assert not outside, f"{page}: {outside}"
+
+
+def test_readme_has_an_example() -> None:
+    assert not README.strip() or blocks(README, "python", "pycon") or commands(README)
+
+
+def test_readme_python_runs(workplace: Path) -> None:
+    code = "\n".join(blocks(README, "python"))
+    (workplace / "readme_blocks.py").write_text(code, encoding="utf-8")
+    done = run([sys.executable, "-W", "ignore", "readme_blocks.py"], workplace)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_readme_commands_run(workplace: Path) -> None:
+    for command in commands(README):
+        done = run(["bash", "-c", command], workplace)
+        # A command that shows a gate says so: exit status 3 is then what it is for.
+        allowed = {0, 3} if "--fail-if" in shlex.split(command, comments=True) else {0}
+        assert done.returncode in allowed, f"$ {command}\n{done.stderr[-2000:]}"
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return False
+    return True
