@@ -26,7 +26,7 @@ core: .venv-core/.done
 	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q tests/learning tests/stats tests/test_types.py
 
 docs: $(VENV)/.dev
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

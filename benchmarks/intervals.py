@@ -34,7 +34,6 @@ from curvewise.learning.calibration import (
     describe,
     log_ratio,
     prediction_interval,
-    standard_errors,
 )
 from curvewise.learning.extrapolate import fit_ensemble, fit_member
 from curvewise.learning.power import fit_replicates
@@ -82,11 +81,8 @@ def read_lcdb(path: Path) -> Iterator[tuple[int, str, Replicates]]:
     for (dataset, learner), rows in frame.groupby(["openmlid", "learner"]):
         if len(rows) >= 10 and rows["size_train"].iloc[-1] >= 500:
             mean, variance = 100.0 * rows["err_valid_mean"], 1e4 * rows["err_valid_var"]
-            yield (
-                int(dataset),
-                learner,
-                from_means(rows["size_train"], mean, rows["n_rep"], variance),
-            )
+            curve = from_means(rows["size_train"], mean, rows["n_rep"], variance)
+            yield int(str(dataset)), str(learner), curve
 
 
 def forecast_all(curves: list[tuple[int, str, Replicates]]) -> Cases:
@@ -108,7 +104,7 @@ def forecast_all(curves: list[tuple[int, str, Replicates]]) -> Cases:
 
 def forecast(data: Replicates, n: FloatArray) -> Cases:
     """Return centres and features of each law at one size n (1,)."""
-    stderr = standard_errors(data)
+    stderr = data.standard_error() if data.replicated else None
     ensemble = fit_ensemble(data.n, data.mean, stderr, floor=BOUNDS[0], ceiling=BOUNDS[1])
     member = fit_member("constrained", data.n, data.mean, stderr, BOUNDS[0], BOUNDS[1])
     power = fit_replicates(data)

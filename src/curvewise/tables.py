@@ -44,6 +44,15 @@ _LATEX = str.maketrans(
 )
 
 
+def whole(n: float) -> int | float:
+    """A training size as an int if it is one.
+
+    >>> whole(400.0), whole(0.5)
+    (400, 0.5)
+    """
+    return int(n) if float(n).is_integer() else float(n)
+
+
 def format_table(
     columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: str = "markdown", digits: int = 2
 ) -> str:

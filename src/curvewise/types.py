@@ -84,7 +84,7 @@ class Unit:
         InputError
             If a value is not finite or cannot be in this unit; the message names the right one.
         """
-        array = np.asarray(values, dtype=np.float64)
+        array = as_floats(values, argument)
         bad = ~np.isfinite(array)
         if bad.any():
             raise InputError(
@@ -103,6 +103,19 @@ class Unit:
         if array.min() >= 0 and array.max() <= 100 and self.name == "fraction":
             return "Pass unit='percent' if these are percentages, or unit='loss' for a loss."
         return "Pass unit='loss', or unit='score' with higher_is_better=True."
+
+
+def as_floats(values: ArrayLike, argument: str) -> FloatArray:
+    """Numbers as a float array, or an error that names the argument."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise InputError(
+            f"{argument} is a masked array with masked entries: pass only the runs you mean, such"
+            f" as {argument}[~mask]."
+        )
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{argument} must hold numbers: {error}.") from None
 
 
 @dataclass(frozen=True)
@@ -159,6 +172,11 @@ class Result(ABC):
 
     warnings: tuple[str, ...]
 
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings, with those that are only found when intervals are computed."""
+        return self.warnings
+
     @abstractmethod
     def summary(self) -> str:
         """A few sentences that can be pasted into a paper."""
@@ -173,7 +191,12 @@ class Result(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """All of the result as plain Python values, ready for ``json.dumps``."""
-        return {"type": type(self).__name__, **_plain_fields(self), "summary": self.summary()}
+        return {
+            "type": type(self).__name__,
+            **_plain_fields(self),
+            "warnings": list(self.all_warnings),
+            "summary": self.summary(),
+        }
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw on ``ax`` (a new figure's if None) and return the Axes."""
@@ -195,7 +218,7 @@ class Result(ABC):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
+        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
         notes = f"<ul>{notes}</ul>" if notes else ""
         cells = format_table(self.columns(), "html", 4)
         return f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"

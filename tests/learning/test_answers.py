@@ -135,3 +135,41 @@ def test_plan_says_when_it_cannot(simulated):
         cw.plan_sizes(curve, factor=2)
     with pytest.raises(cw.InputError, match="form='power'"):
         cw.plan_sizes(cw.fit_learning_curve(*simulated, unit="percent", form="auto"))
+
+
+def test_a_target_that_lies_below_the_whole_band_is_never_reached():
+    """γ outside the search pulls the fitted curve below the target; the interval knows better."""
+    n = np.repeat(N, RUNS)
+    noise = np.random.default_rng(1).standard_normal(len(n)) * 0.1 * np.sqrt(25 / n)
+    curve = build_curve(group_runs(n, 30 + 20 * (n / 25) ** -1.2 + noise), cw.Unit("percent"))
+    answer = curve.samples_to_reach(29.5)
+    assert answer.low > 1e5
+    assert answer.probability_never > 0.99
+
+
+def test_a_target_already_reached():
+    rng = np.random.default_rng(0)
+    n = np.repeat(N, 8)
+    flat = build_curve(group_runs(n, 20 + 0.1 * rng.standard_normal(len(n))), cw.Unit("percent"))
+    assert flat.samples_to_reach(25.0).probability_never < 0.01
+
+
+def test_rising_curves_name_no_size():
+    n = np.repeat(N, 4)
+    rising = build_curve(
+        group_runs(n, 10 + 3 * np.log(n / 25) + np.tile([-0.1, 0, 0.1, 0.2], 5)), cw.Unit("percent")
+    )
+    answer = rising.samples_to_reach(15.0)
+    assert np.isnan(answer.estimate)
+    assert "rises" in answer.summary()
+    assert rising.samples_to_reach(5.0).estimate == np.inf
+
+
+def test_plans_need_something_to_narrow(simulated):
+    few = build_curve(group_runs([100, 200], [20.0, 15.0]), cw.Unit("percent"))
+    with pytest.raises(cw.InputError, match="first train"):
+        cw.plan_sizes(few)
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    for bad in ({"sizes": []}, {"sizes": [100, np.inf]}, {"max_runs": 0}):
+        with pytest.raises(cw.InputError, match=next(iter(bad))):
+            cw.plan_sizes(curve, **bad)

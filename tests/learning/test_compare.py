@@ -133,3 +133,46 @@ def test_far_extrapolation_is_flagged():
     rng = np.random.default_rng(7)
     c = cw.compare_learning_curves(learner(rng, 8, 150), learner(rng, 9, 150, "b"), at=1e5)
     assert any("four times" in w for w in c.warnings)
+
+
+def test_factor_and_crossing_are_covered_when_the_prior_pulls_the_fit():
+    """γ = −1.2 lies outside the search, so the estimates are off; the intervals must not be."""
+    rng = np.random.default_rng(8)
+    n = N
+    true_factor = ((13 - 8) / 6) ** (1 / -0.4)
+    hits, flagged = [], []
+    for _ in range(40):
+        noise = rng.standard_normal((2, len(n))) * np.sqrt(0.02 + 2 / n)
+        a, b = (
+            build_curve(group_runs(n, e), cw.Unit("percent"), learner=k)
+            for k, e in {
+                "a": 11 + 2 * (n / 400) ** -1.2 + noise[0],
+                "b": 8 + 6 * (n / 400) ** -0.4 + noise[1],
+            }.items()
+        )
+        c = cw.compare_learning_curves(a, b, at=400)
+        hits.append(true_factor in c.data_equivalence)
+        flagged.append(any("outside its own interval" in w for w in c.warnings))
+        assert c.data_equivalence.low < c.data_equivalence.high
+    assert np.mean(hits) > 0.85
+    assert any(flagged)
+
+
+@pytest.mark.parametrize("at", [0, -1, np.nan, np.inf])
+def test_at_is_checked(simulated, at):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    for ask in (
+        lambda: cw.compare_learning_curves(curve, curve, at=at),
+        lambda: cw.rank_learners([curve], at=at),
+        lambda: cw.plan_sizes(curve, at=at),
+        lambda: cw.measure_stability(*simulated, unit="percent", at=at),
+    ):
+        with pytest.raises(cw.InputError, match="at="):
+            ask()
+
+
+def test_ranking_is_by_predicted_error():
+    rng = np.random.default_rng(9)
+    curves = [learner(rng, 10 + i, 120, str(i), slope=40 * i + 1) for i in range(4)]
+    ranking = cw.rank_learners(curves, at=400)
+    assert (np.diff(ranking.error) >= 0).all()

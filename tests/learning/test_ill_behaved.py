@@ -70,7 +70,7 @@ def test_flagged_and_finite(case, form):
     assert not np.isnan([at.error.low, at.error.high]).any()
     assert at.error.low <= at.error.high
     assert isinstance(curve.summary(), str)
-    assert curve.to_dict()["warnings"] == list(curve.warnings)
+    assert curve.to_dict()["warnings"] == list(curve.all_warnings)
     answer = curve.samples_to_reach(5.0)
     assert not np.isnan(answer.estimate)
 
@@ -147,3 +147,54 @@ def test_lack_of_fit_needs_replicates():
 def test_looks_like_fractions():
     curve = fit_quietly(N5, np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent")
     assert any("unit='fraction'" in note for note in curve.notes)
+
+
+def test_spread_that_does_not_fall_is_flagged():
+    from curvewise.learning.diagnose import spread_is_steady
+    from curvewise.learning.replicates import group_runs
+
+    rng = np.random.default_rng(0)
+    for runs, power in (([16, 8, 8, 8, 8], 0.8), ([2] * 5, 0.0), ([16, 8, 4, 2, 1], 0.0)):
+        n = np.repeat(N5, runs)
+        p = {"modelled": [], "constant": []}
+        for _ in range(400):
+            z = rng.standard_normal(len(n))
+            for name, spread in {"modelled": np.sqrt(0.02 + 20 / n), "constant": 1.0}.items():
+                data = group_runs(n, 20 + 100 * n**-0.5 + z * spread)
+                p[name].append(spread_is_steady(data, data.run_variance(0.02)))
+        assert np.mean(np.array(p["modelled"]) < 0.005) < 0.02
+        assert np.mean(np.array(p["constant"]) < 0.005) >= power
+    n = np.repeat(N5, [16, 8, 8, 8, 8])
+    noisy = 20 + 100 * n**-0.5 + np.random.default_rng(1).standard_normal(len(n))
+    assert flagged(fit_quietly(n, noisy, unit="percent"), "does not fall with n")
+
+
+def test_copies_of_the_same_runs_are_flagged():
+    """Through rounding, the variance of equal numbers need not be exactly 0."""
+    error = 8 + 150 * N5**-0.5 + np.array([0.1, -0.2, 0.15, 0.07, -0.03])
+    curve = fit_quietly(np.tile(N5, 3), np.tile(error, 3) / 100)
+    assert flagged(curve, "agree exactly")
+
+
+def test_scores_near_chance_are_flagged():
+    n = np.repeat(N5, 2)
+    score = np.repeat([0.70, 0.72, 0.8, 0.85, 0.9], 2) + [0, 0.001] * 5
+    curve = fit_quietly(n, score, unit="score", higher_is_better=True, chance=0.7)
+    assert flagged(curve, "within a tenth of chance")
+
+
+def test_gamma_at_the_end_of_the_search_is_said():
+    n = np.repeat(N5, 8)
+    noise = np.random.default_rng(0).standard_normal(len(n)) * 0.05
+    curve = fit_quietly(n, 10 + 3000 * n**-1.6 + noise, unit="percent")
+    assert flagged(curve, "end of the range searched")
+
+
+def test_masked_and_textual_input_is_refused():
+    masked = np.ma.masked_array([0.3, 0.2, 0.9], mask=[0, 0, 1])
+    with pytest.raises(cw.InputError, match="masked"):
+        cw.fit_learning_curve([1, 2, 3], masked)
+    with pytest.raises(cw.InputError, match="must hold numbers"):
+        cw.fit_learning_curve(["a", "b"], [0.3, 0.2])
+    with pytest.raises(cw.InputError, match="rescale"):
+        cw.fit_learning_curve([1, 2, 3], [3e-300, 2e-300, 1e-300], unit="loss")

@@ -163,3 +163,76 @@ def test_level_is_checked(simulated, level):
     curve = cw.fit_learning_curve(*simulated, unit="percent")
     with pytest.raises(cw.InputError, match="level"):
         curve.interval_at(400, level=level)
+
+
+@pytest.mark.parametrize("sd", [0.1, 0.01, 0.001])
+def test_precise_data_are_covered_too(sd):
+    """A γ between grid points: the grid must be refined where the data leave it little room."""
+    n = np.repeat([25, 50, 100, 200, 400, 800, 1600.0], 8)
+    rng = np.random.default_rng(1)
+    hits = []
+    for _ in range(120):
+        error = 10 + 60 * n**-0.30125 + sd * rng.standard_normal(len(n))
+        data = group_runs(n, error)
+        curve = build_curve(data, cw.Unit("percent"), constants=cw.Constants(sigma0_squared=sd**2))
+        at = curve.interval_at(6400)
+        truth = 10 + 60 * 6400**-0.30125
+        hits.append((truth in at.error, 10 in curve.asymptote, -0.30125 in curve.gamma_interval()))
+    assert (np.mean(hits, axis=0) > 0.88).all()
+
+
+def test_probability_of_never_falls_with_the_target():
+    n = np.repeat(N, RUNS.astype(int))
+    noise = np.random.default_rng(1).standard_normal(len(n)) * 0.02 * np.sqrt(25 / n)
+    curve = build_curve(group_runs(n, 30 + 20 * (n / 25) ** -0.1 + noise), cw.Unit("percent"))
+    chance = [curve.samples_to_reach(t).probability_never for t in np.linspace(25, 40, 40)]
+    assert (np.diff(chance) <= 1e-9).all()
+
+
+def test_large_sample_error_may_be_negative():
+    """e_N − β_N is a linearisation, not an error: its interval is not clipped at 0."""
+    n = np.repeat(N, RUNS.astype(int))
+    rng = np.random.default_rng(2)
+    truth = 1.5 + 600 * 400**-0.8 * (1 - 1.6)
+    hits = []
+    for _ in range(60):
+        noisy = 1.5 + 600 * n**-0.8 + rng.standard_normal(len(n)) * np.sqrt(0.02 + 20 / n)
+        curve = build_curve(group_runs(n, noisy), cw.Unit("percent"))
+        hits.append(truth in curve.interval_at(400).large_sample)
+    assert truth < 0
+    assert np.mean(hits) > 0.85
+
+
+def test_wide_sizes_keep_their_precision():
+    """Against arithmetic in 50 digits, sizes from 1 to 10^12."""
+    mpmath = pytest.importorskip("mpmath")
+    mpmath.mp.dps = 50
+    n = np.array([1, 1e3, 1e6, 1e9, 1e12])
+    mean = 25 + 60 * n**-0.5 + np.array([0.1, -0.1, 0.05, -0.05, 0.02])
+    p = profile(n, mean[None], np.ones((1, 5)), np.zeros(1), np.ones(1), gammas=np.array([-0.5]))
+    x = mpmath.matrix([[1, mpmath.mpf(v) ** mpmath.mpf("-0.5")] for v in n])
+    y = mpmath.matrix([mpmath.mpf(v) for v in mean])
+    theta = mpmath.lu_solve(x.T * x, x.T * y)
+    assert p.estimate(error_of(np.inf))[0] == pytest.approx(float(theta[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["predicton", "credible", ""])
+def test_unknown_interval_is_refused(simulated, kind):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    if kind:
+        with pytest.raises(cw.InputError, match="is not known"):
+            curve.interval_at(400, interval=kind)
+    with pytest.raises(cw.InputError, match="level"):
+        curve.gamma_interval(level=95)
+
+
+@pytest.mark.parametrize("n", [0, -1, np.nan, "400", [100, -1]])
+def test_sizes_asked_for_are_checked(simulated, n):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    for ask in (curve.band, curve.errors_at, curve.linearised_at, curve.run_std_at):
+        if n != "400":
+            with pytest.raises(cw.InputError, match="n "):
+                ask(n)
+    if not isinstance(n, list):
+        with pytest.raises(cw.InputError, match="positive training size"):
+            curve.error_at(n)

@@ -137,3 +137,20 @@ def test_lcdb_in_one_call(data_dir):
         many = cw.fit_learning_curves(table)
     assert len(many) == len(set(table["learner"]))
     assert all(np.isfinite(c.error_at()) for c in many)
+
+
+def test_variance_without_runs_and_nameless_learners_are_refused(table):
+    with pytest.raises(cw.InputError, match="no 'runs'"):
+        cw.fit_learning_curves({**table, "variance": np.ones_like(table["n"])})
+    names = table["learner"].astype(object)
+    names[3] = None
+    with pytest.raises(cw.InputError, match="missing values"):
+        cw.fit_learning_curves({**table, "learner": names}, unit="percent")
+
+
+def test_scores_go_round(table):
+    pytest.importorskip("pandas")
+    unit = cw.Unit("score", higher_is_better=True)
+    m = cw.Measurements(table["learner"], table["n"], -table["error"], unit)
+    again = cw.fit_learning_curves(m.frame(), unit="score", higher_is_better=True)
+    assert again["m0"].error_at(400) == cw.fit_learning_curves(m)["m0"].error_at(400)

@@ -125,9 +125,9 @@ def test_variance_check_accepts_the_model_and_rejects_another():
         unit = cw.Unit("percent")
         return cw.check_variance_model([build_curve(group_runs(n, e), unit) for e in noisy])
 
-    p = [check(np.sqrt(0.02 + 20 / n)).p_value for _ in range(60)]
-    assert np.mean(np.array(p) < 0.05) < 0.2
-    assert 0.3 < np.mean(p) < 0.7
+    p = [check(np.sqrt(0.02 + 20 / n), curves=1).p_value for _ in range(200)]
+    assert np.mean(np.array(p) < 0.05) < 0.1
+    assert 0.4 < np.mean(p) < 0.6
     good, bad = check(np.sqrt(0.02 + 20 / n), 40), check(1.0, 40)
     np.testing.assert_allclose(good.measured / good.modelled, 1, atol=0.35)
     assert bad.p_value < 0.01

@@ -13,7 +13,6 @@ from curvewise.cli._console import (
     sentences,
     warn,
     warn_each,
-    whole,
     width_of,
 )
 
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from curvewise.cli._options import Fitting
     from curvewise.learning import LearningCurves, LeaveOneSizeOut
     from curvewise.learning.base import Curve
-    from curvewise.types import Measurements
+    from curvewise.tables import whole
+from curvewise.types import Measurements
 
 MOST_SUMMARIES = 6
 """With more learners than this the table stands without sentences."""
@@ -60,7 +60,7 @@ def show_curves(
     if tell and len(every) <= MOST_SUMMARIES:
         for curve in every:
             page.say(sentences(curve))
-    warn_each([f"{c.learner}: {w}" for c in every for w in getattr(c, "all_warnings", c.warnings)])
+    warn_each([f"{c.learner}: {w}" for c in every for w in c.all_warnings])
     warn_each([f"{name} could not be fitted: {why}" for name, why in curves.failures.items()])
 
 

@@ -255,15 +255,10 @@ def digits_of(unit: Unit) -> int | None:
     return {"percent": 2, "fraction": 4}.get(unit.name)
 
 
-def whole(n: float) -> int | float:
-    """Give a training size as an int if it is one."""
-    return int(n) if float(n).is_integer() else float(n)
-
-
 def sentences(result: Result) -> str:
     """Give the summary without its warnings, which go to stderr."""
     text = result.summary()
-    found = getattr(result, "all_warnings", result.warnings)
+    found = result.all_warnings
     for warning in found:
         text = text.replace(f" Beware: {warning}", "")
     return text

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli._answers import ask_curves, show_curves, show_validation
-from curvewise.cli._console import GATE, digits_of, sentences, warn, warn_each, whole
+from curvewise.cli._console import GATE, UsageError, digits_of, sentences, warn, warn_each
 from curvewise.cli._files import choose, fit_files, read_files, save_plot
 from curvewise.cli._options import (
     FITTING,
@@ -21,6 +21,7 @@ from curvewise.cli._options import (
     Reading,
     Showing,
 )
+from curvewise.tables import whole
 
 learning = App(
     name="learning",
@@ -131,6 +132,8 @@ def compare(
     if a is None and b is None and len(names) == 2:
         a, b = names
     one, two = choose("--a", a, names), choose("--b", b, names)
+    if one == two:
+        raise UsageError(f"Both are {one!r}: a comparison needs two learners, or two files.")
     curves = fit_files(measurements, fitting)
 
     from curvewise.learning import compare_learning_curves

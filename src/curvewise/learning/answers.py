@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level
+from curvewise.learning.base import (
+    EXTRAPOLATION_LIMIT,
+    Curve,
+    check_level,
+    check_sizes_to_predict,
+)
+from curvewise.learning.units import bounds
+from curvewise.stats import crossing_interval
 from curvewise.tables import number
 from curvewise.types import FloatArray, Result, Unit, data_frame
 
@@ -68,7 +75,9 @@ class SamplesToReach(Result):
     def summary(self) -> str:
         """One or two sentences."""
         target = f"{number(self.error)}{self.unit.suffix}"
-        if np.isinf(self.estimate):
+        if np.isnan(self.estimate):
+            text = f"{self.learner}: no training size can be named for {target}"
+        elif np.isinf(self.estimate):
             text = f"{self.learner}: the fitted curve never reaches {target}"
         else:
             text = f"{self.learner}: {target} is reached with about n = {number(self.estimate)}"
@@ -84,28 +93,57 @@ def samples_to_reach(curve: Curve, error: float, *, level: float = 0.95) -> Samp
     """Invert a curve and its band; see :meth:`Curve.samples_to_reach`."""
     check_level(level)
     target = float(curve._scale.points(float(curve.unit.errors(error, "error"))))
-    grid = _search_grid(curve)
-    centre = curve._error_points(grid)
-    low, high = _band(curve, grid, level)
-    inside = (low <= target) & (target <= high)
-    estimate = _crossing(
-        grid, centre, target, lambda n: float(curve._error_points(np.array([n]))[0])
-    )
-    first, last = _hull(curve, grid, inside, target, level)
-    if not inside.any() and np.isinf(estimate):
-        first = last = np.inf
+    estimate, low, high = _reach(curve, target, level)
+    floor, _ = bounds(curve.unit, curve._data.mean)
     return SamplesToReach(
         learner=curve.learner,
         error=float(error),
         estimate=estimate,
-        low=first,
-        high=last,
+        low=low,
+        high=high,
         level=level,
-        probability_never=curve._probability_never(target),
+        probability_never=1.0 if target <= floor else curve._probability_never(target),
         kind=curve.default_interval,
         unit=curve.unit,
-        warnings=_reach_warnings(curve, estimate, first, last),
+        warnings=_reach_warnings(curve, estimate, low, high),
     )
+
+
+def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, float]:
+    """Size at which the curve comes down to the target, and the sizes at which it may."""
+    start = max(min(1.0, float(curve.n[0])), float(curve.n[0]) / 1e3)
+    grid = np.geomspace(start, curve.largest_n * FARTHEST, 401)
+    first, last = curve._likely_points(np.array([curve.n[0], curve.largest_n]))
+    if last > first:
+        # A rising curve comes up to a target, not down; no size can be named.
+        return (np.nan, np.nan, np.nan) if first <= target else (np.inf, np.inf, np.inf)
+    if target <= bounds(curve.unit, curve._data.mean)[0]:
+        return np.inf, np.inf, np.inf
+
+    def above(n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        low, high = curve._band_points(n, level, curve.default_interval, np.inf)
+        return curve._likely_points(n) - target, low - target, high - target
+
+    low, high = crossing_interval(above, grid)
+    if np.isinf(low) and above(np.array([1e3 * grid[-1]]))[1][0] <= 0:
+        low = float(grid[-1])
+    exact = _solve(curve, grid, target)
+    return exact, low, high
+
+
+def _solve(curve: Curve, grid: FloatArray, target: float) -> float:
+    """First size at which the fitted curve is at the target, by bisection in log n."""
+    reached = np.flatnonzero(curve._error_points(grid) <= target)
+    if len(reached) == 0:
+        return float("inf")
+    if reached[0] == 0:
+        return float(grid[0])
+    low, high = np.log(grid[reached[0] - 1]), np.log(grid[reached[0]])
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        below = float(curve._error_points(np.exp([middle]))[0]) <= target
+        low, high = (low, middle) if below else (middle, high)
+    return float(np.exp(high))
 
 
 def budget(
@@ -121,9 +159,7 @@ def budget(
     """
     if not (np.isfinite(cost_per_sample) and cost_per_sample >= 0):
         raise InputError(f"cost_per_sample={cost_per_sample!r} must be a price, not negative.")
-    sizes = np.atleast_1d(np.asarray(n, dtype=np.float64))
-    if not (sizes > 0).all():
-        raise InputError("n must hold positive training sizes.")
+    sizes = check_sizes_to_predict(n)
     added = np.maximum(sizes - curve.largest_n, 0.0)
     band = curve.band(sizes, level=level)
     now = curve.error_at()
@@ -135,64 +171,11 @@ def budget(
     )
 
 
-def _search_grid(curve: Curve) -> FloatArray:
-    start = np.log(max(min(1.0, float(curve.n[0])), curve.n[0] / 1e3))
-    return np.exp(np.linspace(start, np.log(curve.largest_n * FARTHEST), 401))
-
-
-def _band(curve: Curve, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    return curve._clip(*curve._band_points(n, level, curve.default_interval, np.inf))
-
-
-def _crossing(grid: FloatArray, values: FloatArray, target: float, at: Any) -> float:
-    """First size at which a curve comes down to the target, by bisection in log n."""
-    below = values <= target
-    if not below.any():
-        return float("inf")
-    first = int(np.argmax(below))
-    if first == 0:
-        return float(grid[0])
-    low, high = np.log(grid[first - 1]), np.log(grid[first])
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if at(np.exp(middle)) <= target else (middle, high)
-    return float(np.exp(high))
-
-
-def _hull(
-    curve: Curve, grid: FloatArray, inside: NDArray[np.bool_], target: float, level: float
-) -> tuple[float, float]:
-    """Smallest and largest size whose band holds the target, the ends refined by bisection."""
-    if not inside.any():
-        # The band steps over the target between two grid points: refine around the crossing.
-        estimate = _crossing(
-            grid,
-            curve._error_points(grid),
-            target,
-            lambda n: float(curve._error_points(np.array([n]))[0]),
-        )
-        return estimate, estimate
-
-    def holds(n: float) -> bool:
-        low, high = _band(curve, np.array([n]), level)
-        return bool(low[0] <= target <= high[0])
-
-    def refine(inner: float, outer: float) -> float:
-        a, b = np.log(inner), np.log(outer)
-        for _ in range(24):
-            middle = 0.5 * (a + b)
-            a, b = (middle, b) if holds(float(np.exp(middle))) else (a, middle)
-        return float(np.exp(a))
-
-    first, last = int(np.argmax(inside)), len(inside) - 1 - int(np.argmax(inside[::-1]))
-    low = refine(grid[first], grid[first - 1]) if first > 0 else float(grid[0])
-    high = refine(grid[last], grid[last + 1]) if last < len(grid) - 1 else float("inf")
-    return low, high
-
-
 def _reach_warnings(curve: Curve, estimate: float, low: float, high: float) -> tuple[str, ...]:
     limit = EXTRAPOLATION_LIMIT * curve.largest_n
     found = []
+    if np.isnan(estimate):
+        found.append("error rises with more data here: no size can be named")
     if limit < estimate < np.inf:
         found.append(
             f"this lies beyond n = {number(limit)}, four times the largest size measured, where the"

@@ -14,7 +14,7 @@ from curvewise.errors import InputError
 from curvewise.learning.power import Constants
 from curvewise.learning.replicates import Replicates, size_variance
 from curvewise.learning.units import Scale, bounds
-from curvewise.tables import number
+from curvewise.tables import number, whole
 from curvewise.types import FloatArray, Interval, Result, Unit, data_frame
 
 if TYPE_CHECKING:
@@ -96,6 +96,10 @@ class Curve(Result):
         """Low and high of the curve at sizes n, in points, before clipping to what is possible."""
 
     @abstractmethod
+    def _likely_points(self, n: FloatArray) -> FloatArray:
+        """A centre at sizes n that lies inside every interval, in points."""
+
+    @abstractmethod
     def _reliance_points(self, n: float) -> float:
         """β_N in points."""
 
@@ -125,7 +129,7 @@ class Curve(Result):
 
     def errors_at(self, n: ArrayLike) -> FloatArray:
         """The curve at several training sizes."""
-        return self._scale.values(self._error_points(np.asarray(n, dtype=np.float64)))
+        return self._scale.values(self._error_points(check_sizes_to_predict(n)))
 
     def data_reliance_at(self, n: float | None = None) -> float:
         """β_N = N^−½ ∂e/∂n^−½: to first order, the rise of error with a quarter of the data."""
@@ -134,7 +138,7 @@ class Curve(Result):
     def linearised_at(self, n: ArrayLike, at: float | None = None) -> FloatArray:
         """Eq. 1 of the paper: e(dN) ≈ e_N + (d^−½ − 1) β_N, from e_N and β_N alone."""
         anchor = self._size(at)
-        d = np.asarray(n, dtype=np.float64) / anchor
+        d = check_sizes_to_predict(n) / anchor
         e = float(self._error_points(np.array([anchor]))[0])
         return self._scale.values(e + (d**-0.5 - 1.0) * self._reliance_points(anchor))
 
@@ -166,20 +170,17 @@ class Curve(Result):
         DataFrame
             Columns n, error, low, high, in the unit of the fit.
         """
-        sizes = np.atleast_1d(np.asarray(n, dtype=np.float64))
-        if sizes.ndim != 1 or not (sizes > 0).all():
-            raise InputError("n must be one positive size or a list of them.")
-        columns = self.band(sizes, interval, level=level, runs=runs)
-        return data_frame({"n": sizes, **columns})
+        sizes = check_sizes_to_predict(n)
+        return data_frame({"n": sizes, **self.band(sizes, interval, level=level, runs=runs)})
 
     def band(
-        self, n: FloatArray, interval: str | None = None, *, level: float = 0.95, runs: float = 1
+        self, n: ArrayLike, interval: str | None = None, *, level: float = 0.95, runs: float = 1
     ) -> dict[str, FloatArray]:
         """What :meth:`predict` tabulates, as arrays: error, low, high."""
         kind = interval or self.default_interval
-        if kind not in INTERVALS:
-            raise InputError(f"interval={kind!r} is not known: use one of {', '.join(INTERVALS)}.")
+        check_interval(kind)
         check_level(level)
+        n = check_sizes_to_predict(n)
         if not runs > 0:
             raise InputError(f"runs={runs} must be positive: the number of new runs averaged.")
         low, high = self._clip(*self._band_points(n, level, kind, runs))
@@ -204,7 +205,7 @@ class Curve(Result):
 
     def run_std_at(self, n: ArrayLike) -> FloatArray:
         """Standard deviation of one run at size n under σ² = σ0² + σ̂²/n."""
-        sizes = np.asarray(n, dtype=np.float64)
+        sizes = check_sizes_to_predict(n)
         return np.sqrt(self._run_variance(sizes)) / self._scale.factor
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -212,7 +213,7 @@ class Curve(Result):
         at = self.interval_at()
         return {
             "learner": [self.learner],
-            "N": [self.largest_n],
+            "N": [whole(self.largest_n)],
             "e_N": [at.error.estimate],
             "e_N low": [at.error.low],
             "e_N high": [at.error.high],
@@ -238,11 +239,7 @@ class Curve(Result):
         return np.clip(low, floor, ceiling), np.clip(high, floor, ceiling)
 
     def _size(self, n: float | None) -> float:
-        if n is None:
-            return self.largest_n
-        if not n > 0:
-            raise InputError(f"n={n!r} must be a positive training size.")
-        return float(n)
+        return self.largest_n if n is None else check_size(n, "n", infinite=True)
 
     def _say(self, interval: Interval) -> str:
         unit = self.unit.suffix
@@ -252,5 +249,33 @@ class Curve(Result):
 
 def check_level(level: float) -> None:
     """Raise unless 0 < level < 1."""
-    if not 0 < level < 1:
+    if not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+
+
+def check_interval(interval: str) -> None:
+    """Raise unless the kind of interval is known."""
+    if interval not in INTERVALS:
+        raise InputError(
+            f"interval={interval!r} is not known: use one of {', '.join(map(repr, INTERVALS))}."
+        )
+
+
+def check_size(n: float, argument: str, *, infinite: bool = False) -> float:
+    """One training size as a float, or an error that names the argument."""
+    if not isinstance(n, int | float | np.number) or not n > 0:
+        raise InputError(f"{argument}={n!r} must be a positive training size.")
+    if np.isinf(n) and not infinite:
+        raise InputError(f"{argument}={n!r} must be finite.")
+    return float(n)
+
+
+def check_sizes_to_predict(n: ArrayLike) -> FloatArray:
+    """Training sizes as an array, or an error that names the argument."""
+    try:
+        sizes = np.atleast_1d(np.asarray(n, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"n={n!r} must be one training size or a list of them.") from None
+    if sizes.ndim != 1 or not (sizes > 0).all():
+        raise InputError("n must be one positive size or a list of them.")
+    return sizes

@@ -78,14 +78,14 @@ class Table:
 # Fitted to all of LCDB 1.0 and printed by `python benchmarks/intervals.py --regenerate`.
 TABLE = Table(
     lower=Side(
-        size=(2.541, 0.224, -0.295, 0.397, -0.236, -0.082, 0.244, 0.179),
-        growth=(-0.432, 0.357, 0.022, -0.410, -0.401, -0.066, -0.153, -0.006),
-        quantiles=(0.219, 0.489, 0.689, 0.921, 1.610),
+        size=(2.541, 0.236, -0.280, 0.422, -0.289, -0.041, 0.135, 0.228),
+        growth=(-0.166, 0.320, 0.034, -0.249, -0.403, -0.052, -0.234, 0.044),
+        quantiles=(0.233, 0.500, 0.697, 0.923, 1.587),
     ),
     upper=Side(
-        size=(-0.193, 0.174, 0.339, 0.473, -0.142, 0.471, 0.173, 0.250),
-        growth=(-2.484, 0.298, 0.258, -0.533, -0.068, 0.646, -0.311, -0.041),
-        quantiles=(0.201, 0.470, 0.686, 0.966, 2.048),
+        size=(-0.254, 0.165, 0.341, 0.553, -0.119, 0.471, 0.143, 0.191),
+        growth=(-2.441, 0.302, 0.284, -0.626, -0.138, 0.641, -0.284, 0.041),
+        quantiles=(0.174, 0.458, 0.689, 0.964, 2.118),
     ),
 )
 """The frozen constants; entries of ``size`` and ``growth`` in the order of `FEATURES`."""
@@ -142,7 +142,8 @@ def power_interval(
     """
     sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
     own = predict(sizes)
-    ensemble = fit_ensemble(data.n, data.mean, standard_errors(data), floor=floor, ceiling=ceiling)
+    stderr = data.standard_error() if data.replicated else None
+    ensemble = fit_ensemble(data.n, data.mean, stderr, floor=floor, ceiling=ceiling)
     low, high = ensemble_interval(data, ensemble, sizes, level, noise)
     return np.minimum(low, own), np.maximum(high, own)
 
@@ -232,13 +233,6 @@ def describe(data: Replicates, ensemble: Ensemble, n: FloatArray) -> FloatArray:
 def log_ratio(n: FloatArray, n_new: FloatArray) -> FloatArray:
     """Return L (T,): 0 inside the measured sizes, at most `LONGEST_REACH`."""
     return np.asarray(np.clip(np.log(n_new / n[-1]), 0.0, LONGEST_REACH))
-
-
-def standard_errors(data: Replicates) -> FloatArray | None:
-    """Standard errors (S,) of the means under the variance model; None without replicates."""
-    if not data.replicated:
-        return None
-    return np.asarray(np.sqrt(data.run_variance() / data.runs))
 
 
 def calibrate(

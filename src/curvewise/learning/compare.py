@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level
-from curvewise.learning.curve import LearningCurve
-from curvewise.learning.profile import error_of
-from curvewise.stats import difference_interval, excluded_level
+from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level, check_size
+from curvewise.stats import (
+    crossing_interval,
+    difference_interval,
+    excluded_level,
+    first_crossing,
+)
 from curvewise.tables import number
 from curvewise.types import FloatArray, Interval, Result, Unit
 
@@ -136,31 +139,32 @@ def compare_learning_curves(
         raise InputError(
             f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit."
         )
-    size = min(a.largest_n, b.largest_n) if at is None else float(at)
-    if not size > 0:
-        raise InputError(f"at={at!r} must be a positive training size.")
+    size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
     point = np.array([size])
-    d_low, d_high = _difference(a, point, b, point, level)
+    _, d_low, d_high = _difference(a, point, b, point, level)
     estimate = cost(a, point)[0] - cost(b, point)[0]
     verdict = "a better" if d_high[0] < 0 else "b better" if d_low[0] > 0 else "undecided"
 
     def interval(confidence: float) -> tuple[float, float]:
-        low, high = _difference(a, point, b, point, confidence)
+        _, low, high = _difference(a, point, b, point, confidence)
         return float(low[0]), float(high[0])
 
+    quantities = {
+        "error_difference": _in_unit(a, float(estimate), float(d_low[0]), float(d_high[0]), level),
+        "data_reliance_difference": _reliance_difference(a, b, size, level),
+        "crossing": _crossing(a, b, level),
+        "data_equivalence": _equivalence(a, b, size, level),
+    }
     return CurveComparison(
         a=a.learner,
         b=b.learner,
         at=size,
-        error_difference=_in_unit(a, float(estimate), float(d_low[0]), float(d_high[0]), level),
-        data_reliance_difference=_reliance_difference(a, b, size, level),
-        crossing=_crossing(a, b, level),
-        data_equivalence=_equivalence(a, b, size, level),
+        **quantities,
         p_value=1.0 - excluded_level(interval, 0.0),
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings(a, b, size),
+        warnings=_warnings(a, b, size, quantities),
         _curves=(a, b),
     )
 
@@ -174,19 +178,18 @@ def likely(
     curve: Curve, n: FloatArray, level: float
 ) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
     """A centre that lies inside its interval, and the interval, as costs."""
-    kind = curve.default_interval
-    low, high = curve._clip(*curve._band_points(n, level, kind, np.inf))
-    centre = curve._error_points(n)
-    if isinstance(curve, LearningCurve):
-        centre = curve._profile.estimate(error_of(n))
+    low, high = curve._clip(*curve._band_points(n, level, curve.default_interval, np.inf))
     factor = curve._scale.factor
-    return np.clip(centre, low, high) / factor, (low / factor, high / factor)
+    return np.clip(curve._likely_points(n), low, high) / factor, (low / factor, high / factor)
 
 
 def _difference(
     a: Curve, n_a: FloatArray, b: Curve, n_b: FloatArray, level: float
-) -> tuple[FloatArray, FloatArray]:
-    return difference_interval(*likely(a, n_a, level), *likely(b, n_b, level))
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """e_a(n_a) − e_b(n_b) as a cost: a centre inside its interval, low, high."""
+    one, two = likely(a, n_a, level), likely(b, n_b, level)
+    low, high = difference_interval(*one, *two)
+    return one[0] - two[0], low, high
 
 
 def _in_unit(curve: Curve, estimate: float, low: float, high: float, level: float) -> Interval:
@@ -203,66 +206,35 @@ def _reliance_difference(a: Curve, b: Curve, n: float, level: float) -> Interval
 
 
 def _crossing(a: Curve, b: Curve, level: float) -> Interval:
-    """Where the difference of the curves changes sign; its interval is where 0 is not ruled out."""
+    """Where the better of the two changes; its interval is where neither is ruled out."""
     start = np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))
     gap = cost(a, grid) - cost(b, grid)
-    change = np.flatnonzero(np.sign(gap[1:]) * np.sign(gap[:-1]) < 0)
-    if len(change) == 0:
+    if np.sign(gap[0]) == np.sign(gap).min() == np.sign(gap).max():
         return Interval(np.nan, np.nan, np.nan, level)
-    i = int(change[0])
-    share = gap[i] / (gap[i] - gap[i + 1])
-    estimate = float(np.exp(np.log(grid[i]) + share * (np.log(grid[i + 1]) - np.log(grid[i]))))
-    low, high = _difference(a, grid, b, grid, level)
-    first, last = _stretch((low <= 0) & (high >= 0), i)
-    return Interval(
-        estimate,
-        min(float(grid[first]), estimate) if first > 0 else 0.0,
-        max(float(grid[last]), estimate) if last < len(grid) - 1 else np.inf,
-        level,
-    )
+    worse, better = (a, b) if gap[0] > 0 else (b, a)
+    low, high = crossing_interval(lambda n: _difference(worse, n, better, n, level), grid)
+    return Interval(first_crossing(grid, np.abs(gap) * np.sign(gap * gap[0])), low, high, level)
 
 
 def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
-    """K with e_b(kN) = e_a(N); its interval holds the k at which equality is not ruled out."""
+    """The factor k with e_b(kN) = e_a(N); its interval holds the k at which they may be equal."""
     factors = np.exp(np.linspace(-np.log(SEARCH), np.log(SEARCH), 601))
     point = np.array([n])
-    gap = cost(b, factors * n) - cost(a, point)
-    low, high = _difference(b, factors * n, a, point, level)
-    open_set = (low <= 0) & (high >= 0)
-    reached = np.flatnonzero(gap <= 0)
-    if len(reached) == 0 or gap[0] <= 0:
-        estimate = np.inf if len(reached) == 0 else 0.0
-        inside = np.flatnonzero(open_set)
-        if len(inside) == 0:
-            return Interval(estimate, estimate, estimate, level)
-        first, last = int(inside[0]), int(inside[-1])
-    else:
-        i = int(reached[0])
-        share = gap[i - 1] / (gap[i - 1] - gap[i])
-        estimate = float(factors[i - 1] * (factors[i] / factors[i - 1]) ** share)
-        first, last = _stretch(open_set, i)
-    return Interval(
-        estimate,
-        float(factors[first]) if first > 0 else 0.0,
-        float(factors[last]) if last < len(factors) - 1 else np.inf,
-        level,
-    )
+    estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
+    low, high = crossing_interval(lambda k: _difference(b, k * n, a, point, level), factors)
+    return Interval(estimate, low, high, level)
 
 
-def _stretch(inside: NDArray[np.bool_], start: int) -> tuple[int, int]:
-    """First and last index of the run of True around ``start``."""
-    first = last = start
-    while first > 0 and inside[first - 1]:
-        first -= 1
-    while last < len(inside) - 1 and inside[last + 1]:
-        last += 1
-    return first, last
-
-
-def _warnings(a: Curve, b: Curve, at: float) -> tuple[str, ...]:
-    found = [f"{c.learner}: {w}" for c in (a, b) for w in c.warnings]
+def _warnings(a: Curve, b: Curve, at: float, quantities: Mapping[str, Interval]) -> tuple[str, ...]:
+    found = [f"{c.learner}: {w}" for c in (a, b) for w in c.all_warnings]
+    outside = [name.replace("_", " ") for name, i in quantities.items() if i.outside]
+    if outside:
+        found.append(
+            f"The estimate of {', '.join(outside)} lies outside its own interval: go by the"
+            " interval, which leaves the prior on γ out."
+        )
     if at > EXTRAPOLATION_LIMIT * min(a.largest_n, b.largest_n):
         found.append(
             f"n = {number(at)} is beyond four times the largest size measured: the comparison rests"

@@ -8,9 +8,15 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, CurveIntervals, check_level
+from curvewise.learning.base import (
+    EXTRAPOLATION_LIMIT,
+    Curve,
+    CurveIntervals,
+    check_interval,
+    check_level,
+)
+from curvewise.learning.calibration import power_interval
 from curvewise.learning.power import FORMS, PowerFits, size_weights
-from curvewise.learning.prediction import power_interval
 from curvewise.learning.profile import (
     FINE_GRID,
     Basis,
@@ -69,6 +75,7 @@ class LearningCurve(Curve):
 
     def gamma_interval(self, level: float = 0.95) -> Interval:
         """γ with its confidence interval (both ends at γ when it was held fixed)."""
+        check_level(level)
         low, high = self._profile.gamma_interval(level)
         return Interval(self.gamma, float(low[0]), float(high[0]), level)
 
@@ -90,13 +97,13 @@ class LearningCurve(Curve):
         check_level(level)
         size = self._size(n)
         kind = interval or "confidence"
+        check_interval(kind)
         other = "conditional" if kind == "conditional" else "confidence"
         low, high = self._clip(*self._band_points(np.array([size]), level, kind, 1))
         error, reliance = self._error_points(np.array([size])), self._reliance_points(size)
         beta = self._linear_interval(reliance_of(size), level, other)
         large = self._linear_interval(large_sample_of(size), level, other)
         ends, amount = self._scale.ends, self._scale.amount
-        large_low, large_high = self._clip(large[0], large[1])
         return CurveIntervals(
             n=size,
             error=Interval(
@@ -107,7 +114,7 @@ class LearningCurve(Curve):
             ),
             large_sample=Interval(
                 self._scale.value(error[0] - reliance),
-                *ends(float(large_low[0]), float(large_high[0])),
+                *ends(float(large[0][0]), float(large[1][0])),
                 level,
                 other,
             ),
@@ -136,6 +143,7 @@ class LearningCurve(Curve):
             "γ": self.gamma_interval(),
             "e_N": at.error,
             "β_N": at.data_reliance,
+            "e_N − β_N": at.large_sample,
             "the asymptote": self.interval_at(np.inf).error,
         }
         outside = [name for name, interval in pulled.items() if interval.outside]
@@ -189,6 +197,9 @@ class LearningCurve(Curve):
         x = n**self.gamma
         return np.asarray(alpha + eta * x + delta * x * x, dtype=np.float64)
 
+    def _likely_points(self, n: FloatArray) -> FloatArray:
+        return self._profile.estimate(error_of(n))
+
     def _reliance_points(self, n: float) -> float:
         _, eta, delta = self._points
         x = n**self.gamma
@@ -199,14 +210,18 @@ class LearningCurve(Curve):
     ) -> tuple[FloatArray, FloatArray]:
         if interval == "prediction":
             noise = self._run_variance(n) / runs
-            return power_interval(self._data, self._error_points, n, level, noise)
+            ends = bounds(self.unit, self._data.mean)
+            floor, ceiling = (v if np.isfinite(v) else None for v in ends)
+            return power_interval(self._data, self._error_points, n, level, noise, floor, ceiling)
         return self._linear_interval(error_of(n), level, interval)
 
     def _probability_never(self, target: float) -> float:
-        floor, _ = bounds(self.unit, self._data.mean)
-        if target <= floor:
-            return 1.0
-        return float(self._profile.probability_above(error_of(np.inf), target)[0])
+        # Never to reach it, both the asymptote and the error today must lie above it.
+        above = [
+            float(self._profile.probability_above(error_of(n), target)[0])
+            for n in (np.inf, self.largest_n)
+        ]
+        return min(above)
 
     def _linear_interval(
         self, coefficients: Coefficients, level: float, kind: str

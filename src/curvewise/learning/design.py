@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError
-from curvewise.learning.base import check_level
+from curvewise.learning.base import check_level, check_size, check_sizes_to_predict
 from curvewise.learning.curve import LearningCurve
 from curvewise.tables import number
 from curvewise.types import FloatArray, Result, Unit
@@ -109,10 +109,18 @@ def plan_sizes(
         raise InputError("curve must be a power law: fit with form='power' to plan its runs.")
     if not 0 < factor < 1:
         raise InputError(f"factor={factor!r} must lie between 0 and 1; 0.5 halves the width.")
-    target = curve._size(at)
-    candidates = curve.n if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
-    if not (candidates > 0).all():
-        raise InputError("sizes must be positive training sizes.")
+    if max_runs < 1:
+        raise InputError(f"max_runs={max_runs} must be at least 1.")
+    target = curve.largest_n if at is None else check_size(at, "at")
+    candidates = curve.n if sizes is None else np.unique(check_sizes_to_predict(sizes))
+    if len(candidates) == 0 or not np.isfinite(candidates).all():
+        raise InputError("sizes must name at least one finite training size.")
+    if len(curve.n) < curve.parameters or curve.runs.sum() <= curve.parameters:
+        raise InputError(
+            f"curve has {number(float(curve.runs.sum()))} run(s) at {len(curve.n)} size(s), too few"
+            f" for an interval of {curve.parameters} parameters that could be narrowed: first train"
+            f" at {curve.parameters} sizes or more, one of them twice."
+        )
     add, widths = _greedy(curve, target, candidates, factor, max_runs, level)
     have = dict(zip(curve.n.tolist(), curve.runs.tolist(), strict=True))
     reached = widths[1] <= factor * widths[0] * (1 + 1e-9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import fdtrc
+from scipy.special import fdtrc, ndtr, psi, zeta
 
 from curvewise.learning.replicates import Replicates
 from curvewise.tables import number
@@ -43,7 +43,7 @@ def diagnose(
     """
     variance = data.run_variance(sigma0_squared)
     noise = np.sqrt(variance / data.runs)
-    found = [*_too_little(data, parameters)]
+    found = [*_too_little(data, variance, parameters)]
     if len(data.n) > 1:
         found += [*_misshapen(data, noise)]
         found += [*_ill_fitting(data, fitted, variance, gamma, parameters)]
@@ -52,7 +52,7 @@ def diagnose(
     return tuple(found)
 
 
-def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
+def _too_little(data: Replicates, variance: FloatArray, parameters: int) -> Iterator[str]:
     sizes = len(data.n)
     if sizes == 1:
         yield (
@@ -71,10 +71,15 @@ def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
             f"{what}: the noise of a run is judged only by how far the sizes lie from the curve."
             " Repeat the smaller sizes; they are cheap."
         )
-    elif not np.nan_to_num(data.variance).any():
+    elif (np.nan_to_num(data.variance) <= (1e-9 * data.mean) ** 2).all():
         yield (
             "Runs of equal size agree exactly: were they trained with the same seed and data?"
             " Intervals that rest on their spread are too narrow."
+        )
+    if spread_is_steady(data, variance) < 0.005:
+        yield (
+            "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
+            " noisier than modelled, and intervals there are too narrow. Repeat the large runs."
         )
     if 1 < data.n[-1] / data.n[0] < 4:
         yield (
@@ -108,7 +113,7 @@ def _misshapen(data: Replicates, noise: FloatArray) -> Iterator[str]:
 
 def near_chance(data: Replicates, chance: float) -> Iterator[str]:
     """Flag sizes whose error is within a tenth of a blind guess."""
-    near = data.n[data.mean > 0.9 * chance]
+    near = data.n[data.mean > chance - 0.1 * abs(chance)]
     if len(near):
         yield (
             f"Up to n = {number(near.max())} the error is within a tenth of chance, where a power"
@@ -126,10 +131,13 @@ def _ill_fitting(
             " hyperparameters, or of sizes so small that error is near chance."
         )
     p = lack_of_fit(data, fitted, variance, parameters)
+    at_end = gamma <= -0.985 or gamma >= -0.015
     if p < 1e-3:
         yield (
             f"The fitted form misses the means by more than the spread of the runs allows"
-            f" (lack of fit, p = {p:.1g}): a poor fit. Extrapolate with form='auto'."
+            f" (lack of fit, p = {p:.1g}): a poor fit."
+            + (" γ is at the end of the range searched. " if at_end else " ")
+            + "Extrapolate with form='auto'."
         )
 
 
@@ -150,3 +158,20 @@ def lack_of_fit(
     if spread <= 0:
         return float("nan")
     return float(fdtrc(between, within, misfit / spread))
+
+
+def spread_is_steady(data: Replicates, variance: FloatArray) -> float:
+    """p-value, one-sided, that log s²/σ² does not rise with log n; NaN with one replicated size.
+
+    The logarithm of a mean square on f degrees of freedom has mean ψ(f/2) − log(f/2) and variance
+    ψ′(f/2).
+    """
+    known = (data.runs > 1) & (data.variance > 0)
+    if known.sum() < 2:
+        return float("nan")
+    half = (data.runs[known] - 1.0) / 2.0
+    logs = np.log(data.variance[known] / variance[known]) - psi(half) + np.log(half)
+    weight = 1.0 / zeta(2.0, half)  # ψ′
+    x = np.log(data.n[known])
+    x = x - (weight @ x) / weight.sum()
+    return float(ndtr(-(weight @ (x * logs)) / np.sqrt(weight @ (x * x))))

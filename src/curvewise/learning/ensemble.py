@@ -9,10 +9,10 @@ import numpy as np
 
 from curvewise.errors import InputError
 from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, CurveIntervals, check_level
+from curvewise.learning.calibration import ensemble_interval
 from curvewise.learning.diagnose import diagnose
 from curvewise.learning.extrapolate import Ensemble, fit_ensemble, fit_member
 from curvewise.learning.power import Constants
-from curvewise.learning.prediction import ensemble_interval
 from curvewise.learning.profile import (
     Profile,
     large_sample_of,
@@ -117,7 +117,7 @@ class EnsembleCurve(Curve):
         e = float(self._error_points(np.array([size]))[0])
         b = self._reliance_points(size)
         beta = self._profile.interval(reliance_of(size), level)
-        large = self._clip(*self._profile.interval(large_sample_of(size), level))
+        large = self._profile.interval(large_sample_of(size), level)
         ends, amount = self._scale.ends, self._scale.amount
         return CurveIntervals(
             n=size,
@@ -155,6 +155,9 @@ class EnsembleCurve(Curve):
     def _error_points(self, n: FloatArray) -> FloatArray:
         return self._ensemble.predict(np.minimum(n, 1e30))
 
+    def _likely_points(self, n: FloatArray) -> FloatArray:
+        return self._error_points(n)
+
     def _reliance_points(self, n: float) -> float:
         step = 1e-3
         ends = self._error_points(np.array([n * np.exp(-step), n * np.exp(step)]))
@@ -171,15 +174,18 @@ class EnsembleCurve(Curve):
         return ensemble_interval(self._data, self._ensemble, n, level, self._run_variance(n) / runs)
 
     def _probability_never(self, target: float) -> float:
-        """Probability that a thousand times the data is not enough."""
-        far = np.array([1e3 * self.largest_n])
+        """Probability that neither today's data nor a thousand times as much is enough."""
+        return min(self._probability_above(k * self.largest_n, target) for k in (1e3, 1.0))
+
+    def _probability_above(self, n: float, target: float) -> float:
+        size = np.array([n])
 
         def interval(level: float) -> tuple[float, float]:
-            low, high = self._clip(*self._band_points(far, level, "prediction", np.inf))
+            low, high = self._band_points(size, level, "prediction", np.inf)
             return float(low[0]), float(high[0])
 
         outside = excluded_level(interval, target)
-        above = float(self._error_points(far)[0]) > target
+        above = float(self._error_points(size)[0]) > target
         return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
 
 

@@ -15,7 +15,7 @@ from curvewise.learning.power import FORMS, Constants
 from curvewise.learning.replicates import Replicates, from_means, group_runs
 from curvewise.stats import paired_t_test
 from curvewise.tables import number
-from curvewise.types import FloatArray, Result, Unit
+from curvewise.types import FloatArray, Result, Unit, as_floats
 
 PAPER_ROWS = (
     ("power", "size"),
@@ -116,7 +116,13 @@ def leave_one_size_out(
     read_as = Unit(unit, higher_is_better)
     kind = read_as.once_read
     columns = {"n": n, "error": read_as.errors(error), "runs": runs, "variance": variance}
-    curves = _by_learner({k: np.asarray(v) for k, v in columns.items() if v is not None}, learner)
+    given = {k: as_floats(v, k) for k, v in columns.items() if v is not None}
+    if any(v.shape not in (given["n"].shape, ()) for v in given.values()):
+        raise InputError("n, error, runs and variance must have one entry per row each.")
+    given = {k: np.broadcast_to(v, given["n"].shape) for k, v in given.items()}
+    if variance is not None and runs is None:
+        raise InputError("variance needs runs=: over how many runs each mean was taken.")
+    curves = _by_learner(given, learner)
     rows = _rows(forms, weights)
     sizes = curves[0].n
     for data in curves:

@@ -24,7 +24,7 @@ from curvewise.learning.replicates import (
     slope_variance,
 )
 from curvewise.learning.units import scale_for
-from curvewise.tables import number
+from curvewise.tables import number, whole
 from curvewise.types import FloatArray, Measurements, Result, Unit
 
 
@@ -64,6 +64,14 @@ class LearningCurves(Result):
     def __len__(self) -> int:
         return len(self.curves)
 
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings, and for up to twenty curves those that need their intervals."""
+        if len(self.curves) > 20:
+            return self.warnings
+        late = [f"{c.learner}: {w}" for c in self for w in c.all_warnings if w not in c.warnings]
+        return (*self.warnings, *late)
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner: e_N, β_N and γ, and the bootstrap columns if there are any."""
         curves = list(self)
@@ -71,7 +79,7 @@ class LearningCurves(Result):
         pairs = list(zip(curves, sizes, strict=True))
         return {
             "learner": list(self.curves),
-            "N": sizes,
+            "N": [whole(n) for n in sizes],
             "e_N": [c.error_at(n) for c, n in pairs],
             "beta_N": [c.data_reliance_at(n) for c, n in pairs],
             "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves],
@@ -91,7 +99,7 @@ class LearningCurves(Result):
         if self.failures:
             first = next(iter(self.failures.items()))
             parts.append(f"{len(self.failures)} could not be fitted; {first[0]}: {first[1]}")
-        return " ".join([*parts, *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join([*parts, *(f"Beware: {w}" for w in self.all_warnings)])
 
 
 def fit_learning_curves(
@@ -164,8 +172,11 @@ def _grouped(
 ) -> tuple[Unit, dict[str, dict[str, NDArray[Any]]]]:
     """Columns of each learner, and the unit."""
     if isinstance(frame, Measurements):
-        if unit is not None and unit != frame.unit.name:
-            raise InputError(f"unit={unit!r}, but the measurements are in {frame.unit.name!r}.")
+        if (unit is not None and unit != frame.unit.name) or higher_is_better:
+            raise InputError(
+                f"The measurements are in {frame.unit.name!r} and bring their direction: leave unit"
+                " and higher_is_better out."
+            )
         columns: dict[str, Any] = {"learner": frame.learner, "n": frame.n, "error": frame.error}
         columns |= {"runs": frame.runs} if frame.runs is not None else {}
         columns |= {"variance": frame.variance} if frame.variance is not None else {}
@@ -188,18 +199,25 @@ def _is_pair(value: Any) -> bool:
 
 def _columns(frame: Any, by: str) -> dict[str, Any]:
     names = list(frame.columns if hasattr(frame, "columns") else frame)
-    missing = [c for c in (by, "n", "error") if c not in names]
+    value = "score" if "score" in names and "error" not in names else "error"
+    missing = [c for c in (by, "n", value) if c not in names]
     if missing:
         raise InputError(
             f"frame lacks the column(s) {', '.join(map(repr, missing))}; it has "
             f"{', '.join(map(repr, names))}. Rename them, pass by=, or read it with"
             " cw.load_measurements, which takes a column map."
         )
-    return {c: frame[c] for c in (by, "n", "error", "runs", "variance") if c in names}
+    if "variance" in names and "runs" not in names:
+        raise InputError("frame has a column 'variance' but no 'runs': over how many runs is it?")
+    columns = {c: frame[c] for c in (by, "n", "runs", "variance") if c in names}
+    return {**columns, "error": frame[value]}
 
 
 def _split(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray[Any]]]:
-    names = np.asarray(columns.pop(by)).astype(str)
+    given = np.asarray(columns.pop(by))
+    if given.dtype == object and any(v is None or v != v for v in given.tolist()):
+        raise InputError(f"frame: the column {by!r} has missing values; name every learner.")
+    names = given.astype(str)
     arrays = {k: np.asarray(v) for k, v in columns.items()}
     unique, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(inverse, kind="stable")

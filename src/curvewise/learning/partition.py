@@ -220,7 +220,7 @@ def geometric_sizes(
         )
     if total < minimum:
         raise InputError(f"total={total} is less than minimum={minimum}: there is no such size.")
-    series = {int(total / ratio**power) for power in range(count)}
+    series = {int(total / ratio**power * (1 + 1e-12)) for power in range(count)}
     return tuple(sorted(n for n in series if n >= minimum))
 
 

@@ -137,7 +137,10 @@ class Profile:
         NaN where the data leave no degree of freedom.
         """
         along, variance = self._along(coefficients, np.arange(len(self.gammas)))
-        cost = (self.residual + (along - value) ** 2 / np.maximum(variance, 1e-300)).min(axis=1)
+        apart = np.divide(
+            (along - value) ** 2, variance, out=np.full_like(along, np.inf), where=variance > 0
+        )
+        cost = (self.residual + apart).min(axis=1)
         least = self.residual.min(axis=1)
         freedom = np.maximum(self.freedom, 1.0)
         root = np.sqrt(np.maximum(cost - least, 0.0) / np.maximum(least / freedom, 1e-300))
@@ -151,6 +154,11 @@ class Profile:
         low = np.where(inside, self.gammas, np.inf).min(axis=1)
         high = np.where(inside, self.gammas, -np.inf).max(axis=1)
         return low, high
+
+    def gamma_range(self, level: float) -> tuple[int, int]:
+        """First and last index on the grid that the first curve's γ may have at this level."""
+        inside = np.flatnonzero(self.residual[0] <= self._threshold(level)[0])
+        return int(inside[0]), int(inside[-1])
 
     def _along(
         self, coefficients: Coefficients, keep: NDArray[Any]
@@ -203,7 +211,8 @@ def profile(
     basis = Basis(float(np.log(n).mean()), terms)
     x = basis.error(n, gammas).transpose(1, 0, 2)  # (G, S, terms)
     moment = np.einsum("gsi,gsj,bs->bgij", x, x, weight)
-    covariance = _inverse(moment)
+    usable = len(n) >= terms
+    covariance = _inverse(moment) if usable else np.zeros_like(moment)
     level = (weight * mean).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
     moved = weight * (mean - level)
     cross = np.einsum("gsi,bs->bgi", x, moved)
@@ -214,36 +223,50 @@ def profile(
     # Sizes that agree exactly leave rounding noise; a floor keeps ratios of residuals meaningful.
     floor = 1e-20 * (weight * mean**2).sum(axis=1, keepdims=True) + 1e-300
     residual = np.maximum(within[:, None] + np.maximum(between, 0.0), floor)
-    usable = len(n) >= terms
     return Profile(basis, gammas, theta, covariance, residual, np.where(usable, freedom, 0.0))
 
 
 def profile_replicates(
     data: Replicates, sigma0_squared: float, *, gammas: FloatArray = FINE_GRID, terms: int = 2
 ) -> Profile:
-    """Profile one curve from grouped runs (B = 1)."""
+    """Profile one curve from grouped runs (B = 1), on a grid that is refined where it matters."""
     spread = data.run_variance(sigma0_squared)
     known = (data.runs > 1) & np.isfinite(data.variance)
     within = np.sum(np.where(known, (data.runs - 1) * data.variance / spread, 0.0))
     # A mean whose variance is unknown counts as one observation.
     observations = np.where(known, data.runs, 1.0).sum()
     free = terms + (1 if len(gammas) > 1 else 0)
-    return profile(
-        data.n,
-        data.mean[None],
-        (data.runs / spread)[None],
-        np.array([within]),
-        np.array([observations - free]),
-        gammas=gammas,
-        terms=terms,
-    )
+
+    def along(grid: FloatArray) -> Profile:
+        return profile(
+            data.n,
+            data.mean[None],
+            (data.runs / spread)[None],
+            np.array([within]),
+            np.array([observations - free]),
+            gammas=grid,
+            terms=terms,
+        )
+
+    found = along(gammas)
+    for _ in range(6):
+        likely = found.gamma_range(0.5)
+        if len(gammas) == 1 or likely[1] - likely[0] >= 30:
+            return found
+        # Precise data leave only a few values of γ likely: look between them. The outer values
+        # stay, for quantities that are asked about far from the estimate.
+        low, high = found.gamma_range(1.0 - 1e-6)
+        ends = found.gammas[max(low - 1, 0)], found.gammas[min(high + 1, len(found.gammas) - 1)]
+        found = along(np.union1d(gammas, np.linspace(*ends, 401)))
+    return found
 
 
 def _inverse(moment: FloatArray) -> FloatArray:
-    # With fewer sizes than terms the moments are singular; the caller marks the profile unusable.
-    diagonal = np.einsum("...ii->...i", moment)
-    safe = moment + np.eye(moment.shape[-1]) * (1e-14 * diagonal.max(axis=-1)[..., None, None])
-    return np.asarray(np.linalg.inv(safe), dtype=np.float64)
+    # Columns are scaled first, because n^γ spans many orders of magnitude over wide sizes.
+    size = np.sqrt(np.maximum(np.einsum("...ii->...i", moment), 1e-300))
+    outer = size[..., :, None] * size[..., None, :]
+    ridge = 1e-15 * np.eye(moment.shape[-1])
+    return np.asarray(np.linalg.inv(moment / outer + ridge) / outer, dtype=np.float64)
 
 
 def error_of(n: FloatArray | float) -> Coefficients:

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.base import Curve, check_level
+from curvewise.learning.base import Curve, check_level, check_size
 from curvewise.learning.compare import cost, likely
 from curvewise.stats import probability_lowest
 from curvewise.tables import number
 from curvewise.types import FloatArray, Result, Unit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LearnerRanking(Result):
     """Learners ordered by predicted error at one training size.
 
@@ -26,7 +26,7 @@ class LearnerRanking(Result):
     at : float
         The training size N.
     learners : tuple of str
-        Best first.
+        Lowest predicted error first (highest score).
     error, low, high : ndarray, shape (K,)
         Predicted error and its interval, in the unit of the fits.
     probability_best : ndarray, shape (K,)
@@ -62,9 +62,12 @@ class LearnerRanking(Result):
             f" {number(float(self.high[0]))}]; the chance that it is the best of"
             f" {len(self.learners)} is {self.probability_best[0]:.0%}."
         )
+        rival = int(
+            np.argmax(np.where(np.arange(len(self.learners)) == 0, -1, self.probability_best))
+        )
         if len(self.learners) > 1 and self.probability_best[0] < 0.8:
             text += (
-                f" {self.learners[1]} follows with {self.probability_best[1]:.0%}: train both"
+                f" {self.learners[rival]} has {self.probability_best[rival]:.0%}: train both"
                 " further before choosing."
             )
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
@@ -91,12 +94,12 @@ def rank_learners(
         raise InputError("curves is empty: give at least one fitted curve.")
     if len({c.unit for c in all_curves}) > 1:
         raise InputError("curves are in different units: fit all of them in the same unit.")
-    size = min(c.largest_n for c in all_curves) if at is None else float(at)
+    size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
     point = np.array([size])
     costs = np.array([cost(c, point)[0] for c in all_curves])
     probabilities, quantiles = _quantiles(all_curves, point)
     chance = probability_lowest(quantiles, probabilities)
-    order = np.lexsort((costs, -chance))
+    order = np.argsort(costs, kind="stable")
     bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]
     pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
     return LearnerRanking(
@@ -106,7 +109,7 @@ def rank_learners(
         probability_best=chance[order],
         level=level,
         unit=all_curves[0].unit,
-        warnings=tuple(f"{c.learner}: {w}" for c in all_curves for w in c.warnings),
+        warnings=tuple(f"{c.learner}: {w}" for c in all_curves for w in c.all_warnings),
     )
 
 

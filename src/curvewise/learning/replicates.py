@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray
+from curvewise.types import FloatArray, as_floats
 
 SIGMA0_SQUARED = 0.02
 """Variance in percent² that initialisation and optimisation alone leave (§3.1 of the paper)."""
@@ -84,8 +84,7 @@ def group_runs(n: ArrayLike, error: ArrayLike) -> Replicates:
     n, error : array_like, shape (runs,)
         Training size and error of each run, in any order; equal sizes are replicates.
     """
-    sizes = np.asarray(n, dtype=np.float64)
-    values = np.asarray(error, dtype=np.float64)
+    sizes, values = as_floats(n, "n"), as_floats(error, "error")
     check_sizes(sizes, values)
     unique, index, runs = np.unique(sizes, return_inverse=True, return_counts=True)
     mean = np.bincount(index, values) / runs
@@ -106,8 +105,7 @@ def from_means(
     runs, variance : array_like, shape (rows,), optional
         Over how many runs each mean goes (default 1), and their variance at ddof 1.
     """
-    sizes = np.asarray(n, dtype=np.float64)
-    values = np.asarray(mean, dtype=np.float64)
+    sizes, values = as_floats(n, "n"), as_floats(mean, "error")
     check_sizes(sizes, values)
     counts = _row_values("runs", runs, sizes, default=1.0)
     spread = _row_values("variance", variance, sizes, default=np.nan)
@@ -186,7 +184,7 @@ def _row_values(
 ) -> FloatArray:
     if values is None:
         return np.full(like.shape, default)
-    array = np.broadcast_to(np.asarray(values, dtype=np.float64), np.shape(values) or like.shape)
+    array = np.broadcast_to(as_floats(values, name), np.shape(values) or like.shape)
     if array.shape != like.shape:
         raise InputError(
             f"{name} has shape {array.shape} and n has {like.shape}: one entry per row."

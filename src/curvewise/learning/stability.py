@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
+from curvewise.learning.base import check_size
 from curvewise.learning.power import FORMS, Constants, fit_power, gamma_grid, size_weights
 from curvewise.learning.replicates import Replicates, group_runs
 from curvewise.learning.units import scale_for
@@ -119,7 +120,7 @@ def measure_stability(
     keep = np.isin(data.n, used)
     generator = np.random.default_rng(rng)
     points = centre[keep] + np.sqrt(spread[keep]) * generator.standard_normal((draws, keep.sum()))
-    size = float(used[-1]) if at is None else float(at)
+    size = float(used[-1]) if at is None else check_size(at, "at")
     held = data.n[~keep]
     rows = [
         _stability_row(form, used, points, spread[keep], size, held, centre[~keep], constants)

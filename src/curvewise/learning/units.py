@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from curvewise.errors import InputError
 from curvewise.types import FloatArray, Unit
 
 
@@ -50,6 +51,8 @@ def scale_for(unit: Unit, means: FloatArray) -> Scale:
     if unit.name == "percent":
         return Scale(1.0)
     largest = float(np.abs(means).max())
+    if largest > 0 and not 1e-100 < largest < 1e100:
+        raise InputError(f"error holds means near {largest:g}: rescale the {unit.name} first.")
     factor = 100.0 / largest if largest > 0 else 1.0
     return Scale(factor, -1.0 if unit.higher_is_better else 1.0)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from matplotlib import rc_context, rcParams
+from matplotlib import rcParams
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.legend import Legend
@@ -54,9 +54,20 @@ _RC: dict[str, Any] = {
 }
 
 
-def style() -> AbstractContextManager[None]:
-    """The style, for the length of a with statement."""
-    return rc_context(_RC)  # type: ignore[arg-type]  # 3.11 types the keys, 3.8 does not
+@contextmanager
+def style() -> Iterator[None]:
+    """The style, for the length of a with statement.
+
+    Only its own keys are put back: ``rc_context`` would undo the interactive mode that a notebook
+    switches on when the first figure is made.
+    """
+    settings: MutableMapping[Any, Any] = rcParams  # matplotlib types the keys since 3.11
+    before = {key: settings[key] for key in _RC}
+    settings.update(_RC)
+    try:
+        yield
+    finally:
+        settings.update(before)
 
 
 def new_axes(width: float = 7.0, height: float = 4.4) -> Axes:

@@ -74,9 +74,11 @@ def warning_lines(curves: Sequence[Curve], failures: Mapping[str, str], most: in
     """The first warning of the first few flagged curves, and how many more there are."""
 
     def lines() -> Iterator[str]:
-        flagged = [c for c in curves if c.warnings]
+        # In a crowd the warnings that need intervals would cost more than the picture.
+        found = {c: c.warnings if len(curves) > CROWD else c.all_warnings for c in curves}
+        flagged = [c for c in curves if found[c]]
         for c in flagged[: most if len(curves) <= CROWD else 1]:
-            yield textwrap.shorten(f"⚠ {c.learner[:60]}: {c.warnings[0]}", 220, placeholder=" …")
+            yield textwrap.shorten(f"⚠ {c.learner[:60]}: {found[c][0]}", 220, placeholder=" …")
         rest = len(flagged) - (most if len(curves) <= CROWD else 1)
         if rest > 0:
             yield f"⚠ {rest} more of the {len(curves)} curves are flagged: see .warnings of each."
