@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -78,13 +79,14 @@ def format_table(
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _cell(value: Any, digits: int) -> str:
-    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+    if value is None or (isinstance(value, Real) and math.isnan(value)):
         return ""
-    if not isinstance(value, float | np.floating):
+    # numpy registers its scalars with the abstract numbers, so that it need not be imported here.
+    if not isinstance(value, Real) or isinstance(value, Integral):
         return str(value)
     x = float(value)
     if math.isinf(x):

@@ -178,6 +178,13 @@ def test_gates(call, table, gate, bad_first, good_first):
     assert codes == [bad_first, good_first]
 
 
+def test_one_learner_cannot_pass_a_gate_against_itself(call, table):
+    path = table("one.csv", {"only": (0.3, 1.0)})
+    done = call("learning", "compare", path, "--fail-if", "worse")
+    assert done.code == 2
+    assert "two learners" in done.err
+
+
 def test_gate_on_undecided(call, errors):
     done = call("learning", "compare", errors, "--fail-if", "worse", "--fail-if", "undecided")
     assert done.code == 3

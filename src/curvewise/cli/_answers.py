@@ -15,14 +15,14 @@ from curvewise.cli._console import (
     warn_each,
     width_of,
 )
+from curvewise.tables import whole
 
 if TYPE_CHECKING:
     from curvewise.cli._console import Columns
     from curvewise.cli._options import Fitting
     from curvewise.learning import LearningCurves, LeaveOneSizeOut
     from curvewise.learning.base import Curve
-    from curvewise.tables import whole
-from curvewise.types import Measurements
+    from curvewise.types import Measurements
 
 MOST_SUMMARIES = 6
 """With more learners than this the table stands without sentences."""

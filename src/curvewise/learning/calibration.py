@@ -21,7 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, ndtri
 
 from curvewise.learning.extrapolate import Ensemble, fit_ensemble
@@ -328,6 +327,9 @@ def _fit_side(
         penalised = np.where(np.arange(2 * p) % p == 0, 0.0, theta)
         total = float(value.mean() + ridge * penalised @ penalised)
         return total, gradient + 2.0 * ridge * penalised
+
+    # Needed only to calibrate, and slow to load.
+    from scipy.optimize import minimize
 
     start = np.zeros(2 * p)
     start[0] = 1.0
