@@ -30,7 +30,7 @@ measurements = cw.measure_learning_curve(
     folds=[16, 16, 8, 4, 2, 1],
     rng=0,
 )
-table = measurements.frame()[["learner", "n", "fold", "error"]].astype({"n": int})
+table = measurements.frame()[["learner", "n", "fold", "error"]]
 table.round(6).to_csv("errors.csv", index=False)
 
 # Describe: the error with all data, and how much of it hangs on the amount of data.

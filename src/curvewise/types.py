@@ -326,7 +326,9 @@ class Measurements:
 
     def frame(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame."""
-        columns: dict[str, Any] = {"learner": self.learner, "n": self.n, **self.labels}
+        whole = bool((self.n == np.round(self.n)).all() and (self.n < 2**53).all())
+        sizes = self.n.astype(np.int64) if whole else self.n
+        columns: dict[str, Any] = {"learner": self.learner, "n": sizes, **self.labels}
         columns["score" if self.unit.name == "score" else "error"] = self.error
         if self.runs is not None:
             columns["runs"] = self.runs

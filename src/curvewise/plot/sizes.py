@@ -96,7 +96,7 @@ class SizeAxis:
         return f"{x:.3g}\n({number(float(np.round(self.size(x), 6)))})"
 
     def _thinned(self, sizes: FloatArray, limits: tuple[float, float], gap: float) -> FloatArray:
-        """Positions of ticks that leave room for their labels; the extremes come first."""
+        """Positions of ticks that leave room for their labels: extremes first, then large sizes."""
 
         def along(x: float) -> float:
             a, b, c = np.log([*limits, x]) if self.name == "log" else (*limits, x)
@@ -105,7 +105,7 @@ class SizeAxis:
         places = np.unique(self.place(sizes))
         wanted = [places[0], places[-1], *places[::-1]]
         if self.name == "sqrt":
-            wanted.insert(0, 0.0)
+            wanted = [0.0, places[0], places[-1], *places]
         kept: list[float] = []
         for x in wanted:
             if all(abs(along(x) - along(k)) >= gap for k in kept) and -0.01 <= along(x) <= 1.01:
