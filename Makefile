@@ -10,7 +10,7 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check -q
 demo: $(VENV)/.demo
 	$(BIN)/curvewise demo
 
-test: lint unit core docs
+test: lint docs unit core
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
