@@ -155,7 +155,8 @@ def budget(
     -------
     DataFrame
         Columns n, samples added, cost, error, low, high (the interval of the error there), gain
-        (how much better than at the largest size measured) and gain per unit of cost.
+        (how much better than at the largest size measured), its interval, and gain per unit of
+        cost.
     """
     if not (np.isfinite(cost_per_sample) and cost_per_sample >= 0):
         raise InputError(f"cost_per_sample={cost_per_sample!r} must be a price, not negative.")
@@ -166,9 +167,9 @@ def budget(
     gain = (now - band["error"]) * curve._scale.sign
     cost = added * cost_per_sample
     per_cost = np.divide(gain, cost, out=np.full_like(gain, np.nan), where=cost > 0)
-    return data_frame(
-        {"n": sizes, "added": added, "cost": cost, **band, "gain": gain, "gain_per_cost": per_cost}
-    )
+    low, high = curve._gain_band(sizes, level)
+    table = {"n": sizes, "added": added, "cost": cost, **band, "gain": gain}
+    return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
 
 
 def _reach_warnings(curve: Curve, estimate: float, low: float, high: float) -> tuple[str, ...]:

@@ -100,6 +100,10 @@ class Curve(Result):
         """A centre at sizes n that lies inside every interval, in points."""
 
     @abstractmethod
+    def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Low and high of how much better n is than the largest size, in the unit."""
+
+    @abstractmethod
     def _reliance_points(self, n: float) -> float:
         """β_N in points."""
 
@@ -122,6 +126,13 @@ class Curve(Result):
     def largest_n(self) -> float:
         """The largest training size measured: the default N."""
         return float(self.n[-1])
+
+    @property
+    def r_squared(self) -> float:
+        """Share of the variance of the size means that the curve explains."""
+        total = float(((self.mean - self.mean.mean()) ** 2).sum())
+        rest = float(((self.mean - self.errors_at(self.n)) ** 2).sum())
+        return 1.0 - rest / total if total > 0 else float("nan")
 
     def error_at(self, n: float | None = None) -> float:
         """e_N, the error at training size N (default: the largest size measured)."""

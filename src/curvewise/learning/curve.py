@@ -23,6 +23,7 @@ from curvewise.learning.profile import (
     Coefficients,
     Profile,
     error_of,
+    gain_of,
     large_sample_of,
     profile_replicates,
     reliance_of,
@@ -45,8 +46,6 @@ class LearningCurve(Curve):
         The weighting scheme.
     parameters : int
         How many parameters were free.
-    r_squared : float
-        Of the size means about the curve.
     """
 
     alpha: float
@@ -55,7 +54,6 @@ class LearningCurve(Curve):
     delta: float
     weights: str
     parameters: int
-    r_squared: float
     _points: tuple[float, float, float]
 
     @property
@@ -196,6 +194,10 @@ class LearningCurve(Curve):
         alpha, eta, delta = self._points
         x = n**self.gamma
         return np.asarray(alpha + eta * x + delta * x * x, dtype=np.float64)
+
+    def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        low, high = self._profile.interval(gain_of(self.largest_n, n), level)
+        return low / self._scale.factor, high / self._scale.factor
 
     def _likely_points(self, n: FloatArray) -> FloatArray:
         return self._profile.estimate(error_of(n))

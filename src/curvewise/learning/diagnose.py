@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -71,7 +72,7 @@ def _too_little(data: Replicates, variance: FloatArray, parameters: int) -> Iter
             f"{what}: the noise of a run is judged only by how far the sizes lie from the curve."
             " Repeat the smaller sizes; they are cheap."
         )
-    elif (np.nan_to_num(data.variance) <= (1e-9 * data.mean) ** 2).all():
+    elif (data.known_variance <= (1e-9 * data.mean) ** 2).all():
         yield (
             "Runs of equal size agree exactly: were they trained with the same seed and data?"
             " Intervals that rest on their spread are too narrow."
@@ -89,10 +90,10 @@ def _too_little(data: Replicates, variance: FloatArray, parameters: int) -> Iter
 
 
 def _misshapen(data: Replicates, noise: FloatArray) -> Iterator[str]:
-    rise = np.diff(data.mean)
-    limit = 3.0 * np.sqrt(noise[1:] ** 2 + noise[:-1] ** 2)
+    rise = data.mean[1:] - data.mean[:-1]
+    limit = 3.0 * np.hypot(noise[1:], noise[:-1])
     total = float(data.mean[0] - data.mean[-1])
-    total_noise = 3.0 * float(np.hypot(noise[0], noise[-1]))
+    total_noise = 3.0 * math.hypot(noise[0], noise[-1])
     if total < -total_noise:
         yield (
             "Error rises with more data from the smallest to the largest size. A power law cannot"
@@ -149,15 +150,13 @@ def lack_of_fit(
     Misfit Σ F_i(ē_i − ê_i)²/σ_i² on S − p degrees of freedom, against the spread within sizes.
     """
     between = len(data.n) - parameters
-    known = (data.runs > 1) & np.isfinite(data.variance)
-    within = float((data.runs[known] - 1).sum())
+    within = float(data.freedom.sum())
     if between < 1 or within < 1:
         return float("nan")
-    spread = float(np.sum((data.runs[known] - 1) * data.variance[known] / variance[known])) / within
-    misfit = float(np.sum(data.runs * (data.mean - fitted) ** 2 / variance)) / between
-    if spread <= 0:
-        return float("nan")
-    return float(fdtrc(between, within, misfit / spread))
+    weight = 1.0 / variance
+    spread = float((data.freedom * data.known_variance) @ weight) / within
+    misfit = float((data.runs * (data.mean - fitted) ** 2) @ weight) / between
+    return float(fdtrc(between, within, misfit / spread)) if spread > 0 else float("nan")
 
 
 def spread_is_steady(data: Replicates, variance: FloatArray) -> float:
@@ -166,11 +165,11 @@ def spread_is_steady(data: Replicates, variance: FloatArray) -> float:
     The logarithm of a mean square on f degrees of freedom has mean ψ(f/2) − log(f/2) and variance
     ψ′(f/2).
     """
-    known = (data.runs > 1) & (data.variance > 0)
-    if known.sum() < 2:
+    known = np.flatnonzero(data.known_variance > 0)
+    if len(known) < 2:
         return float("nan")
-    half = (data.runs[known] - 1.0) / 2.0
-    logs = np.log(data.variance[known] / variance[known]) - psi(half) + np.log(half)
+    half = data.freedom[known] / 2.0
+    logs = np.log(data.variance[known] * half / variance[known]) - psi(half)
     weight = 1.0 / zeta(2.0, half)  # ψ′
     x = np.log(data.n[known])
     x = x - (weight @ x) / weight.sum()

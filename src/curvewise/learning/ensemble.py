@@ -155,6 +155,11 @@ class EnsembleCurve(Curve):
     def _error_points(self, n: FloatArray) -> FloatArray:
         return self._ensemble.predict(np.minimum(n, 1e30))
 
+    def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        low, high = self._clip(*self._band_points(n, level, "prediction", np.inf))
+        now = float(self._error_points(np.array([self.largest_n]))[0])
+        return (now - high) / self._scale.factor, (now - low) / self._scale.factor
+
     def _likely_points(self, n: FloatArray) -> FloatArray:
         return self._error_points(n)
 

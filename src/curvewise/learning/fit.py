@@ -15,7 +15,7 @@ from curvewise.learning.power import FORMS, Constants, fit_replicates
 from curvewise.learning.replicates import Replicates, from_means, group_runs
 from curvewise.learning.units import Scale, bounds, scale_for
 from curvewise.tables import number
-from curvewise.types import FloatArray, Unit
+from curvewise.types import Unit
 
 
 def fit_learning_curve(
@@ -148,6 +148,8 @@ def check_form(form: str) -> None:
 
 def to_points(data: Replicates, scale: Scale) -> Replicates:
     """Grouped runs from the user's unit to points."""
+    if scale == Scale(1.0):
+        return data
     return Replicates(data.n, data.runs, scale.points(data.mean), data.variance * scale.factor**2)
 
 
@@ -200,14 +202,8 @@ def wrap_fit(
         delta=scale.value(delta),
         weights=weights,
         parameters=parameters,
-        r_squared=_r_squared(points.mean, fitted),
         _points=(alpha, eta, delta),
     )
-
-
-def _r_squared(mean: FloatArray, fitted: FloatArray) -> float:
-    total = float(((mean - mean.mean()) ** 2).sum())
-    return 1.0 - float(((mean - fitted) ** 2).sum()) / total if total > 0 else float("nan")
 
 
 def _notes(unit: Unit, data: Replicates, scale: Scale) -> tuple[str, ...]:

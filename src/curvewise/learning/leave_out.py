@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.learning.fit import build_curve, check_form
-from curvewise.learning.power import FORMS, Constants
+from curvewise.learning.power import Constants
 from curvewise.learning.replicates import Replicates, from_means, group_runs
 from curvewise.stats import paired_t_test
 from curvewise.tables import number
@@ -139,8 +139,14 @@ def leave_one_size_out(
         forms=tuple(f for f, _ in rows),
         weights=tuple(w for _, w in rows),
         r_squared=np.array(
-            [[_fit_r2(d, f, w, kind, constants) for d in curves] for f, w in rows]
-        ).mean(1),
+            [
+                [
+                    build_curve(d, kind, form=f, weights=w, constants=constants).r_squared
+                    for d in curves
+                ]
+                for f, w in rows
+            ]
+        ).mean(axis=1),
         sizes=sizes,
         rmse=rmse,
         average=rmse.mean(axis=1),
@@ -193,12 +199,3 @@ def _misses(
             predicted = curve.error_at(float(size))
         out.append(predicted - float(data.mean[held][0]))
     return np.array(out)
-
-
-def _fit_r2(data: Replicates, form: str, weights: str, unit: Unit, constants: Constants) -> float:
-    curve = build_curve(data, unit, form=form, weights=weights, constants=constants)
-    fitted = curve.band(data.n)["error"] if form not in FORMS else None
-    if fitted is None:
-        return float(getattr(curve, "r_squared", np.nan))
-    total = float(((data.mean - data.mean.mean()) ** 2).sum())
-    return 1.0 - float(((data.mean - fitted) ** 2).sum()) / total if total > 0 else float("nan")

@@ -142,7 +142,9 @@ def fit_power(
         )
         for i in range(0, len(mean), _BLOCK)
     ]
-    joined = [np.concatenate(part) for part in zip(*blocks, strict=True)]
+    joined = (
+        blocks[0] if len(blocks) == 1 else tuple(map(np.concatenate, zip(*blocks, strict=True)))
+    )
     level, slope, curve, index, objective = joined
     gamma = gammas[index.astype(np.intp)]
     shift = np.exp(-gamma * origin)

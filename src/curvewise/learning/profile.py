@@ -231,10 +231,9 @@ def profile_replicates(
 ) -> Profile:
     """Profile one curve from grouped runs (B = 1), on a grid that is refined where it matters."""
     spread = data.run_variance(sigma0_squared)
-    known = (data.runs > 1) & np.isfinite(data.variance)
-    within = np.sum(np.where(known, (data.runs - 1) * data.variance / spread, 0.0))
+    within = (data.freedom * data.known_variance / spread).sum()
     # A mean whose variance is unknown counts as one observation.
-    observations = np.where(known, data.runs, 1.0).sum()
+    observations = data.freedom.sum() + len(data.n)
     free = terms + (1 if len(gammas) > 1 else 0)
 
     def along(grid: FloatArray) -> Profile:
@@ -282,3 +281,8 @@ def reliance_of(n: float) -> Coefficients:
 def large_sample_of(n: float) -> Coefficients:
     """e_N − β_N as a linear quantity."""
     return lambda basis, gammas: basis.error(n, gammas) - basis.reliance(n, gammas)
+
+
+def gain_of(n: float, to: FloatArray) -> Coefficients:
+    """e(n) − e(to) as a linear quantity."""
+    return lambda basis, gammas: basis.error(n, gammas) - basis.error(to, gammas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,16 @@ class Replicates:
     variance: FloatArray
     _slopes: dict[float, float] = field(default_factory=dict, repr=False)
 
+    @cached_property
+    def freedom(self) -> FloatArray:
+        """Degrees of freedom of each variance, F_i − 1; 0 where it is unknown."""
+        return np.where(np.isfinite(self.variance), self.runs - 1.0, 0.0)
+
+    @cached_property
+    def known_variance(self) -> FloatArray:
+        """The variances, 0 where they are unknown."""
+        return np.where(self.freedom > 0, self.variance, 0.0)
+
     @property
     def total(self) -> int:
         """Number of runs over all sizes."""
@@ -45,7 +56,7 @@ class Replicates:
     @property
     def replicated(self) -> bool:
         """Whether any size has a variance to go by."""
-        return bool(((self.runs > 1) & np.isfinite(self.variance)).any())
+        return bool(self.freedom.any())
 
     def only(self, keep: slice | NDArray[Any]) -> Replicates:
         """Keep some of the sizes, by mask or index."""
@@ -68,11 +79,9 @@ class Replicates:
         The model counts as four degrees of freedom: with two runs it decides, with a hundred the
         measurement does.
         """
-        known = (self.runs > 1) & np.isfinite(self.variance)
-        freedom = np.where(known, self.runs - 1.0, 0.0)
-        measured = np.where(known, self.variance, 0.0)
         modelled = self.run_variance(sigma0_squared)
-        moderated = (freedom * measured + 4.0 * modelled) / (freedom + 4.0)
+        pooled = self.freedom * self.known_variance + 4.0 * modelled
+        moderated = pooled / (self.freedom + 4.0)
         return np.asarray(np.sqrt(moderated / self.runs))
 
 
@@ -86,11 +95,14 @@ def group_runs(n: ArrayLike, error: ArrayLike) -> Replicates:
     """
     sizes, values = as_floats(n, "n"), as_floats(error, "error")
     check_sizes(sizes, values)
-    unique, index, runs = np.unique(sizes, return_inverse=True, return_counts=True)
-    mean = np.bincount(index, values) / runs
-    square = np.bincount(index, (values - mean[index]) ** 2)
+    order = sizes.argsort(kind="stable")
+    sizes, values = sizes[order], values[order]
+    starts = np.flatnonzero(np.concatenate([[True], sizes[1:] != sizes[:-1]]))
+    runs = np.diff(starts, append=len(sizes))
+    mean = np.add.reduceat(values, starts) / runs
+    square = np.add.reduceat((values - mean.repeat(runs)) ** 2, starts)
     variance = np.where(runs > 1, square / np.maximum(runs - 1, 1), np.nan)
-    return Replicates(unique, runs.astype(np.float64), mean, variance)
+    return Replicates(sizes[starts], runs.astype(np.float64), mean, variance)
 
 
 def from_means(
