@@ -119,9 +119,22 @@ def _markdown(names: list[str], rows: list[list[str]], right: list[bool]) -> str
     return "\n".join([line(rows[0]), f"|{rule}|", *map(line, rows[1:])])
 
 
+_SYMBOLS = {"e_N": "$e_N$", "beta_N": r"$\beta_N$", "gamma": r"$\gamma$", "R2": "$R^2$"}
+
+
+def _latex_cell(text: str) -> str:
+    """Escape text; a symbol that leads it, infinities and minus signs become mathematics."""
+    first, *rest = text.split(" ", 1)
+    if first in _SYMBOLS:
+        return " ".join([_SYMBOLS[first], *(r.translate(_LATEX) for r in rest)])
+    if text.startswith("-") and text[1:].replace(",", "").replace(".", "").isdigit():
+        return f"${text}$"
+    return text.translate(_LATEX).replace("−∞", r"$-\infty$").replace("∞", r"$\infty$")
+
+
 def _latex(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
     spec = "".join("r" if r else "l" for r in right)
-    lines = [" & ".join(c.translate(_LATEX) for c in row) + r" \\" for row in [names, *rows]]
+    lines = [" & ".join(map(_latex_cell, row)) + r" \\" for row in [names, *rows]]
     head = [rf"\begin{{tabular}}{{{spec}}}", r"\hline", lines[0], r"\hline"]
     return "\n".join([*head, *lines[1:], r"\hline", r"\end{tabular}"])
 

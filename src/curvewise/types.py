@@ -266,7 +266,7 @@ def _plain_fields(value: Any) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurements:
     """Values measured on trained models, one row per run: what :func:`load_measurements` makes.
 
@@ -304,6 +304,15 @@ class Measurements:
 
     def __len__(self) -> int:
         return len(self.n)
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(repr, self.learners[:4])) + (" …" if len(self.learners) > 4 else "")
+        sizes = np.unique(self.n)
+        span = f"{number(sizes[0])} to {number(sizes[-1])}" if len(sizes) else "none"
+        return (
+            f"Measurements({len(self)} rows in {self.unit.name}, {len(sizes)} sizes ({span}),"
+            f" {len(self.learners)} learner(s): {names})"
+        )
 
     def of(self, learner: str) -> Measurements:
         """The rows of one learner."""

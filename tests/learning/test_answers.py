@@ -129,6 +129,17 @@ def test_plan_halves_the_width_when_it_is_carried_out():
     assert widths["then"] / widths["now"] == pytest.approx(0.5, abs=0.12)
 
 
+def test_planned_width_is_that_of_the_data():
+    """At √k times the width of k times the runs, and near the profile's own width."""
+    rng = np.random.default_rng(4)
+    few, many = (
+        build_curve(group_runs(*draw(rng, runs=k * RUNS)), cw.Unit("percent")) for k in (2, 8)
+    )
+    now = [cw.plan_sizes(c, at=400).width_now for c in (few, many)]
+    assert now[0] / now[1] == pytest.approx(2, rel=0.3)
+    assert now[0] == pytest.approx(few.interval_at(400).error.width, rel=0.3)
+
+
 def test_plan_says_when_it_cannot(simulated):
     curve = cw.fit_learning_curve(*simulated, unit="percent")
     plan = cw.plan_sizes(curve, at=1e6, sizes=[25], max_runs=5, factor=0.1)

@@ -146,7 +146,11 @@ def test_lack_of_fit_needs_replicates():
 
 def test_looks_like_fractions():
     curve = fit_quietly(N5, np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent")
-    assert any("unit='fraction'" in note for note in curve.notes)
+    assert flagged(curve, "unit='fraction'")
+    accuracy = fit_quietly(
+        N5, 1 - np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent", higher_is_better=True
+    )
+    assert flagged(accuracy, "unit='fraction'")
 
 
 def test_spread_that_does_not_fall_is_flagged():

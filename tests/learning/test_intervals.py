@@ -236,3 +236,33 @@ def test_sizes_asked_for_are_checked(simulated, n):
     if not isinstance(n, list):
         with pytest.raises(cw.InputError, match="positive training size"):
             curve.error_at(n)
+
+
+@pytest.mark.parametrize("form", ["power", "sqrt", "power2", "sqrt2"])
+def test_data_reliance_is_the_slope_on_the_root_axis(simulated, form):
+    """β_N = N^-½ ∂e/∂n^-½, by differences."""
+    curve = cw.fit_learning_curve(*simulated, unit="percent", form=form)
+    x = 400**-0.5 * np.array([1 - 1e-5, 1 + 1e-5])
+    low, high = curve.errors_at(x**-2)
+    slope = (high - low) / (x[1] - x[0]) * 400**-0.5
+    assert curve.data_reliance_at(400) == pytest.approx(slope, rel=1e-6)
+    at = curve.interval_at(400)
+    expected = curve.error_at(400) - curve.data_reliance_at(400)
+    assert at.large_sample.estimate == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("form", ["auto", "constrained", "last"])
+def test_extrapolators_give_reliance_with_an_interval_that_holds_it(simulated, form):
+    curve = cw.fit_learning_curve(*simulated, unit="percent", form=form)
+    at = curve.interval_at()
+    assert not at.data_reliance.outside
+    assert not at.large_sample.outside
+    assert curve.data_reliance_at() == at.data_reliance.estimate
+
+
+def test_prediction_band_has_no_steps(simulated):
+    curve = cw.fit_learning_curve(*simulated, unit="percent", form="auto")
+    n = np.geomspace(20, 3000, 4000)
+    band = curve.band(n, runs=np.inf)
+    for end in ("low", "high"):
+        assert np.abs(np.diff(band[end])).max() < 0.1

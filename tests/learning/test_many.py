@@ -116,7 +116,7 @@ def test_missing_columns_are_named(table):
 def test_compact_tables(table):
     many = cw.fit_learning_curves(table, unit="percent", at=400)
     assert many.table("markdown").splitlines()[0].startswith("| learner | N")
-    assert r"beta\_N" in many.table("latex")
+    assert r"$\beta_N$ low" in many.table("latex")
     assert len(many.table("text").splitlines()) == 7
     with pytest.raises(cw.InputError, match="m9"):
         many["m9"]

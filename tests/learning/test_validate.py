@@ -32,7 +32,7 @@ def test_rmse_is_what_refitting_by_hand_gives(three_curves):
         squares.append((curve.error_at(400) - error[mine & (n == 400)].mean()) ** 2)
     assert result.rmse[0, -1] == pytest.approx(np.sqrt(np.mean(squares)))
     assert list(result.columns())[:4] == ["form", "weights", "R2", "25"]
-    assert len(result.forms) == 7
+    assert len(result.forms) == 8
     assert result.forms[-1] == "last"
 
 

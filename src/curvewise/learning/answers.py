@@ -75,17 +75,21 @@ class SamplesToReach(Result):
     def summary(self) -> str:
         """One or two sentences."""
         target = f"{number(self.error)}{self.unit.suffix}"
+        span = f"{self.level:.0%} {self.kind} interval {number(self.low)} to {number(self.high)}"
+        if np.isinf(self.low):
+            span = f"no size searched is in the {self.level:.0%} {self.kind} interval"
         if np.isnan(self.estimate):
-            text = f"{self.learner}: no training size can be named for {target}"
+            text = f"{self.learner}: no training size can be named for {target}."
         elif np.isinf(self.estimate):
-            text = f"{self.learner}: the fitted curve never reaches {target}"
+            text = f"{self.learner}: the fitted curve never reaches {target} ({span})."
         else:
-            text = f"{self.learner}: {target} is reached with about n = {number(self.estimate)}"
-        text += (
-            f" ({self.level:.0%} {self.kind} interval {number(self.low)} to {number(self.high)})."
-        )
+            size = number(round(self.estimate))
+            text = (
+                f"{self.learner}: the fitted curve reaches {target} at about n = {size} ({span})."
+            )
         if np.isfinite(self.probability_never):
-            text += f" The chance that it is never reached is {self.probability_never:.0%}."
+            doubt = "But the" if self.probability_never > 0.5 > np.isinf(self.estimate) else "The"
+            text += f" {doubt} chance that it is never reached is {self.probability_never:.0%}."
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 
 
@@ -105,7 +109,7 @@ def samples_to_reach(curve: Curve, error: float, *, level: float = 0.95) -> Samp
         probability_never=1.0 if target <= floor else curve._probability_never(target),
         kind=curve.default_interval,
         unit=curve.unit,
-        warnings=_reach_warnings(curve, estimate, low, high),
+        warnings=_reach_warnings(curve, target, estimate, low, high),
     )
 
 
@@ -172,7 +176,9 @@ def budget(
     return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
 
 
-def _reach_warnings(curve: Curve, estimate: float, low: float, high: float) -> tuple[str, ...]:
+def _reach_warnings(
+    curve: Curve, target: float, estimate: float, low: float, high: float
+) -> tuple[str, ...]:
     limit = EXTRAPOLATION_LIMIT * curve.largest_n
     found = []
     if np.isnan(estimate):
@@ -182,7 +188,12 @@ def _reach_warnings(curve: Curve, estimate: float, low: float, high: float) -> t
             f"this lies beyond n = {number(limit)}, four times the largest size measured, where the"
             " form of the curve is no longer supported by the data"
         )
-    if estimate < curve.n[0]:
+    if target >= float(curve._data.mean.max()) and curve.unit.bounded:
+        found.append(
+            "every size measured is better than this already; targets are errors, so for an"
+            f" accuracy of 95% ask for {0.05 * curve.unit.top:g}"
+        )
+    elif estimate < curve.n[0]:
         found.append("this lies below the smallest size measured")
     if np.isfinite(estimate) and not low <= estimate <= high:
         found.append("the estimate lies outside its own interval: the prior on γ pulls the fit")

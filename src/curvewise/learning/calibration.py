@@ -112,9 +112,18 @@ def ensemble_interval(
         limits = ensemble.floor, ensemble.ceiling
         return power_interval(data, ensemble.predict, n, level, noise, *limits)
     sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
-    x = describe(data, ensemble, sizes)
-    reach = log_ratio(data.n, sizes)
-    return prediction_interval(ensemble.predict(sizes), x, reach, level=level, noise=noise)
+    known = np.concatenate([data.n, sizes[sizes > data.n[-1]]])
+    x, reach = describe(data, ensemble, known), log_ratio(data.n, known)
+    centre = ensemble.predict(known)
+    ends = prediction_interval(centre, x, reach, level=level)
+    # Features change at the sizes measured; between them half widths are drawn out straight.
+    order = np.argsort(known)
+    down, up = (
+        np.interp(np.log(sizes), np.log(known[order]), np.abs(end - centre)[order]) for end in ends
+    )
+    extra = float(ndtri(0.5 + level / 2.0)) ** 2 * np.asarray(noise, dtype=np.float64)
+    middle = ensemble.predict(sizes)
+    return middle - np.hypot(down, np.sqrt(extra)), middle + np.hypot(up, np.sqrt(extra))
 
 
 def power_interval(
@@ -154,10 +163,9 @@ def prediction_interval(
     table: Table = TABLE,
     *,
     level: float = 0.95,
-    noise: FloatArray | float = 0.0,
     bounds: Bounds = (-np.inf, np.inf),
 ) -> tuple[FloatArray, FloatArray]:
-    """Both ends (T,) of the interval; ``noise`` is added in quadrature to the half widths.
+    """Both ends (T,) of the interval of a true mean.
 
     Parameters
     ----------
@@ -171,15 +179,11 @@ def prediction_interval(
         Constants; the frozen ones, or the result of `calibrate`.
     level : float
         Coverage, between 0 and 1.
-    noise : ndarray, shape (T,) or float
-        Variance of the mean of the new runs.
     bounds : tuple of float
         To which the ends are clipped.
     """
-    extra = float(ndtri(0.5 + level / 2.0)) ** 2 * np.asarray(noise, dtype=np.float64)
     down, up = (
-        np.sqrt((quantile(side, level) * scale(x, reach, side)) ** 2 + extra)
-        for side in (table.lower, table.upper)
+        quantile(side, level) * scale(x, reach, side) for side in (table.lower, table.upper)
     )
     return np.clip(centre - down, *bounds), np.clip(centre + up, *bounds)
 

@@ -79,15 +79,20 @@ class CurveComparison(Result):
 
     def summary(self) -> str:
         """The verdict in a few sentences."""
-        d, unit = self.error_difference, self.unit.suffix
-        size = abs(d.estimate)
+        d = self.error_difference
+        unit = " points" if self.unit.name == "percent" else ""
         where = f"at n = {number(self.at)}"
-        interval = f"difference {number(d.estimate)}{unit} [{number(d.low)}, {number(d.high)}]"
+        interval = f"{number(d.estimate)}{unit} [{number(d.low)}, {number(d.high)}]"
         if self.verdict == "undecided":
-            text = f"{where.capitalize()}, {self.a} and {self.b} cannot be told apart: {interval}."
+            text = (
+                f"{where.capitalize()}, {self.a} and {self.b} cannot be told apart: difference"
+                f" {interval}."
+            )
         else:
             better, worse = (self.a, self.b) if self.verdict == "a better" else (self.b, self.a)
-            text = f"{better} is better than {worse} {where} by {number(size)}{unit}: {interval}."
+            text = (
+                f"{better} is better than {worse} {where}: {self.a} minus {self.b} is {interval}."
+            )
         return " ".join([text, *self._more(), *(f"Beware: {w}" for w in self.warnings)])
 
     def _more(self) -> list[str]:
@@ -135,6 +140,9 @@ def compare_learning_curves(
     ('a better', -0.099)
     """
     check_level(level)
+    for name, curve in {"a": a, "b": b}.items():
+        if not isinstance(curve, Curve):
+            raise InputError(f"{name}={curve!r} must be a fitted curve; see fit_learning_curves.")
     if a.unit != b.unit:
         raise InputError(
             f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit."

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.learning.base import check_level, check_size, check_sizes_to_predict
 from curvewise.learning.curve import LearningCurve
-from curvewise.tables import number
+from curvewise.tables import number, whole
 from curvewise.types import FloatArray, Result, Unit
 
 
@@ -55,7 +55,8 @@ class SizePlan(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per size."""
-        return {"n": self.n, "runs": self.runs, "add": self.add}
+        columns = {"n": self.n, "runs": self.runs, "add": self.add}
+        return {name: [whole(v) for v in values] for name, values in columns.items()}
 
     def summary(self) -> str:
         """What to train, and what it brings."""
@@ -70,6 +71,7 @@ class SizePlan(Result):
             f" n = {number(self.at)} from a width of {number(self.width_now)}{unit} to"
             f" {number(self.width_then)}{unit}, add {', '.join(steps) or 'nothing'}"
             f" ({number(self.samples)} training samples in all)."
+            " Added runs must differ in data or seed."
         )
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 

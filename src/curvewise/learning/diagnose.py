@@ -96,8 +96,9 @@ def _misshapen(data: Replicates, noise: FloatArray) -> Iterator[str]:
     total_noise = 3.0 * math.hypot(noise[0], noise[-1])
     if total < -total_noise:
         yield (
-            "Error rises with more data from the smallest to the largest size. A power law cannot"
-            " describe this; look at the training of the large runs."
+            "Error rises with more data from the smallest to the largest size. If these are"
+            " accuracies or scores, pass higher_is_better=True; if not, a power law cannot describe"
+            " this, and the training of the large runs deserves a look."
         )
     elif (rise > limit).any():
         where = int(np.argmax(rise - limit))

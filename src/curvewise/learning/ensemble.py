@@ -98,7 +98,7 @@ class EnsembleCurve(Curve):
     def interval_at(
         self, n: float | None = None, *, level: float = 0.95, interval: str | None = None
     ) -> CurveIntervals:
-        """e_N with its prediction interval; β_N and e_N − β_N with the power law's confidence.
+        """e_N with its prediction interval; β_N and e_N − β_N by the power law's likelihood.
 
         Parameters
         ----------
@@ -114,21 +114,24 @@ class EnsembleCurve(Curve):
         low, high = self._clip(
             *self._band_points(np.array([size]), level, interval or "prediction", np.inf)
         )
-        e = float(self._error_points(np.array([size]))[0])
-        b = self._reliance_points(size)
         beta = self._profile.interval(reliance_of(size), level)
         large = self._profile.interval(large_sample_of(size), level)
-        ends, amount = self._scale.ends, self._scale.amount
+        ends, amount, value = self._scale.ends, self._scale.amount, self._scale.value
         return CurveIntervals(
             n=size,
             error=Interval(
-                self._scale.value(e), *ends(float(low[0]), float(high[0])), level, "prediction"
+                self.error_at(size), *ends(float(low[0]), float(high[0])), level, "prediction"
             ),
             data_reliance=Interval(
-                amount(b), amount(float(beta[0][0])), amount(float(beta[1][0])), level
+                amount(self._reliance_points(size)),
+                amount(float(beta[0][0])),
+                amount(float(beta[1][0])),
+                level,
             ),
             large_sample=Interval(
-                self._scale.value(e - b), *ends(float(large[0][0]), float(large[1][0])), level
+                value(float(self._profile.estimate(large_sample_of(size))[0])),
+                *ends(float(large[0][0]), float(large[1][0])),
+                level,
             ),
         )
 
@@ -164,9 +167,9 @@ class EnsembleCurve(Curve):
         return self._error_points(n)
 
     def _reliance_points(self, n: float) -> float:
-        step = 1e-3
-        ends = self._error_points(np.array([n * np.exp(-step), n * np.exp(step)]))
-        return float((ends[0] - ends[1]) / step)
+        # The slope of an average of forms jumps where their weights and damping set in; the power
+        # law's likelihood gives a slope that has an interval.
+        return float(self._profile.estimate(reliance_of(n))[0])
 
     def _band_points(
         self, n: FloatArray, level: float, interval: str, runs: float

@@ -15,7 +15,7 @@ from curvewise.learning.power import FORMS, Constants, fit_replicates
 from curvewise.learning.replicates import Replicates, from_means, group_runs
 from curvewise.learning.units import Scale, bounds, scale_for
 from curvewise.tables import number
-from curvewise.types import Unit
+from curvewise.types import FloatArray, Unit
 
 
 def fit_learning_curve(
@@ -177,6 +177,7 @@ def wrap_fit(
         parameters=parameters,
         sigma0_squared=constants.sigma0_squared,
     )
+    found = (*found, *_misread(unit, points.mean))
     if alpha < bounds(unit, points.mean)[0]:
         found = (
             *found,
@@ -213,6 +214,14 @@ def _notes(unit: Unit, data: Replicates, scale: Scale) -> tuple[str, ...]:
             f"The paper's constants hold for percentages: the {unit.name} was multiplied by"
             f" {number(scale.factor)} so that its largest mean is 100 points."
         )
-    if unit.name == "percent" and float(data.mean.max()) <= 1.0:
-        notes.append("No error is above 1%: if these are fractions, pass unit='fraction'.")
     return tuple(notes)
+
+
+def _misread(unit: Unit, mean: FloatArray) -> tuple[str, ...]:
+    """Errors that look like fractions read as percentages, accuracies turned first or not."""
+    suspicious = float(mean.max()) <= 1.0 or float(mean.min()) >= 99.0
+    if unit.name != "percent" or not suspicious:
+        return ()
+    return (
+        "All errors lie within 1% of 0 or of 100%: if these are fractions, pass unit='fraction'.",
+    )

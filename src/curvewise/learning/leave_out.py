@@ -108,8 +108,8 @@ def leave_one_size_out(
     learner : array_like, shape (runs,), optional
         Which curve a run belongs to; all curves must share the sizes that are scored.
     forms, weights : sequence of str, optional
-        Rows are all combinations; by default the six of the paper's table and "last", the nearest
-        size's mean carried over.
+        Rows are all combinations; by default the six of the paper's table, "auto", and "last", the
+        nearest size's mean carried over.
     unit, higher_is_better, runs, variance, constants
         As in :func:`fit_learning_curve`.
     """
@@ -177,7 +177,7 @@ def _grouped(columns: dict[str, NDArray[Any]]) -> Replicates:
 
 def _rows(forms: Sequence[str] | None, weights: Sequence[str] | None) -> list[tuple[str, str]]:
     if forms is None and weights is None:
-        return [*PAPER_ROWS, ("last", "size")]
+        return [*PAPER_ROWS, ("auto", "size"), ("last", "size")]
     rows = [(f, w) for f in forms or ("power",) for w in weights or ("size",)]
     for form, _ in rows:
         check_form(form)

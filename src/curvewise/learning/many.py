@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings as python_warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,10 @@ class LearningCurves(Result):
 
     def __getitem__(self, learner: str) -> Curve:
         if learner not in self.curves:
+            close = get_close_matches(str(learner), self.curves, n=1)
             raise InputError(
-                f"learner={learner!r} was not fitted; there are: "
+                f"learner={learner!r} was not fitted"
+                + (f"; did you mean {close[0]!r}? There are: " if close else "; there are: ")
                 + ", ".join(map(repr, list(self.curves)[:20]))
             )
         return self.curves[learner]
@@ -73,15 +76,19 @@ class LearningCurves(Result):
         return (*self.warnings, *late)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per learner: e_N, β_N and γ, and the bootstrap columns if there are any."""
+        """One row per learner: e_N and β_N with their intervals, γ, and the bootstrap columns."""
         curves = list(self)
         sizes = [c.largest_n if self.at is None else self.at for c in curves]
-        pairs = list(zip(curves, sizes, strict=True))
+        at = [c.interval_at(n) for c, n in zip(curves, sizes, strict=True)]
         return {
             "learner": list(self.curves),
             "N": [whole(n) for n in sizes],
-            "e_N": [c.error_at(n) for c, n in pairs],
-            "beta_N": [c.data_reliance_at(n) for c, n in pairs],
+            "e_N": [i.error.estimate for i in at],
+            "e_N low": [i.error.low for i in at],
+            "e_N high": [i.error.high for i in at],
+            "beta_N": [i.data_reliance.estimate for i in at],
+            "beta_N low": [i.data_reliance.low for i in at],
+            "beta_N high": [i.data_reliance.high for i in at],
             "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves],
             **self.bootstrap,
         }
@@ -186,6 +193,8 @@ def _grouped(
             columns = {k: v[done] for k, v in columns.items()}
         return frame.unit, _split(columns, "learner")
     kind = Unit(unit or "fraction", higher_is_better)
+    if isinstance(frame, str | bytes) or hasattr(frame, "__fspath__"):
+        raise InputError(f"frame={frame!r} is a path: read it first with cw.load_measurements.")
     if isinstance(frame, Mapping) and all(_is_pair(v) for v in frame.values()):
         return kind, {
             str(k): {"n": np.asarray(v[0]), "error": np.asarray(v[1])} for k, v in frame.items()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.base import Curve, check_level, check_size
+from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level, check_size
 from curvewise.learning.compare import cost, likely
 from curvewise.stats import probability_lowest
 from curvewise.tables import number
@@ -31,6 +31,8 @@ class LearnerRanking(Result):
         Predicted error and its interval, in the unit of the fits.
     probability_best : ndarray, shape (K,)
         Chance that each is the best at N, taking the learners as independent.
+    kind : str
+        Of the intervals: "confidence" for power laws, "prediction" for form="auto".
     """
 
     at: float
@@ -40,6 +42,7 @@ class LearnerRanking(Result):
     high: FloatArray
     probability_best: FloatArray
     level: float
+    kind: str
     unit: Unit
     warnings: tuple[str, ...] = ()
 
@@ -108,9 +111,20 @@ def rank_learners(
         **pick,
         probability_best=chance[order],
         level=level,
+        kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
         unit=all_curves[0].unit,
-        warnings=tuple(f"{c.learner}: {w}" for c in all_curves for w in c.all_warnings),
+        warnings=_warnings(all_curves, size),
     )
+
+
+def _warnings(curves: Sequence[Curve], at: float) -> tuple[str, ...]:
+    found = [f"{c.learner}: {w}" for c in curves for w in c.all_warnings]
+    if at > EXTRAPOLATION_LIMIT * min(c.largest_n for c in curves):
+        found.append(
+            f"n = {number(at)} is beyond four times the largest size measured: few curves have been"
+            " followed that far."
+        )
+    return tuple(found)
 
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.998)
