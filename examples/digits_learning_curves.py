@@ -17,7 +17,7 @@ import curvewise as cw
 X, y = load_digits(return_X_y=True)
 learners = {
     "bagged trees": BaggingClassifier(n_estimators=10),
-    "naive Bayes": GaussianNB(var_smoothing=0.01),
+    "naive Bayes": GaussianNB(var_smoothing=0.001),
 }
 
 # Train both on the same disjoint subsets: many small ones, fewer large ones. A fifth of the data

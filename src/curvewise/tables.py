@@ -45,6 +45,15 @@ _LATEX = str.maketrans(
 )
 
 
+def about(n: float) -> str:
+    """A training size that was estimated: three digits.
+
+    >>> about(299_825.2), about(626.4), about(float("inf"))
+    ('300,000', '626', '∞')
+    """
+    return number(float(f"{n:.3g}")) if math.isfinite(n) else number(n)
+
+
 def whole(n: float) -> int | float:
     """A training size as an int if it is one.
 

@@ -1,4 +1,4 @@
-"""The command as such: help, usage errors, streams, startup, completion."""
+"""The command as such: help, usage errors, streams, startup."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ COMMANDS = [
     ("learning", "rank"),
     ("learning", "validate"),
     ("demo",),
+    ("--install-completion",),
 ]
 
 
@@ -122,21 +123,3 @@ def test_fit_needs_neither_pandas_nor_matplotlib(start, errors):
         f"from curvewise.cli import main; sys.exit(main(['learning', 'fit', {str(errors)!r}]))"
     )
     assert start("-c", code, python=True).code == 0
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_script(shell):
-    from curvewise.cli import app
-
-    script = app.generate_completion(shell=shell)
-    assert "curvewise" in script
-    assert "learning" in script
-    assert "compare" in script
-
-
-def test_install_completion_writes_where_told(call, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    done = call("--install-completion", "--shell", "fish", "--output", tmp_path / "curvewise.fish")
-    assert done.code == 0
-    assert "learning" in (tmp_path / "curvewise.fish").read_text()
-    assert [p.name for p in tmp_path.iterdir()] == ["curvewise.fish"]

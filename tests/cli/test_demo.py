@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,6 +39,34 @@ def test_demo_goes_all_the_way_and_resumes(call, tmp_path):
     assert {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("record.json")} == runs
     assert again.document["comparison"]["a"] == "bagged trees"
     assert again.document["files"][0] == str(out / "errors.csv")
+
+
+def test_lines_of_python_that_the_demo_shows_run(call, start, tmp_path):
+    out = tmp_path / "it's a demo"
+    shown = call("demo", "--out", out, "--fast").out.split("The same in Python\n")[1]
+    shown = shown.split("The same on the command line")[0]
+    assert "python examples/digits_learning_curves.py" in shown
+    lines = [line.strip() for line in shown.splitlines() if line.startswith("  ")]
+    assert lines[0] == "import curvewise as cw"
+    assert len(lines) == 3
+    done = start("-c", "\n".join(lines), python=True)
+    assert done.code == 0, done.err
+    assert "bagged trees" in done.out
+
+
+def test_warnings_follow_the_section_they_belong_to(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "curvewise.cli", "demo", "--out", str(tmp_path / "demo"), "--fast"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"},
+        check=True,
+    )
+    place = done.stdout.index
+    warning = place("this lies beyond n = ")
+    assert place("How many samples") < warning < place("Which will be better")
+    assert "warning:" not in done.stdout[place("The same in Python") :]
 
 
 def test_commands_that_the_demo_shows_work(call, errors):

@@ -79,22 +79,6 @@ def test_latex_has_no_characters_latex_lacks(call, errors):
     assert out.isascii()
 
 
-def test_plot_is_written(call, errors, tmp_path):
-    for ending in ("png", "svg", "pdf"):
-        path = tmp_path / f"curves.{ending}"
-        done = call("learning", "fit", errors, "--plot", path, "--x", "log")
-        assert done.code == 0
-        assert path.stat().st_size > 1000
-        assert "drawn into" in done.err
-
-
-def test_plot_with_a_wrong_ending_is_refused_before_reading(call, tmp_path):
-    done = call("learning", "fit", tmp_path / "absent.csv", "--plot", "curves.docx")
-    assert done.code == 2
-    assert ".png, .svg, .pdf" in done.err
-    assert "absent" not in done.err
-
-
 def test_reading_options_reach_the_reader(call, tmp_path):
     path = tmp_path / "odd.csv"
     path.write_text(
@@ -215,11 +199,6 @@ def test_compare_two_files_of_one_learner_each(call, table):
     assert (document["a"], document["b"], document["verdict"]) == ("new", "old", "a better")
 
 
-def test_compare_draws(call, errors, tmp_path):
-    call("learning", "compare", errors, "--plot", tmp_path / "c.png")
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_learner_in_two_files_is_asked_for(call, table):
     files = [table(name, {"net": (0.1, 1.0)}) for name in ("one.csv", "two.csv")]
     done = call("learning", "fit", *files)
@@ -296,13 +275,6 @@ def test_hostile_names_stay_text(call, tmp_path):
     out = call("learning", "fit", path).out
     assert "[red]x[/red][31m:smile:" in "".join(out.split())
     assert list(call("learning", "fit", path, "--json").document["curves"]) == [name]
-
-
-def test_a_folder_that_is_not_there_is_a_failure_in_words(call, errors, tmp_path):
-    done = call("learning", "fit", errors, "--plot", tmp_path / "no" / "curves.png")
-    assert done.code == 1
-    assert "curvewise: " in done.err
-    assert "Traceback" not in done.err
 
 
 def test_column_must_be_a_pair(call, errors):

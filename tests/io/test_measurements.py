@@ -88,6 +88,36 @@ def test_byte_order_mark_semicolons_and_windows_lines(tmp_path):
     assert "fields separated by semicolons" in m.notes
 
 
+@pytest.mark.parametrize(("name", "mark"), [("m.csv", ";"), ("m.tsv", "\t"), ("m.txt", "\t")])
+def test_decimal_commas_between_semicolons_or_tabs(tmp_path, name, mark):
+    rows = ["n;Fehler;std;width", "12,5;78,96; 1,5 ;64,32", "25;60;1,5E-01;64,32", "50;;1;8"]
+    (tmp_path / name).write_text("\r\n".join(rows).replace(";", mark), encoding="utf-8-sig")
+    m = load_measurements(
+        tmp_path / name, unit="percent", columns={"value": "Fehler"}, drop_failed=True
+    )
+    assert m.n.tolist() == [12.5, 25]
+    assert m.error.tolist() == [78.96, 60]
+    assert m.variance == pytest.approx([2.25, 0.0225])
+    assert m.labels["width"].tolist() == ["64,32", "64,32"], "labels stay as they are written"
+    assert "decimal commas read as points: '78,96'" in m.notes
+    assert not any("thousands" in note for note in m.notes)
+
+
+def test_commas_in_other_columns_are_no_decimal_commas(tmp_path):
+    (tmp_path / "m.csv").write_text("n;error;model\n25;0.5;64,32\n50.5;0.4;64,32\n")
+    m = load_measurements(tmp_path / "m.csv")
+    assert m.learners == ("64,32",)
+    assert m.error.tolist() == [0.5, 0.4]
+    assert not any("decimal" in note for note in m.notes)
+
+
+def test_thousands_beyond_doubt_are_read_between_tabs(tmp_path):
+    (tmp_path / "m.tsv").write_text("n\terror\n1,000,000\t0.5\n2,000,000\t0.4\n")
+    m = load_measurements(tmp_path / "m.tsv")
+    assert m.n.tolist() == [1_000_000, 2_000_000]
+    assert "commas in sizes read as thousands: '1,000,000'" in m.notes
+
+
 def test_the_learner_is_called_like_the_file(tmp_path):
     path = tmp_path / "my net.v2.csv.gz"
     pd.DataFrame({"n": [1, 2], "error": [0.5, 0.4]}).to_csv(path, index=False)

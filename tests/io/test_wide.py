@@ -63,6 +63,16 @@ def test_sizes_as_column_names_in_a_file(tmp_path):
     assert rows(m) == {("a", 250, 0.5): 1, ("a", 10_000, 0.4): 1, ("a", 250, 0.6): 1}
 
 
+def test_decimal_commas_in_a_wide_file(tmp_path):
+    (tmp_path / "m.csv").write_text("n;run1;run2\n25;0,5;0,25\n50;;1\n")
+    m = load_measurements(tmp_path / "m.csv")
+    assert m.error.tolist() == [0.5, 0.25, 1.0]
+    assert "decimal commas read as points: '0,5'" in m.notes
+    (tmp_path / "m.csv").write_text("learner;25;1000\na;0,5;0,25\n")
+    m = load_measurements(tmp_path / "m.csv")
+    assert (m.n.tolist(), m.error.tolist()) == ([25, 1000], [0.5, 0.25])
+
+
 cells = st.one_of(st.none(), st.floats(0, 1))
 
 

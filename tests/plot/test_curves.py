@@ -79,6 +79,18 @@ def test_ticks_give_the_root_and_the_size(fit):
     assert {"0.025 (1600)", "0.05 (400)", "0.1 (100)", "0.2 (25)"} <= set(texts)
 
 
+def test_roots_on_ticks_are_short_but_differ(fit):
+    ax = plot_learning_curves(fit(n=[359, 359, 1437, 1437]), limit=False)
+    ax.figure.canvas.draw()
+    texts = [t.get_text().split("\n") for t in ax.get_xticklabels()]
+    assert texts == [["0", "(∞)"], ["0.026", "(1437)"], ["0.053", "(359)"]]
+    wide = plt.figure(figsize=(200, 4)).add_subplot()
+    plot_learning_curves(fit(n=[1400, 1410, 1437]), wide, limit=False)
+    wide.figure.canvas.draw()
+    roots = [t.get_text().split("\n")[0] for t in wide.get_xticklabels()]
+    assert roots == ["0", "0.0264", "0.0266", "0.0267"]
+
+
 def test_log_ticks_are_sizes_and_both_axes_are_logarithmic(fit):
     ax = plot_learning_curves(fit(), x="log")
     ax.figure.canvas.draw()
@@ -211,6 +223,40 @@ def test_flagged_curves_are_dotted_marked_and_explained(fit):
     assert texts[1].endswith("⚠")
     assert f"⚠ bad: {bad.warnings[0]}"[:60] in caption(ax)
     assert "good:" not in caption(ax)
+
+
+def test_dots_are_explained_where_there_are_some(fit):
+    good, bad = fit("good"), fit("bad", n=[100, 100, 200, 200])
+    dots = "Dotted: flagged (⚠)."
+    assert dots not in caption(plot_learning_curves(good))
+    ax = plot_learning_curves(bad)
+    assert caption(ax).index(dots) < caption(ax).index("⚠ bad")
+    for first, second in ((good, bad), (bad, good)):
+        both = caption(second.plot(ax=first.plot()))
+        assert both.count("Dashed:") == both.count(dots) == 1
+    crowd = [fit(str(i), alpha=10 + i) for i in range(11)]
+    assert dots not in caption(plot_learning_curves(crowd))
+    assert dots in caption(plot_learning_curves([*crowd, fit("bad", alpha=50, n=[100, 200])]))
+
+
+def test_a_warning_that_needs_intervals_is_marked_as_well_and_looked_for_once(fit, monkeypatch):
+    asked = []
+
+    def late(self):
+        asked.append(self.learner)
+        return ("The estimate of γ lies outside.",) if self.learner == "b" else ()
+
+    curves = [fit(k, seed=i) for i, k in enumerate("abcdefghijk")]
+    assert not any(c.warnings for c in curves)
+    monkeypatch.setattr(type(curves[0]), "all_warnings", property(late))
+    ax = plot_learning_curves(curves[:10])
+    assert asked == list("abcdefghij")
+    assert [line.get_linestyle() for line in solid(ax)] == ["-", ":", *"-" * 8]
+    assert ["⚠" in text for text in legend_texts(ax)] == [False, True, *[False] * 8]
+    assert "⚠ b: The estimate of γ" in caption(ax)
+    asked.clear()
+    plot_learning_curves(curves)
+    assert asked == [], "in a crowd it would cost too much"
 
 
 def test_nothing_written_leaves_the_figure_or_overlaps(fit):

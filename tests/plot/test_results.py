@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
@@ -51,6 +52,27 @@ def test_the_comparison_marks_N_the_crossing_and_the_worth_in_data(pair):
     assert len(of(ax.collections, "curvewise-band")) == 2
 
 
+def test_texts_among_the_curves_have_a_halo(pair):
+    ax = draw(compare_learning_curves(*pair, at=400))
+    within = ("curvewise-at", "curvewise-limit", "curvewise-crossing", "curvewise-equivalence")
+    texts = [t for gid in within for t in of(ax.texts, gid) if t.get_text()]
+    assert len(texts) == 4
+    for text in texts:
+        (halo,) = text.get_path_effects()
+        assert halo._gc == {"linewidth": 3.0, "foreground": mpl.rcParams["axes.facecolor"]}
+        assert text.get_zorder() > max(line.get_zorder() for line in ax.lines)
+
+
+def test_a_flagged_curve_of_a_comparison_is_dotted_marked_and_explained(fit, pair):
+    assert "Dotted" not in caption(draw(compare_learning_curves(*pair)))
+    few = fit("few", alpha=30.0, n=[100, 200, 400])
+    ax = draw(compare_learning_curves(pair[0], few))
+    drawn = of(ax.lines, "curvewise-named-curve")
+    assert [line.get_linestyle() for line in drawn] == ["-", ":"]
+    assert [t.get_text().endswith("⚠") for t in ax.get_legend().get_texts()] == [False, True]
+    assert "Dotted: flagged (⚠). ⚠ few:" in caption(ax)
+
+
 @pytest.mark.parametrize("x", ["log", "sqrt", "linear"])
 @pytest.mark.parametrize("at", [400, 50])
 def test_the_arrow_runs_from_a_at_N_to_bs_curve(pair, x, at):
@@ -82,6 +104,11 @@ def test_open_ends_of_a_comparison_are_drawn_as_far_as_they_go(pair):
     assert of(ax.patches, "curvewise-crossing") == []
     arrow, text = of(ax.texts, "curvewise-equivalence")
     assert text.get_text() == "never"
+    assert "level there." in caption(ax)
+    some = draw(replace(result, data_equivalence=Interval(np.inf, 3.0, np.inf)))
+    assert "the factor is above 3 with 95% confidence" in caption(some)
+    none = draw(replace(result, data_equivalence=Interval(np.inf, 0.0, np.inf)))
+    assert "the factor is above" not in caption(none)
     assert arrow.xy[0] == pytest.approx(ax.get_xlim()[1])
     ax.figure.canvas.draw()
 
@@ -100,6 +127,10 @@ def test_the_ranking_is_a_forest_plot_with_chances(fit):
     chances = [t.get_text() for t in of(ax.texts, "curvewise-chance")]
     assert chances[0] == "P(best)"
     assert chances[1] == f"{result.probability_best[0]:.0%}"
+    assert "Bars: 95% confidence intervals" in caption(ax)
+    assert "90% prediction intervals" in caption(
+        draw(replace(result, kind="prediction", level=0.9))
+    )
 
 
 def test_intervals_without_end_get_arrowheads(fit):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from curvewise import __version__
+from curvewise.cli._completion import register_completion
 from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warnings
 from curvewise.cli._files import STDIN
 from curvewise.cli.demo import demo
@@ -28,7 +29,7 @@ app = App(
 )
 app.command(learning)
 app.command(demo)
-app.register_install_completion_command(help="Set up completion with the Tab key in your shell.")
+register_completion(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -29,9 +29,13 @@ MOST_SUMMARIES = 6
 
 
 def show_curves(
-    page: Page, curves: LearningCurves, fitting: Fitting, interval: str | None, tell: bool = True
+    page: Page,
+    curves: LearningCurves,
+    fitting: Fitting,
+    interval: str | None,
+    legend: str | None = None,
 ) -> None:
-    """Print e_N, β_N and γ of each learner, the sentences, and what to beware of."""
+    """Print e_N, β_N and γ of each learner, sentences or a legend, and what to beware of."""
     every = list(curves)
     rows = [c.interval_at(fitting.at, level=fitting.level, interval=interval) for c in every]
     gammas = [
@@ -57,7 +61,9 @@ def show_curves(
         columns,
         digits_of(unit),
     )
-    if tell and len(every) <= MOST_SUMMARIES:
+    if legend is not None:
+        page.say(legend, style="dim")
+    elif len(every) <= MOST_SUMMARIES:
         for curve in every:
             page.say(sentences(curve))
     warn_each([f"{c.learner}: {w}" for c in every for w in c.all_warnings])
@@ -98,9 +104,8 @@ def _predictions(
     ]
     page.document["predictions"] = records
     kind = interval or first.default_interval
-    page.table(
-        f"Predicted ({level:.0%} {kind} intervals)", _columns(records), digits_of(first.unit)
-    )
+    what = f"{kind} intervals{' for one new run' if kind == 'prediction' else ''}"
+    page.table(f"Predicted ({level:.0%} {what})", _columns(records), digits_of(first.unit))
     limit = min(4 * c.largest_n for c in curves)
     if max(sizes) > limit:
         warn(f"n = {max(sizes):g} is beyond four times the largest size measured.")
@@ -141,8 +146,10 @@ def _budget(
     page.table(title, columns, digits_of(next(iter(curves)).unit))
 
 
-def show_validation(page: Page, measurements: Measurements, forms: Sequence[str]) -> None:
-    """Print the leave-one-size-out table of all learners together."""
+def show_validation(
+    page: Page, measurements: Measurements, forms: Sequence[str]
+) -> LeaveOneSizeOut:
+    """Print the leave-one-size-out table of all learners together, and give the result."""
     from curvewise.learning import leave_one_size_out
 
     unit = measurements.unit
@@ -160,6 +167,7 @@ def show_validation(page: Page, measurements: Measurements, forms: Sequence[str]
     page.say(sentences(result))
     page.table("RMSE at sizes left out", _fitting_columns(page, result), digits_of(unit))
     warn_each(result.warnings)
+    return result
 
 
 def _fitting_columns(page: Page, result: LeaveOneSizeOut) -> Columns:

@@ -9,6 +9,7 @@ import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning
@@ -50,6 +51,12 @@ def clean(text: object) -> str:
     return "".join(c for c in spaced if unicodedata.category(c)[:2] not in ("Cc", "Cs")).translate(
         dict.fromkeys(map(ord, _BIDI))
     )
+
+
+def check_folder(option: str, path: Path) -> None:
+    """Refuse a file to write, before any work is done, if its folder does not exist."""
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}. Make it first.")
 
 
 def note(message: str) -> None:
@@ -123,6 +130,7 @@ def console(*, stderr: bool = False) -> Console:
 def _message(head: str, style: str, message: str) -> None:
     from rich.text import Text
 
+    sys.stdout.flush()  # so that it follows what it belongs to, where both go into one pipe
     to = console(stderr=True)
     text = Text.assemble((head, style), clean(as_options(message)))
     to.print(text, soft_wrap=not to.is_terminal)

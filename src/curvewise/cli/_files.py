@@ -6,6 +6,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,26 @@ def choose(option: str, wanted: str | None, names: Sequence[str]) -> str:
     close = get_close_matches(wanted.lower(), lower, n=1, cutoff=0.5)
     hint = f" Did you mean {lower[close[0]]!r}?" if close else ""
     raise UsageError(f"{option} {wanted!r} is not among the learners.{hint} There are {there}.")
+
+
+def keep_learners(measurements: Measurements, wanted: Sequence[str]) -> Measurements:
+    """Keep the rows of the learners that ``--learner`` names; all if it names none."""
+    if not wanted:
+        return measurements
+    import numpy as np
+
+    names = {choose("--learner", name, measurements.learners) for name in wanted}
+    keep = np.array([name in names for name in measurements.learner.tolist()])
+    runs, variance = measurements.runs, measurements.variance
+    return replace(
+        measurements,
+        learner=measurements.learner[keep],
+        n=measurements.n[keep],
+        error=measurements.error[keep],
+        runs=None if runs is None else runs[keep],
+        variance=None if variance is None else variance[keep],
+        labels={k: v[keep] for k, v in measurements.labels.items()},
+    )
 
 
 def save_plot(path: Path | None, draw: Callable[[], Any], *, quiet: bool = False) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
-from curvewise.cli._console import Page, UsageError
+from curvewise.cli._console import Page, UsageError, check_folder
 
 READING = Group("How to read the file", sort_key=2)
 FITTING = Group("How to fit", sort_key=3)
@@ -162,7 +162,29 @@ class Showing:
 @Parameter(name="*", group=SHOWING)
 @dataclass
 class Drawing:
-    """Whether and how to draw.
+    """Whether to draw.
+
+    Parameters
+    ----------
+    plot
+        Draw the result into this .png, .svg or .pdf file.
+    """
+
+    plot: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a file that cannot be drawn before anything is fitted."""
+        if self.plot is None:
+            return
+        if self.plot.suffix.lower() not in PLOT_ENDINGS:
+            raise UsageError(f"--plot {self.plot} must end in {', '.join(PLOT_ENDINGS)}.")
+        check_folder("--plot", self.plot)
+
+
+@Parameter(name="*", group=SHOWING)
+@dataclass
+class CurveDrawing(Drawing):
+    """Whether and how to draw curves.
 
     Parameters
     ----------
@@ -173,7 +195,6 @@ class Drawing:
         log to compare.
     """
 
-    plot: Path | None = None
     x: Literal["sqrt", "log"] | None = None
 
     @property
@@ -181,7 +202,9 @@ class Drawing:
         """What to pass to a function that draws."""
         return {} if self.x is None else {"x": self.x}
 
-    def __post_init__(self) -> None:
-        """Refuse a file that cannot be drawn before anything is fitted."""
-        if self.plot is not None and self.plot.suffix.lower() not in PLOT_ENDINGS:
-            raise UsageError(f"--plot {self.plot} must end in {', '.join(PLOT_ENDINGS)}.")
+
+def given(
+    reading: Reading | None, fitting: Fitting | None, showing: Showing | None
+) -> tuple[Reading, Fitting, Showing]:
+    """Give the defaults in place of groups of options of which none was set."""
+    return reading or Reading(), fitting or Fitting(), showing or Showing()

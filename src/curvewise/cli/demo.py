@@ -29,8 +29,8 @@ LEGEND = (
     "γ: how fast it falls."
 )
 PYTHON = """\
-m = cw.measure_learning_curve({"trees": trees, "bayes": bayes}, X, y)
-curves = cw.fit_learning_curves(m)
+import curvewise as cw
+m = cw.load_measurements({path!r}); curves = cw.fit_learning_curves(m)
 print(cw.compare_learning_curves(*curves))"""
 
 
@@ -85,8 +85,7 @@ def demo(
     measurements = _measure(schedule, out, seed)
     curves = fit_files(measurements, Fitting())
     page.document = {"type": "Demo", "curves": curves, "seed": seed}
-    show_curves(page, curves, Fitting(), None, tell=False)
-    page.say(LEGEND, style="dim")
+    show_curves(page, curves, Fitting(), None, LEGEND)
     four_times = _decide(page, measurements, curves)
     files = [_write_csv(out / "errors.csv", measurements), *_draw(out, curves)]
     page.document["files"] = files
@@ -131,7 +130,7 @@ def _measure(schedule: Schedule, out: Path, seed: int) -> Measurements:
     note(f"training {schedule.runs} models, kept in {out / 'runs'}")
     X, y = load_digits(return_X_y=True)
     return measure_learning_curve(
-        {A: BaggingClassifier(n_estimators=10), B: GaussianNB(var_smoothing=0.01)},
+        {A: BaggingClassifier(n_estimators=10), B: GaussianNB(var_smoothing=0.001)},
         X,
         y,
         sizes=schedule.sizes,
@@ -159,9 +158,14 @@ def _decide(page: Page, measurements: Measurements, curves: LearningCurves) -> f
         page.say(question, style="bold")
         for answer in answers:
             page.say(sentences(answer), close=True)
-    warn_each([f"{r.learner}: {w}" for r in reach for w in r.warnings])
-    warn_each([*comparison.warnings, *ranking.warnings])
+        warn_each([_named(answer, w) for answer in answers for w in answer.warnings])
     return ranking.at
+
+
+def _named(answer: Result, warning: str) -> str:
+    """Say whose warning it is where the answer is about one learner."""
+    learner = getattr(answer, "learner", None)
+    return warning if learner is None else f"{learner}: {warning}"
 
 
 def _write_csv(path: Path, measurements: Measurements) -> str:
@@ -196,7 +200,12 @@ def _draw(out: Path, curves: LearningCurves) -> list[str]:
 
 def _say_how(page: Page, files: Sequence[str], four_times: float) -> None:
     page.say("The same in Python", style="bold")
-    page.code(PYTHON)
+    page.say(
+        "From training to figures: python examples/digits_learning_curves.py, in the source of "
+        "curvewise. From the measurements just written:",
+        close=True,
+    )
+    page.code(PYTHON.format(path=files[0]))
     page.say("The same on the command line", style="bold")
     table = shlex.quote(files[0])
     page.code(

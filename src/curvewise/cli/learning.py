@@ -9,10 +9,11 @@ from cyclopts.validators import Number
 
 from curvewise.cli._answers import ask_curves, show_curves, show_validation
 from curvewise.cli._console import GATE, UsageError, digits_of, sentences, warn, warn_each
-from curvewise.cli._files import choose, fit_files, read_files, save_plot
+from curvewise.cli._files import choose, fit_files, keep_learners, read_files, save_plot
 from curvewise.cli._options import (
     FITTING,
     SHOWING,
+    CurveDrawing,
     Drawing,
     Files,
     Fitting,
@@ -20,6 +21,7 @@ from curvewise.cli._options import (
     Numbers,
     Reading,
     Showing,
+    given,
 )
 from curvewise.tables import whole
 
@@ -45,9 +47,10 @@ def fit(
     interval: Annotated[
         Literal["confidence", "prediction", "conditional"] | None, Parameter(group=FITTING)
     ] = None,
+    learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
     reading: Reading | None = None,
     fitting: Fitting | None = None,
-    drawing: Drawing | None = None,
+    drawing: CurveDrawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Fit a learning curve to each learner.
@@ -64,16 +67,20 @@ def fit(
     predict
         Training sizes at which to predict, such as 800,1600.
     reach
-        How many samples does it take to reach this error? In the unit of the file.
+        How many samples does it take to reach this error? An error in the unit of the file, also
+        if the file has accuracies: in percent, 5 for an accuracy of 95 percent.
     cost_per_sample
         Price of a sample: shows what more data would cost and bring, at the sizes of --predict,
         or at 2 and 4 times the data.
     interval
         Of the curve itself, of what a new run would measure, or the paper's (too narrow).
+    learner
+        Only the learner of this name; may be repeated. By default all.
     """
-    reading, fitting, drawing, showing = _options(reading, fitting, drawing, showing)
+    reading, fitting, showing = given(reading, fitting, showing)
+    drawing = drawing or CurveDrawing()
     page = showing.page()
-    measurements = read_files(files, reading)
+    measurements = keep_learners(read_files(files, reading), learner)
     curves = fit_files(measurements, fitting)
     page.document = {**curves.to_dict(), "notes": measurements.notes}
     show_curves(page, curves, fitting, interval)
@@ -105,7 +112,7 @@ def compare(
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
     reading: Reading | None = None,
     fitting: Fitting | None = None,
-    drawing: Drawing | None = None,
+    drawing: CurveDrawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Tell whether learner a is better than learner b, and how much data that is worth.
@@ -119,13 +126,16 @@ def compare(
     ----------
     files
         One table, or two.
-    a, b
-        Names of the two learners.
+    a
+        Name of the learner to judge, as in the file, or of its file if there are two.
+    b
+        Name of the learner to judge it against.
     fail_if
         Exit with status 3 if a is significantly worse than b, significantly better, or if it
         cannot be told. May be repeated.
     """
-    reading, fitting, drawing, showing = _options(reading, fitting, drawing, showing)
+    reading, fitting, showing = given(reading, fitting, showing)
+    drawing = drawing or CurveDrawing()
     page = showing.page()
     measurements = read_files(files, reading, same_name="separate")
     names = measurements.learners
@@ -163,6 +173,7 @@ def plan(
     sizes: Numbers = [],  # noqa: B006
     reading: Reading | None = None,
     fitting: Fitting | None = None,
+    drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Say which sizes to train next, and how often.
@@ -182,7 +193,7 @@ def plan(
     sizes
         Sizes that could be trained, such as 1000,2000,4000; by default those measured.
     """
-    reading, fitting, _, showing = _options(reading, fitting, None, showing)
+    reading, fitting, showing = given(reading, fitting, showing)
     page = showing.page()
     measurements = read_files(files, reading)
     curve = fit_files(measurements, fitting)[choose("--learner", learner, measurements.learners)]
@@ -201,6 +212,7 @@ def plan(
     columns = {k: [whole(v) for v in c] for k, c in result.columns().items()}
     page.table(f"Runs to add for {result.learner}", columns, digits_of(result.unit))
     warn_each([*curve.warnings, *result.warnings])
+    save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
 
@@ -211,6 +223,7 @@ def rank(
     *,
     reading: Reading | None = None,
     fitting: Fitting | None = None,
+    drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Choose the learner that will be best at N samples, with the chance that it is.
@@ -222,7 +235,7 @@ def rank(
     files
         Tables of measurements.
     """
-    reading, fitting, _, showing = _options(reading, fitting, None, showing)
+    reading, fitting, showing = given(reading, fitting, showing)
     page = showing.page()
     curves = fit_files(read_files(files, reading), fitting, form="auto")
 
@@ -233,9 +246,11 @@ def rank(
     page.say(sentences(result))
     columns = dict(result.columns())
     columns["chance best"] = [f"{p:.0%}" for p in columns.pop("probability_best")]
-    title = f"Predicted at n = {whole(result.at):,} ({result.level:.0%} intervals)"
-    page.table(title, columns, digits_of(result.unit))
+    kind, form = next(iter(curves)).default_interval, fitting.form or "auto"
+    what = f"{result.level:.0%} {kind} intervals, form {form}"
+    page.table(f"Predicted at n = {whole(result.at):,} ({what})", columns, digits_of(result.unit))
     warn_each(result.warnings)
+    save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
 
@@ -246,6 +261,7 @@ def validate(
     *,
     form: Annotated[list[Form], Parameter(negative="", show_default=False)] = [],  # noqa: B006
     reading: Reading | None = None,
+    drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Test how well the forms predict a size they have not seen.
@@ -262,17 +278,8 @@ def validate(
     form
         Forms to try; repeat for several. By default those of the paper's table.
     """
-    reading, _, _, showing = _options(reading, None, None, showing)
+    reading, _, showing = given(reading, None, showing)
     page = showing.page()
-    measurements = read_files(files, reading)
-    show_validation(page, measurements, form)
+    result = show_validation(page, read_files(files, reading), form)
+    save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
-
-
-def _options(
-    reading: Reading | None,
-    fitting: Fitting | None,
-    drawing: Drawing | None,
-    showing: Showing | None,
-) -> tuple[Reading, Fitting, Drawing, Showing]:
-    return reading or Reading(), fitting or Fitting(), drawing or Drawing(), showing or Showing()

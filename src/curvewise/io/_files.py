@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.io._commas import is_decimal_comma
 from curvewise.io._table import (
     Column,
     Table,
@@ -173,7 +174,9 @@ def _csv(text: str, path: Path, label: str) -> Table:
     cells: list[Column] = [list(column) for column in zip(*rows, strict=True)]
     usual = "\t" if ".tsv" in path.name or ".tab" in path.name else ","
     notes = [] if delimiter == usual else [f"fields separated by {_DELIMITERS[delimiter]}"]
-    return make_table(path.name, dict(zip(header, cells, strict=True)), label, notes)
+    table = make_table(path.name, dict(zip(header, cells, strict=True)), label, notes)
+    commas = delimiter != "," and any(is_decimal_comma(cell) for row in rows for cell in row)
+    return replace(table, decimal_commas=commas)
 
 
 def _delimiter(text: str) -> str:

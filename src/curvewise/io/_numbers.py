@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.io._commas import cells_with_points, is_decimal_comma
 from curvewise.io._table import Column, Rows, Table, brief
 from curvewise.types import FloatArray
 
 _MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
-_THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.0*)?")
-_DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.0*)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
 
@@ -26,11 +26,13 @@ def numbers(table: Table, name: str, *, thousands: bool = False, remedy: str = "
     ----------
     thousands : bool
         Read ``"1,000"`` as one thousand. Sizes are whole, so that the comma cannot be a decimal
-        one; anywhere else it is an error.
+        one; anywhere else it is an error. In a table with decimal commas it is an error here.
     remedy : str
         What else the user can do, at the end of a message.
     """
     cells = table.columns[name]
+    if table.decimal_commas:
+        cells = cells_with_points(table, name, whole=thousands)
     quick = _quick(cells)
     if quick is not None:
         return quick
@@ -50,7 +52,7 @@ def parse(cell: Any, thousands: bool = False) -> float | None:
     if is_missing(cell):
         return float("nan")
     if isinstance(cell, str):
-        if thousands and _THOUSANDS.fullmatch(cell.strip()):
+        if thousands and THOUSANDS.fullmatch(cell.strip()):
             cell = cell.replace(",", "")
         if "_" in cell:
             return None
@@ -102,7 +104,7 @@ def first_row(rows: Rows, bad: NDArray[np.bool_]) -> str:
 
 
 def _like_a_number(cell: Any) -> bool:
-    if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell.strip().removesuffix("%").strip()):
+    if isinstance(cell, str) and is_decimal_comma(cell.strip().removesuffix("%")):
         return True
     value = parse(cell.strip().removesuffix("%") if isinstance(cell, str) else cell)
     return value is not None and not math.isnan(value)
@@ -138,7 +140,7 @@ def _quick(cells: Column) -> FloatArray | None:
 def _not_a_number(table: Table, name: str, bad: list[int], remedy: str) -> InputError:
     cell = table.columns[name][bad[0]]
     hint = "Correct the cell or remove the row."
-    if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell.strip()):
+    if is_decimal_comma(cell):
         hint = f"For a decimal comma write {cell.strip().replace(',', '.', 1)} instead."
     elif isinstance(cell, str) and cell.strip().endswith("%"):
         hint = "Remove the percent signs and pass unit='percent'."

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.io._columns import Roles, is_run_name
-from curvewise.io._numbers import first_row, is_measured, is_missing, numbers, parse, texts
+from curvewise.io._commas import check_grouping
+from curvewise.io._numbers import (
+    THOUSANDS,
+    first_row,
+    is_measured,
+    is_missing,
+    numbers,
+    parse,
+    texts,
+)
 from curvewise.io._table import Table, brief, listed
 from curvewise.types import FloatArray
 
@@ -164,6 +173,8 @@ def _check_wide(table: Table, roles: Roles, form: str, names: Sequence[str]) -> 
             f"wide='sizes' reads sizes from the column names, but {table.where(roles['n'][0])} "
             "holds sizes too: pass wide='runs' or wide='learners'."
         )
+    for name in names if form == "sizes" and table.decimal_commas else ():
+        check_grouping(name, f"The name of a column of {table.source} is")
     if form == "sizes" and any(name not in size_columns(table) for name in names):
         raise InputError(f"wide='sizes': {listed(names)} must all be sizes, such as '25'.")
     if form != "sizes" and not roles["n"]:
@@ -210,5 +221,5 @@ def _sizes(table: Table, roles: Roles) -> FloatArray:
 
 def _thousands_note(table: Table, roles: Roles) -> list[str]:
     cells = table.columns[roles["n"][0]] if roles["n"] else []
-    there = [cell for cell in cells if isinstance(cell, str) and "," in cell]
+    there = [cell for cell in cells if isinstance(cell, str) and THOUSANDS.fullmatch(cell.strip())]
     return [f"commas in sizes read as thousands: {there[0]!r}"] if there else []

@@ -36,6 +36,8 @@ class Table:
         Name for the learner when no column gives one.
     notes : tuple of str
         What had to be said while reading.
+    decimal_commas : bool
+        Whether ``"0,5"`` is a half: fields are separated by something else, and such cells exist.
     """
 
     source: str
@@ -43,6 +45,7 @@ class Table:
     rows: Rows
     label: str = "learner"
     notes: tuple[str, ...] = ()
+    decimal_commas: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)

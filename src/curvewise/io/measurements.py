@@ -11,6 +11,7 @@ import numpy as np
 
 from curvewise.errors import InputError
 from curvewise.io._columns import ColumnMap, Roles, assign_roles
+from curvewise.io._commas import decimal_note
 from curvewise.io._files import read_file
 from curvewise.io._labels import labels_of
 from curvewise.io._numbers import first_row, numbers, texts
@@ -25,6 +26,8 @@ from curvewise.io._table import (
 )
 from curvewise.io._units import decide_unit, unit_note
 from curvewise.types import FloatArray, Measurements
+
+_NUMBERS = ("n", "runs", "variance", "std")
 
 
 def load_measurements(
@@ -95,8 +98,9 @@ def load_measurements(
     whole dictionary is ``curvewise.io._columns``.
 
     Text is UTF-8, with or without a byte-order mark, separated by commas, semicolons or tabs.
-    ``"1,000"`` is a thousand in a column of sizes and an error elsewhere; decimal commas are
-    errors. Rows are counted from 1 below the header.
+    Between semicolons or tabs, ``78,96`` is read as 78.96, and a size such as ``1,000`` is an
+    error; otherwise ``"1,000"`` is a thousand in a column of sizes, and any other comma in a
+    number an error. Rows are counted from 1 below the header.
 
     Examples
     --------
@@ -120,7 +124,9 @@ def load_measurements(
     runs, variance, spread_notes = _summaries(readings.table, roles)
     labels, label_notes = labels_of(readings, roles)
     said = _what_was_taken(readings, roles, unit_note(chosen, names, unit is None), n)
-    notes = (said, size_note, *table.notes, *readings.notes, *spread_notes, *label_notes)
+    read = [*readings.measured, *(name for role in _NUMBERS for name in roles[role])]
+    decimals = decimal_note(table, read)
+    notes = (said, size_note, *table.notes, *decimals, *readings.notes, *spread_notes, *label_notes)
     return Measurements(
         learner=readings.learner,
         n=n,

@@ -18,7 +18,7 @@ from curvewise.learning.base import (
 )
 from curvewise.learning.units import bounds
 from curvewise.stats import crossing_interval
-from curvewise.tables import number
+from curvewise.tables import about, number
 from curvewise.types import FloatArray, Result, Unit, data_frame
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class SamplesToReach(Result):
     def summary(self) -> str:
         """One or two sentences."""
         target = f"{number(self.error)}{self.unit.suffix}"
-        span = f"{self.level:.0%} {self.kind} interval {number(self.low)} to {number(self.high)}"
+        span = f"{self.level:.0%} {self.kind} interval {about(self.low)} to {about(self.high)}"
         if np.isinf(self.low):
             span = f"no size searched is in the {self.level:.0%} {self.kind} interval"
         if np.isnan(self.estimate):

@@ -17,7 +17,7 @@ from curvewise.stats import (
     excluded_level,
     first_crossing,
 )
-from curvewise.tables import number
+from curvewise.tables import about, number
 from curvewise.types import FloatArray, Interval, Result, Unit
 
 SEARCH = 1e3
@@ -108,8 +108,7 @@ class CurveComparison(Result):
         if np.isfinite(self.crossing.estimate):
             c = self.crossing
             said.append(
-                f"The curves cross near n = {number(c.estimate)}"
-                f" [{number(c.low)}, {number(c.high)}]."
+                f"The curves cross near n = {about(c.estimate)} [{about(c.low)}, {about(c.high)}]."
             )
         return said
 

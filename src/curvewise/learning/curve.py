@@ -97,7 +97,7 @@ class LearningCurve(Curve):
         kind = interval or "confidence"
         check_interval(kind)
         other = "conditional" if kind == "conditional" else "confidence"
-        low, high = self._clip(*self._band_points(np.array([size]), level, kind, 1))
+        low, high = self._clip(*self._band_points(np.array([size]), level, kind, np.inf))
         error, reliance = self._error_points(np.array([size])), self._reliance_points(size)
         beta = self._linear_interval(reliance_of(size), level, other)
         large = self._linear_interval(large_sample_of(size), level, other)

@@ -17,7 +17,7 @@ from curvewise.plot.scene import curve_legend, finish_axes
 from curvewise.plot.sizes import SizeAxis
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style, write_caption
 from curvewise.plot.text import safe_text
-from curvewise.plot.wording import caption_of, labels_of, warning_lines
+from curvewise.plot.wording import caption_of, labels_of, warning_lines, warnings_of
 from curvewise.tables import number
 from curvewise.types import Interval
 
@@ -45,13 +45,14 @@ def plot_comparison(
     curves = result._curves
     axis = SizeAxis(x)
     with style():
-        warned = warning_lines(curves, {})
+        found = warnings_of(curves)
+        warned = warning_lines(curves, found, {})
         own = ax is None
         ax = ax or new_axes(height=5.2 + 0.28 * len(warned))
         picture = _picture(ax, axis, result)
-        labels = labels_of(curves, result.at)
+        labels = labels_of(curves, result.at, found)
         for i, (curve, label) in enumerate(zip(curves, labels, strict=True)):
-            look = Look(colour(i), bool(curve.warnings))
+            look = Look(colour(i), bool(found[i]))
             low = float(curve.n[0])
             layers.draw_band(picture, curve, look, None, result.level, low)
             layers.draw_line(picture, curve, look, label, low)
@@ -62,8 +63,8 @@ def plot_comparison(
         finish_axes(picture, curves, log_values=False)
         _mark_equivalence(picture, result)
         box = curve_legend(ax, own, 2) if legend else None
-        said = [*_findings(result), caption_of(curves, None, result.level), *warned]
-        write_caption(ax, said, under=box if own else None)
+        key = caption_of(curves, None, result.level, dotted=any(found))
+        write_caption(ax, [*_findings(result), key, *warned], under=box if own else None)
     return ax
 
 
@@ -143,7 +144,7 @@ def _findings(result: CurveComparison) -> list[str]:
         said.append(
             f"Arrow: no amount of data brings {b} to {a}'s level there; the factor is above"
             f" {number(k.low, 3)} with {100 * result.level:.4g}% confidence."
-            if math.isfinite(k.low)
+            if math.isfinite(k.low) and k.low > 0
             else f"Arrow: no amount of data brings {b} to {a}'s level there."
         )
     elif not math.isnan(k.estimate):

@@ -18,7 +18,7 @@ from curvewise.plot.layers import Look, Picture
 from curvewise.plot.scene import CROWD, NAMED_IN_CROWD, curve_legend, finish_axes, looks_of
 from curvewise.plot.sizes import SizeAxis
 from curvewise.plot.style import NEUTRAL, OWN, new_axes, style, write_caption
-from curvewise.plot.wording import caption_of, labels_of, reach_line, warning_lines
+from curvewise.plot.wording import caption_of, labels_of, reach_line, warning_lines, warnings_of
 from curvewise.tables import number
 from curvewise.types import FloatArray
 
@@ -84,13 +84,14 @@ def plot_learning_curves(
     outside = _held_out(held_out, chosen)
     axis = SizeAxis(x)
     with style():
-        warned = warning_lines(chosen, failures)
+        found = warnings_of(chosen)
+        warned = warning_lines(chosen, found, failures)
         ax = ax or new_axes(height=_height(len(chosen), len(warned), legend))
         own = ax.get_gid() == OWN
         start = len(layers.lines_of(ax, layers.NAMED, layers.UNNAMED))
         picture = _picture(ax, axis, chosen, outside, at)
-        looks = looks_of(chosen, at, start)
-        _draw_all(picture, chosen, looks, labels_of(chosen, at), outside, interval, level)
+        looks = looks_of(chosen, at, start, list(map(bool, found)))
+        _draw_all(picture, chosen, looks, labels_of(chosen, at, found), outside, interval, level)
         if limit:
             layers.draw_limits(picture, chosen)
         if at is not None and math.isfinite(at):
@@ -98,7 +99,8 @@ def plot_learning_curves(
         reached = [] if reach is None else _draw_reach(picture, chosen, looks, reach, level)
         finish_axes(picture, chosen)
         box = curve_legend(ax, own, len(chosen)) if legend else None
-        said = caption_of(chosen, interval, level, bool(outside))
+        dotted = any(look.flagged for look in looks)
+        said = caption_of(chosen, interval, level, held=bool(outside), dotted=dotted)
         write_caption(ax, [said, *reached, *warned], under=box if own else None)
     return ax
 

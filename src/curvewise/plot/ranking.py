@@ -105,7 +105,7 @@ def _chances(ax: Axes, chance: FloatArray) -> None:
 
 
 def _ranking_caption(result: LearnerRanking, shown: int) -> list[str]:
-    lines = [f"Bars: {100 * result.level:.4g}% intervals of the fitted curves."]
+    lines = [f"Bars: {100 * result.level:.4g}% {result.kind} intervals of the fitted curves."]
     if shown < len(result.learners):
         lines.append(f"The best {shown} of {len(result.learners)} learners are shown.")
     if result.warnings:

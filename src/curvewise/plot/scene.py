@@ -23,17 +23,19 @@ NAMED_IN_CROWD = 3
 """How many of the best and of the worst."""
 
 
-def looks_of(curves: Sequence[Curve], at: float | None, start: int) -> list[Look]:
+def looks_of(
+    curves: Sequence[Curve], at: float | None, start: int, flagged: Sequence[bool]
+) -> list[Look]:
     """Colours in order; in a crowd only for the best and the worst at N."""
     if len(curves) <= CROWD:
-        return [Look(colour(start + i), bool(c.warnings)) for i, c in enumerate(curves)]
+        return [Look(colour(start + i), flag) for i, flag in enumerate(flagged)]
     sign = -1.0 if curves[0].unit.name == "score" else 1.0
     order = np.argsort([sign * c.error_at(at) for c in curves], kind="stable")
     named = [*order[:NAMED_IN_CROWD].tolist(), *order[-NAMED_IN_CROWD:].tolist()]
     place = {i: colour(k) for k, i in enumerate(named)}
     return [
-        Look(place.get(i, NEUTRAL), bool(c.warnings) and i in place, True, i in place)
-        for i, c in enumerate(curves)
+        Look(place.get(i, NEUTRAL), flag and i in place, True, i in place)
+        for i, flag in enumerate(flagged)
     ]
 
 

@@ -82,18 +82,20 @@ class SizeAxis:
             ax.set_xlim(low / 1.1, high)
         else:
             ax.set_xlim(0.0, high)
+        digits = 2
         if self.name != "linear":
             ticks = self._thinned(sizes, ax.get_xlim(), _gap(ax, self.name))
             ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
+            digits = _digits_apart(ticks)
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: self.tick_text(x)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: self.tick_text(x, digits)))
         ax.set_xlabel(self.label)
 
-    def tick_text(self, x: float) -> str:
+    def tick_text(self, x: float, digits: int = 2) -> str:
         """What a tick says: "0.05 (400)" on two lines, or "400"."""
         if self.name != "sqrt":
             return number(x)
-        return f"{x:.3g}\n({number(float(np.round(self.size(x), 6)))})"
+        return f"{x:.{digits}g}\n({number(float(np.round(self.size(x), 6)))})"
 
     def _thinned(self, sizes: FloatArray, limits: tuple[float, float], gap: float) -> FloatArray:
         """Positions of ticks that leave room for their labels: extremes first, then large sizes."""
@@ -111,6 +113,11 @@ class SizeAxis:
             if all(abs(along(x) - along(k)) >= gap for k in kept) and -0.01 <= along(x) <= 1.01:
                 kept.append(float(x))
         return np.sort(kept)
+
+
+def _digits_apart(ticks: FloatArray) -> int:
+    """The fewest significant digits, from 2, in which all ticks differ."""
+    return next((d for d in range(2, 8) if len({f"{x:.{d}g}" for x in ticks}) == len(ticks)), 8)
 
 
 def _gap(ax: Axes, scale: str) -> float:

@@ -106,6 +106,8 @@ def write_caption(
     for artist in previous:
         artist.remove()
     merged = list(dict.fromkeys([*before, *(" ".join(line.split()) for line in lines)]))
+    # Two calls on the same Axes may say the same, one of them and a bit more.
+    merged = [a for a in merged if not any(b != a and b.startswith(a) for b in merged)]
     if not merged:
         return None
     note = ax.annotate(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from curvewise.learning import SamplesToReach
 from curvewise.learning.base import Curve
@@ -12,13 +13,21 @@ from curvewise.plot.scene import CROWD
 from curvewise.plot.text import safe_names, safe_text
 from curvewise.tables import number
 
+Warnings: TypeAlias = Sequence[tuple[str, ...]]
+"""The warnings of each curve of a picture, in the order of the curves."""
 
-def labels_of(curves: Sequence[Curve], at: float | None) -> list[str]:
+
+def warnings_of(curves: Sequence[Curve]) -> Warnings:
+    """All warnings of each curve; in a crowd only those of the fit, as the others are costly."""
+    return [c.warnings if len(curves) > CROWD else c.all_warnings for c in curves]
+
+
+def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> list[str]:
     """What the legend says of each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
     names = safe_names(c.learner for c in curves)
     return [
-        f"{name}   {_numbers(c, at)}" + (f"   {safe_text('⚠')}" if c.warnings else "")
-        for name, c in zip(names, curves, strict=True)
+        f"{name}   {_numbers(c, at)}" + (f"   {safe_text('⚠')}" if flags else "")
+        for name, c, flags in zip(names, curves, found, strict=True)
     ]
 
 
@@ -35,9 +44,14 @@ def _numbers(curve: Curve, at: float | None) -> str:
 
 
 def caption_of(
-    curves: Sequence[Curve], interval: str | None, level: float, held: bool = False
+    curves: Sequence[Curve],
+    interval: str | None,
+    level: float,
+    *,
+    held: bool = False,
+    dotted: bool = False,
 ) -> str:
-    """What is shaded, what circles, bars and dashes mean."""
+    """What is shaded, what circles, bars, dashes and dots mean."""
     parts = []
     crowd = len(curves) > CROWD
     kinds = dict.fromkeys(interval or c.default_interval for c in curves)
@@ -51,6 +65,8 @@ def caption_of(
     if held:
         parts.append("Hollow: not used for the fit.")
     parts.append("Dashed: beyond 4× the largest size.")
+    if dotted:
+        parts.append("Dotted: flagged (⚠).")
     return " ".join(parts)
 
 
@@ -70,19 +86,21 @@ def reach_line(found: SamplesToReach) -> str:
     return f"{found.learner[:60]} reaches {target} at n = {number(found.estimate)} {ends}."
 
 
-def warning_lines(curves: Sequence[Curve], failures: Mapping[str, str], most: int = 3) -> list[str]:
+def warning_lines(
+    curves: Sequence[Curve], found: Warnings, failures: Mapping[str, str]
+) -> list[str]:
     """The first warning of the first few flagged curves, and how many more there are."""
-
-    def lines() -> Iterator[str]:
-        # In a crowd the warnings that need intervals would cost more than the picture.
-        found = {c: c.warnings if len(curves) > CROWD else c.all_warnings for c in curves}
-        flagged = [c for c in curves if found[c]]
-        for c in flagged[: most if len(curves) <= CROWD else 1]:
-            yield textwrap.shorten(f"⚠ {c.learner[:60]}: {found[c][0]}", 220, placeholder=" …")
-        rest = len(flagged) - (most if len(curves) <= CROWD else 1)
-        if rest > 0:
-            yield f"⚠ {rest} more of the {len(curves)} curves are flagged: see .warnings of each."
-        if failures:
-            yield f"⚠ {len(failures)} learner(s) could not be fitted and are not drawn."
-
-    return list(lines())
+    most = 3 if len(curves) <= CROWD else 1
+    flagged = [(c.learner, flags) for c, flags in zip(curves, found, strict=True) if flags]
+    lines = [
+        textwrap.shorten(f"⚠ {learner[:60]}: {flags[0]}", 220, placeholder=" …")
+        for learner, flags in flagged[:most]
+    ]
+    if len(flagged) > most:
+        lines.append(
+            f"⚠ {len(flagged) - most} more of the {len(curves)} curves are flagged: see"
+            " .all_warnings of each."
+        )
+    if failures:
+        lines.append(f"⚠ {len(failures)} learner(s) could not be fitted and are not drawn.")
+    return lines
