@@ -55,9 +55,11 @@ def show_curves(
     ]
     unit = every[0].unit
     kind = rows[0].error.kind
+    other = rows[0].data_reliance.kind
+    apart = f"; β_N: {other}, by the power law" if other != kind else ""
     page.table(
         f"{_word(every[0]).capitalize()} and data-reliance at N"
-        f"{' in %' if unit.suffix else ''} ({fitting.level:.0%} {kind} intervals)",
+        f"{' in %' if unit.suffix else ''} ({fitting.level:.0%} {kind} intervals{apart})",
         columns,
         digits_of(unit),
     )

@@ -166,7 +166,7 @@ def budget(
         raise InputError(f"cost_per_sample={cost_per_sample!r} must be a price, not negative.")
     sizes = check_sizes_to_predict(n)
     added = np.maximum(sizes - curve.largest_n, 0.0)
-    band = curve.band(sizes, level=level)
+    band = curve.band(sizes, level=level, runs=np.inf)
     now = curve.error_at()
     gain = (now - band["error"]) * curve._scale.sign
     cost = added * cost_per_sample
