@@ -171,13 +171,8 @@ def save_plot(path: Path | None, draw: Callable[[], Any], *, quiet: bool = False
     """Let ``draw`` make Axes without a display and save their figure."""
     if path is None:
         return
-    import matplotlib
+    from curvewise.plot import save_picture
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    axes = draw()
-    axes.figure.savefig(path, dpi=200, bbox_inches="tight")
-    pyplot.close(axes.figure)
+    save_picture(draw, path)
     if not quiet:
         note(f"drawn into {path}")

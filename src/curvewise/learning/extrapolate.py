@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ._members import FAMILIES, Array, fit_shapes, predict_table
+from curvewise.learning._members import FAMILIES, Array, fit_shapes, predict_table
 
 HORIZONS = (1.4, 2.0, 2.8, 4.0, 8.0, 16.0)
 """Prefixes end where the last size is at least this many times larger."""
