@@ -83,7 +83,7 @@ class SamplesToReach(Result):
         elif np.isinf(self.estimate):
             text = f"{self.learner}: the fitted curve never reaches {target} ({span})."
         else:
-            size = number(round(self.estimate))
+            size = about(self.estimate)
             text = (
                 f"{self.learner}: the fitted curve reaches {target} at about n = {size} ({span})."
             )
