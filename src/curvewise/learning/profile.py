@@ -53,13 +53,6 @@ class Basis:
             [-2.0 * k * (x + 1.0) * b ** max(k - 1, 0) for k in range(self.terms)], axis=-1
         )
 
-    def parameters(self, theta: FloatArray, gamma: FloatArray) -> tuple[FloatArray, ...]:
-        """α, η and δ from θ."""
-        level, slope = theta[..., 0], theta[..., 1] / gamma
-        curve = theta[..., 2] / gamma**2 if self.terms == 3 else np.zeros_like(level)
-        shift = np.exp(-gamma * self.origin)
-        return level - slope + curve, (slope - 2.0 * curve) * shift, curve * shift**2
-
     def _powers(self, n: FloatArray | float, gammas: FloatArray) -> FloatArray:
         logs = np.log(np.atleast_1d(np.asarray(n, dtype=np.float64))) - self.origin
         return np.asarray(np.expm1(np.multiply.outer(logs, gammas)), dtype=np.float64)
