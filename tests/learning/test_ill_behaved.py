@@ -147,6 +147,8 @@ def test_lack_of_fit_needs_replicates():
 def test_looks_like_fractions():
     curve = fit_quietly(N5, np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent")
     assert flagged(curve, "unit='fraction'")
+    auto = fit_quietly(N5, np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent", form="auto")
+    assert flagged(auto, "unit='fraction'")
     accuracy = fit_quietly(
         N5, 1 - np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent", higher_is_better=True
     )

@@ -121,7 +121,7 @@ def build_curve(
     guess = None if chance is None else float(scale.points(chance))
     notes = (*notes, *_notes(unit, data, scale))
     if form in ENSEMBLE_FORMS:
-        return EnsembleCurve.fit(
+        ensemble = EnsembleCurve.fit(
             points,
             unit,
             scale,
@@ -131,6 +131,7 @@ def build_curve(
             constants=constants,
             chance=guess,
         )
+        return replace(ensemble, warnings=(*ensemble.warnings, *_misread(unit, points.mean)))
     fits = fit_replicates(points, form, weights, constants)
     theta = tuple(float(a[0]) for a in (fits.alpha, fits.eta, fits.delta, fits.gamma))
     curve = wrap_fit(points, theta, unit, scale, form, weights, learner, constants, notes)
