@@ -10,7 +10,7 @@ from scipy.optimize import curve_fit
 
 import curvewise as cw
 from curvewise.learning.power import FORMS, GAMMA_GRID, fit_power, size_weights
-from curvewise.learning.replicates import group_runs, size_variance
+from curvewise.learning.replicates import group_runs, size_variance, slope_variance
 
 
 def objective(gamma, n, error, weight, terms):
@@ -97,6 +97,15 @@ def test_variance_model_estimate_by_hand():
     slope = np.sum(free * x * (s2 - 0.02)) / np.sum(free * x * x)
     assert data.slope_variance(0.02) == pytest.approx(slope)
     assert size_variance(np.array([10.0]), slope, 0.02)[0] == pytest.approx(0.02 + slope / 10)
+
+
+@given(seed=st.integers(0, 500))
+def test_one_curve_and_many_estimate_the_same_variance(seed):
+    rng = np.random.default_rng(seed)
+    n = np.repeat([25, 50, 100, 200.0], rng.integers(1, 5, size=4))
+    data = group_runs(n, 10 + rng.normal(size=len(n)))
+    many = slope_variance(data.n, data.runs, data.variance[None], 0.02)
+    assert data.slope_variance(0.02) == pytest.approx(float(many[0]), rel=1e-12)
 
 
 def test_size_weighting_ignores_the_number_of_runs():

@@ -128,7 +128,7 @@ def fit_power(
         2 for α + η n^γ, 3 to add δ n^2γ.
     """
     logs = np.log(n)
-    origin = float(logs.mean())
+    origin = float(logs.sum()) / len(logs)
     # exp(γ(log n − origin)) − 1 spans the same curves as n^γ and stays well conditioned at γ → 0.
     basis = np.expm1(np.multiply.outer(gammas, logs - origin))
     penalty = prior * np.abs(gammas + 0.5)

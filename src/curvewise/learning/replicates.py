@@ -65,8 +65,11 @@ class Replicates:
     def slope_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> float:
         """σ̂², see :func:`slope_variance`; computed once."""
         if sigma0_squared not in self._slopes:
-            estimate = slope_variance(self.n, self.runs, self.variance, sigma0_squared)
-            self._slopes[sigma0_squared] = float(estimate)
+            # The one-curve case of the function, spelt as dot products: every fit comes by here.
+            weight = self.freedom / self.n
+            above = float(weight @ (self.known_variance - sigma0_squared))
+            below = max(float(weight @ (1.0 / self.n)), 1e-300)
+            self._slopes[sigma0_squared] = max(above / below, 0.0)
         return self._slopes[sigma0_squared]
 
     def run_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> FloatArray:
@@ -98,7 +101,7 @@ def group_runs(n: ArrayLike, error: ArrayLike) -> Replicates:
     order = sizes.argsort(kind="stable")
     sizes, values = sizes[order], values[order]
     starts = np.flatnonzero(np.concatenate([[True], sizes[1:] != sizes[:-1]]))
-    runs = np.diff(starts, append=len(sizes))
+    runs = np.concatenate([starts[1:], [len(sizes)]]) - starts
     mean = np.add.reduceat(values, starts) / runs
     square = np.add.reduceat((values - mean.repeat(runs)) ** 2, starts)
     variance = np.where(runs > 1, square / np.maximum(runs - 1, 1), np.nan)
