@@ -1,0 +1,23 @@
+"""What goes in and what comes out: units, measurements, predictions, intervals, results."""
+
+from curvewise.types.coercion import as_predictions
+from curvewise.types.measurements import Measurements
+from curvewise.types.predictions import KINDS, Predictions, Source
+from curvewise.types.results import Interval, Result, data_frame, plain
+from curvewise.types.units import UNITS, FloatArray, Unit, as_floats
+
+__all__ = [
+    "KINDS",
+    "UNITS",
+    "FloatArray",
+    "Interval",
+    "Measurements",
+    "Predictions",
+    "Result",
+    "Source",
+    "Unit",
+    "as_floats",
+    "as_predictions",
+    "data_frame",
+    "plain",
+]

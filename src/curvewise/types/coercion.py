@@ -1,0 +1,215 @@
+"""Arrays as predictions: what they are is read off, and asked for where that leaves a doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.types.predictions import AXES, CLASS_AXES, AnyArray, Predictions, check_labels
+
+
+def as_predictions(
+    predictions: Any,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    argument: str = "predictions",
+) -> Predictions:
+    """Arrays as :class:`Predictions`; what cannot be told from the shape is asked for.
+
+    Parameters
+    ----------
+    predictions : Predictions or array_like
+        Runs × examples of predicted labels (with ``labels``), 0/1 errors or losses.
+    labels : array_like, optional
+        True classes of the examples.
+    kind : str, optional
+        One of :data:`KINDS`; needed where the values do not say it.
+    axes : sequence of str, optional
+        What each axis is, such as ("examples", "runs"); needed where the shape does not say it.
+    groups : array_like, optional
+        Which examples belong together.
+    argument : str
+        What to call it in messages.
+    """
+    if isinstance(predictions, Predictions):
+        return _amended(predictions, labels, kind, axes, groups)
+    values = _as_source(predictions, argument)
+    truth = None if labels is None else np.asarray(labels)
+    if axes is not None:
+        values = _arranged(values, tuple(axes), argument)
+        kind = kind or ("probabilities" if "classes" in axes else None)
+    kind = kind or _kind_of(values, truth, axes, argument)
+    if len(values.shape) == 3 and axes is None and kind != "probabilities":
+        raise InputError(
+            f"{argument} has three axes: say what they are, axes=('runs', 'examples', 'repeats') or"
+            " axes=('runs', 'examples', 'classes')."
+        )
+    if axes is None:
+        _check_order(values.shape, truth, argument)
+    codes, names = None, None
+    if truth is not None:
+        check_labels(truth, (int(values.shape[0]), int(values.shape[1])))
+        values, codes, names = _coded(values, truth, kind, argument)
+    members = None if groups is None else _codes(np.asarray(groups))[1]
+    return Predictions(values, kind, labels=codes, classes=names, groups=members)
+
+
+def _amended(
+    given: Predictions,
+    labels: ArrayLike | None,
+    kind: str | None,
+    axes: Sequence[str] | None,
+    groups: ArrayLike | None,
+) -> Predictions:
+    if kind is not None or axes is not None:
+        raise InputError("predictions already knows its kind and axes: leave kind= and axes= out.")
+    if labels is not None:
+        truth = np.asarray(labels)
+        check_labels(truth, given.shape)
+        if given.labels is not None:
+            known = given.labels if given.classes is None else np.array(given.classes)[given.labels]
+            if not np.array_equal(known, truth):
+                raise InputError("labels differs from the labels that predictions brings along.")
+        else:
+            given = replace(given, labels=_whole(truth, "labels"))
+    if groups is not None:
+        given = replace(given, groups=_codes(np.asarray(groups))[1])
+    return given
+
+
+def _as_source(predictions: Any, argument: str) -> Any:
+    if np.ma.isMaskedArray(predictions) and np.ma.getmaskarray(predictions).any():
+        raise InputError(f"{argument} is a masked array: pass only the runs you mean.")
+    lazy = all(hasattr(predictions, name) for name in ("shape", "dtype", "__getitem__"))
+    lazy = lazy and not hasattr(predictions, "iloc")  # a DataFrame is sliced by name
+    values = predictions if lazy else np.asarray(predictions)
+    if not isinstance(values.dtype, np.dtype):
+        values = np.asarray(values)  # a torch tensor has its own dtypes
+    if len(values.shape) not in (2, 3) or 0 in values.shape:
+        raise InputError(
+            f"{argument} has shape {tuple(values.shape)}; it must be runs × examples"
+            " (× repeats or classes), none of them empty. From one score per run only compare_runs"
+            " can say something."
+        )
+    if values.dtype.kind not in "biufUSO":
+        raise InputError(f"{argument} has dtype {values.dtype}, which holds no predictions.")
+    return values
+
+
+def _arranged(values: Any, axes: tuple[str, ...], argument: str) -> Any:
+    known = {AXES[:2], AXES, CLASS_AXES}
+    order = next((k for k in known if sorted(k) == sorted(axes)), None)
+    if order is None or len(axes) != len(values.shape):
+        raise InputError(
+            f"axes={axes!r} does not name the {len(values.shape)} axes of {argument}: use 'runs',"
+            " 'examples' and, for a third, 'repeats' or 'classes'."
+        )
+    if axes == order:
+        return values
+    return np.asarray(values).transpose([axes.index(name) for name in order])
+
+
+def _kind_of(
+    values: Any, labels: AnyArray | None, axes: Sequence[str] | None, argument: str
+) -> str:
+    first = np.asarray(values[:1])
+    if labels is not None:
+        if len(values.shape) == 3 and axes is None and first.dtype.kind == "f":
+            if np.allclose(first.sum(axis=2), 1, atol=1e-3) and (first >= 0).all():
+                return "probabilities"
+            return "labels"
+        if first.dtype.kind == "f" and (first != np.round(first)).any():
+            raise InputError(
+                f"{argument} holds numbers that are no classes, and there are labels: pass"
+                " kind='losses', or kind='probabilities' with an axis for the classes."
+            )
+        return "labels"
+    if first.dtype.kind in "USO":
+        raise InputError(f"{argument} holds names of classes: pass labels= with the true ones.")
+    if all(_only_flags(np.asarray(values[i : i + 64])) for i in range(0, values.shape[0], 64)):
+        return "errors"
+    if first.dtype.kind == "f":
+        return "losses"
+    raise InputError(
+        f"{argument} holds whole numbers other than 0 and 1: pass labels= if these are predicted"
+        " classes, or kind='losses'."
+    )
+
+
+def _only_flags(block: AnyArray) -> bool:
+    return block.dtype == bool or bool(((block == 0) | (block == 1)).all())
+
+
+def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str) -> None:
+    """Runs come first. Where the shape leaves a doubt, ask."""
+    rows, columns = shape[:2]
+    if labels is not None and rows == columns == len(labels):
+        raise InputError(
+            f"{argument} has as many rows as columns ({rows:,}), so that runs and examples cannot"
+            " be told apart: pass axes=('runs', 'examples') or axes=('examples', 'runs')."
+        )
+    if labels is None and rows >= columns:
+        raise InputError(
+            f"{argument} has {rows:,} rows and {columns:,} columns. Rows are runs, and there would"
+            " be at least as many as examples: pass axes=('runs', 'examples') if that is so, or"
+            " axes=('examples', 'runs')."
+        )
+
+
+def _coded(
+    values: Any, labels: AnyArray, kind: str, argument: str
+) -> tuple[Any, NDArray[np.int64], tuple[Any, ...] | None]:
+    """Classes as 0, 1, …; names and negative numbers are replaced by their place in order."""
+    if kind == "probabilities":
+        truth = _whole(labels, "labels")
+        if truth.max() >= values.shape[2]:
+            raise InputError(
+                f"labels holds class {truth.max()}, and {argument} has {values.shape[2]} classes"
+                " along its last axis."
+            )
+        return values, truth, None
+    named = labels.dtype.kind in "USO" or values.dtype.kind in "USO"
+    if kind != "labels":
+        return values, _whole(labels, "labels") if not named else _codes(labels)[1], None
+    if named and (labels.dtype.kind in "USO") != (values.dtype.kind in "USO"):
+        raise InputError(f"labels and {argument} must both be names or both be numbers.")
+    if not named and labels.min() >= 0:
+        whole = np.dtype(values.dtype).kind in "bu" or _smallest(values) >= 0
+        if whole:
+            return values, _whole(labels, "labels"), None
+    held = np.asarray(values)
+    names, codes = _codes(np.concatenate([labels.ravel(), held.ravel()]))
+    size = len(labels)
+    return codes[size:].reshape(held.shape), codes[:size], tuple(names.tolist())
+
+
+def _smallest(values: Any) -> float:
+    return min(
+        float(np.asarray(values[i : i + 1024]).min()) for i in range(0, values.shape[0], 1024)
+    )
+
+
+def _codes(names: AnyArray) -> tuple[AnyArray, NDArray[np.int64]]:
+    if names.dtype.kind == "O":
+        names = names.astype(str)
+    found, codes = np.unique(names, return_inverse=True)
+    return found, codes.astype(np.int64).ravel()
+
+
+def _whole(labels: AnyArray, argument: str) -> NDArray[np.int64]:
+    if labels.dtype.kind not in "biuf" or not np.isfinite(labels).all():
+        raise InputError(f"{argument} must hold whole numbers: the class of each example.")
+    codes = labels.astype(np.int64)
+    if (codes != labels).any() or codes.min() < 0:
+        raise InputError(
+            f"{argument} must hold classes 0, 1, …, not {labels[codes != labels][:1]}."
+        )
+    return codes

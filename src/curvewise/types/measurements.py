@@ -1,0 +1,98 @@
+"""Values measured on trained models, one row per run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.tables import number
+from curvewise.types.results import data_frame
+from curvewise.types.units import FloatArray, Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurements:
+    """Values measured on trained models, one row per run: what :func:`load_measurements` makes.
+
+    Attributes
+    ----------
+    learner : ndarray of str, shape (rows,)
+        Which learner the value belongs to.
+    n : ndarray of float, shape (rows,)
+        Training-set size.
+    error : ndarray of float, shape (rows,)
+        Errors, losses or scores in ``unit``; accuracies were turned into errors when read.
+    unit : Unit
+        What the values mean.
+    runs, variance : ndarray of float, shape (rows,), optional
+        When a row is already a mean: over how many runs, and their variance (ddof 1).
+    labels : dict of str to ndarray
+        Further coordinates as they came: fold, seed, split, metric, …
+    notes : tuple of str
+        What was taken for what.
+    """
+
+    learner: NDArray[np.str_]
+    n: FloatArray
+    error: FloatArray
+    unit: Unit = field(default_factory=Unit)
+    runs: FloatArray | None = None
+    variance: FloatArray | None = None
+    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def learners(self) -> tuple[str, ...]:
+        """The learners in order of first appearance."""
+        return tuple(dict.fromkeys(self.learner.tolist()))
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(repr, self.learners[:4])) + (" …" if len(self.learners) > 4 else "")
+        sizes = np.unique(self.n)
+        span = f"{number(sizes[0])} to {number(sizes[-1])}" if len(sizes) else "none"
+        return (
+            f"Measurements({len(self)} rows in {self.unit.name}, {len(sizes)} sizes ({span}),"
+            f" {len(self.learners)} learner(s): {names})"
+        )
+
+    def of(self, learner: str) -> Measurements:
+        """The rows of one learner."""
+        keep = self.learner == learner
+        if not keep.any():
+            raise InputError(
+                f"learner={learner!r} is not among the measurements; there are: "
+                + ", ".join(map(repr, self.learners[:20]))
+            )
+        return Measurements(
+            learner=self.learner[keep],
+            n=self.n[keep],
+            error=self.error[keep],
+            unit=self.unit,
+            runs=None if self.runs is None else self.runs[keep],
+            variance=None if self.variance is None else self.variance[keep],
+            labels={k: v[keep] for k, v in self.labels.items()},
+            notes=self.notes,
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame."""
+        whole = bool((self.n == np.round(self.n)).all() and (self.n < 2**53).all())
+        sizes = self.n.astype(np.int64) if whole else self.n
+        columns: dict[str, Any] = {"learner": self.learner, "n": sizes, **self.labels}
+        columns["score" if self.unit.name == "score" else "error"] = self.error
+        if self.runs is not None:
+            columns["runs"] = self.runs
+        if self.variance is not None:
+            columns["variance"] = self.variance
+        return data_frame(columns)

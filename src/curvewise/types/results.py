@@ -1,0 +1,169 @@
+"""What comes out: intervals and the base of every result."""
+
+from __future__ import annotations
+
+import html
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import MissingDependencyError
+from curvewise.tables import format_table, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its interval.
+
+    Attributes
+    ----------
+    estimate, low, high : float
+        In the unit of the fit. ``low`` or ``high`` may be infinite; NaN means unknown.
+    level : float
+        Nominal coverage, 0.95 unless asked otherwise.
+    kind : str
+        How it was made: "confidence", "prediction" or "conditional".
+    outside : bool
+        True when the estimate lies outside its own interval, which is a sign that the point
+        estimate is pulled by a prior or a constraint.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    level: float = 0.95
+    kind: str = "confidence"
+
+    @property
+    def outside(self) -> bool:
+        """Whether the estimate lies outside its own interval."""
+        slack = 1e-9 * (1.0 + abs(self.estimate))
+        return bool(self.estimate < self.low - slack or self.estimate > self.high + slack)
+
+    @property
+    def width(self) -> float:
+        """High minus low."""
+        return self.high - self.low
+
+    def __iter__(self) -> Iterator[float]:
+        """Unpack as ``low, high``."""
+        return iter((self.low, self.high))
+
+    def __contains__(self, value: float) -> bool:
+        return bool(self.low <= value <= self.high)
+
+    def __str__(self) -> str:
+        return f"{number(self.estimate)} [{number(self.low)}, {number(self.high)}]"
+
+
+class Result(ABC):
+    """What every analysis returns: estimates, intervals, settings, warnings in plain words.
+
+    Subclasses are frozen dataclasses. A subclass gives :meth:`summary` and :meth:`columns`; the
+    rest follows from them.
+    """
+
+    warnings: tuple[str, ...]
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings, with those that are only found when intervals are computed."""
+        return self.warnings
+
+    @abstractmethod
+    def summary(self) -> str:
+        """A few sentences that can be pasted into a paper."""
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """The main table as columns of equal length."""
+
+    def frame(self) -> pd.DataFrame:
+        """The main table as a pandas DataFrame."""
+        return data_frame(self.columns())
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of the result as plain Python values, ready for ``json.dumps``."""
+        return {
+            "type": type(self).__name__,
+            **_plain_fields(self),
+            "warnings": list(self.all_warnings),
+            "summary": self.summary(),
+        }
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw on ``ax`` (a new figure's if None) and return the Axes."""
+        return import_module("curvewise.plot").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
+
+    def table(self, format: str = "markdown", digits: int = 2) -> str:
+        """The main table as text.
+
+        Parameters
+        ----------
+        format : {"markdown", "latex", "text"}
+            Markup of the table.
+        digits : int
+            Decimals of the numbers.
+        """
+        return format_table(self.columns(), format, digits)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
+        notes = f"<ul>{notes}</ul>" if notes else ""
+        cells = format_table(self.columns(), "html", 4)
+        return f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"
+
+
+def data_frame(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> pd.DataFrame:
+    """Make a pandas DataFrame, importing pandas only now."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "A table is a pandas DataFrame, and pandas is not installed: pip install pandas."
+        ) from error
+    return pd.DataFrame(dict(columns))
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON knows: NaN becomes None, infinities become strings.
+
+    >>> plain({"a": np.float64(1.5), "b": np.array([1, 2]), "c": float("inf")})
+    {'a': 1.5, 'b': [1, 2], 'c': 'Infinity'}
+    """
+    if isinstance(value, np.ndarray):
+        return [plain(v) for v in value.tolist()]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(v) for v in value]
+    if isinstance(value, Result):
+        return value.to_dict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain_fields(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    return {
+        f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")
+    }

@@ -1,0 +1,109 @@
+"""What a measured value means: fractions, percentages, losses, scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+UNITS = ("fraction", "percent", "loss", "score")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a measured value means.
+
+    Parameters
+    ----------
+    name : {"fraction", "percent", "loss", "score"}
+        Fractions and percentages are classification errors (or accuracies, with
+        ``higher_is_better``); losses and scores have no natural bound.
+    higher_is_better : bool
+        Accuracies are turned into errors when they are read. Scores stay scores.
+    """
+
+    name: str = "fraction"
+    higher_is_better: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name not in UNITS:
+            raise InputError(
+                f"unit={self.name!r} is not known: use one of {', '.join(map(repr, UNITS))}."
+            )
+        if self.name == "loss" and self.higher_is_better:
+            raise InputError(
+                "unit='loss' with higher_is_better=True contradicts itself: use unit='score'."
+            )
+        if self.name == "score" and not self.higher_is_better:
+            raise InputError(
+                "unit='score' needs higher_is_better=True; for a value that should fall, "
+                "use unit='loss'."
+            )
+
+    @property
+    def top(self) -> float:
+        """The largest possible value: 1 for fractions, 100 for percentages, else infinity."""
+        return {"fraction": 1.0, "percent": 100.0}.get(self.name, math.inf)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether values lie between 0 and :attr:`top`."""
+        return math.isfinite(self.top)
+
+    @property
+    def suffix(self) -> str:
+        """What to write after a number: ``"%"`` for percentages."""
+        return "%" if self.name == "percent" else ""
+
+    @property
+    def once_read(self) -> Unit:
+        """The unit of what :meth:`errors` returns: accuracies have become errors."""
+        return Unit(self.name) if self.bounded else self
+
+    def errors(self, values: ArrayLike, argument: str = "error") -> FloatArray:
+        """Check values against the unit; accuracies come back as errors.
+
+        Raises
+        ------
+        InputError
+            If a value is not finite or cannot be in this unit; the message names the right one.
+        """
+        array = as_floats(values, argument)
+        bad = ~np.isfinite(array)
+        if bad.any():
+            raise InputError(
+                f"{argument} holds {int(bad.sum())} value(s) that are NaN or infinite. Drop failed "
+                "runs on purpose and say so, or give them the value of a blind guess."
+            )
+        if self.bounded and array.size and (array.min() < 0 or array.max() > self.top):
+            worst = array.min() if array.min() < 0 else array.max()
+            raise InputError(
+                f"{argument} holds {worst:g}, which cannot be a {self.name} (0 to {self.top:g}). "
+                + self._remedy(array)
+            )
+        return self.top - array if self.bounded and self.higher_is_better else array
+
+    def _remedy(self, array: FloatArray) -> str:
+        if array.min() >= 0 and array.max() <= 100 and self.name == "fraction":
+            return "Pass unit='percent' if these are percentages, or unit='loss' for a loss."
+        return "Pass unit='loss', or unit='score' with higher_is_better=True."
+
+
+def as_floats(values: ArrayLike, argument: str) -> FloatArray:
+    """Numbers as a float array, or an error that names the argument."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise InputError(
+            f"{argument} is a masked array with masked entries: pass only the runs you mean, such"
+            f" as {argument}[~mask]."
+        )
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{argument} must hold numbers: {error}.") from None
