@@ -7,12 +7,20 @@ from curvewise.stats.intervals import (
     paired_t_test,
     probability_lowest,
 )
+from curvewise.stats.multiplicity import benjamini_hochberg, holm
+from curvewise.stats.permutation import permutation_pvalue, sign_flip_pvalue
+from curvewise.stats.superiority import probability_below
 
 __all__ = [
+    "benjamini_hochberg",
     "crossing_interval",
     "difference_interval",
     "excluded_level",
     "first_crossing",
+    "holm",
     "paired_t_test",
+    "permutation_pvalue",
+    "probability_below",
     "probability_lowest",
+    "sign_flip_pvalue",
 ]

@@ -187,6 +187,11 @@ class Predictions:
                 errors = errors[:, :, None]
             yield start, errors
 
+    def errors_of(self, rows: slice) -> AnyArray:
+        """Errors of some of the runs; repeats averaged."""
+        errors = self._errors(np.asarray(self.values[rows]), rows.start or 0)
+        return errors.mean(axis=2) if errors.ndim == 3 else errors
+
     def errors(self) -> AnyArray:
         """The whole matrix of errors, runs × examples; repeats averaged."""
         return np.concatenate([block for _, block in self.error_blocks()])
@@ -249,7 +254,8 @@ class Predictions:
             said = ", ".join(map(str, names[:5])) + (" …" if len(bad) > 5 else "")
             raise InputError(
                 f"predictions holds NaN or infinite values in run(s) {said}: a run that"
-                " diverged? Count it as wrong on every example, or leave it out on purpose and say so."
+                " diverged? Count it as wrong on every example, or leave it out on purpose and say"
+                " so."
             )
         return block
 

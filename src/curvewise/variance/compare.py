@@ -1,0 +1,233 @@
+"""Is one training better than another, on this test set and on the distribution."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.stats import permutation_pvalue, probability_below, sign_flip_pvalue
+from curvewise.types import Interval, Predictions, Unit, as_predictions
+from curvewise.variance.comparison import RunComparison
+from curvewise.variance.difference import (
+    Difference,
+    Estimate,
+    check_scores,
+    is_scores,
+    predictions_difference,
+    score_difference,
+)
+from curvewise.variance.tails import FEWEST
+from curvewise.variance.wording import check_level
+
+DRAWS = 20_000
+"""Draws for the interval of the chance that a run of a beats one of b on the distribution."""
+
+
+def compare_runs(
+    a: Predictions | ArrayLike,
+    b: Predictions | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    paired: bool | None = None,
+    margin: float | None = None,
+    names: tuple[str, str] = ("a", "b"),
+    unit: str | None = None,
+    higher_is_better: bool = False,
+    distribution_std: float = 0.0,
+    level: float = 0.95,
+    permutations: int = 9999,
+    rng: int | np.random.Generator = 0,
+) -> RunComparison:
+    """Compare two trainings by their runs on one test set.
+
+    Parameters
+    ----------
+    a, b : Predictions or array_like
+        Runs × examples of predicted labels, 0/1 errors or losses, on the same examples; or one
+        score per run, which says less.
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    kind, axes, groups
+        As in :func:`decompose_variance`.
+    paired : bool, optional
+        Whether run r of a and run r of b share what is random in them (a seed, a fold). By
+        default only if both name their runs, and alike.
+    margin : float, optional
+        The largest difference of errors that does not matter: asks for equivalence.
+    names : tuple of str
+        What to call them.
+    unit : {"fraction", "percent", "loss", "score"}, optional
+        Of scores per run: "fraction" by default. Predictions bring their own.
+    higher_is_better : bool
+        Whether scores per run are accuracies (or scores).
+    distribution_std : float
+        With one run of a training: the standard deviation of true error between runs, where it
+        is known from elsewhere.
+    level : float
+        Coverage of the intervals; a verdict is reached at ``1 - level``.
+    permutations : int
+        Arrangements drawn for ``test_set_pvalue`` where they are too many to try all.
+    rng : int or Generator
+        Determines what is drawn.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> hard = rng.random(2000) ** 4
+    >>> a = rng.random((10, 2000)) < hard
+    >>> b = rng.random((10, 2000)) < hard * 0.8
+    >>> c = compare_runs(a, b)
+    >>> c.verdict, round(c.difference.estimate, 3)
+    ('b better', 0.037)
+    """
+    check_level(level)
+    if margin is not None and not margin > 0:
+        raise InputError(f"margin={margin} must be above 0, such as 0.005.")
+    if not (distribution_std >= 0 and math.isfinite(distribution_std)):
+        raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
+    question = _Question(names, margin, level, permutations, np.random.default_rng(rng))
+    if is_scores(a) or is_scores(b):
+        measure = Unit(unit or "fraction", higher_is_better)
+        scores = check_scores(a, measure, "a"), check_scores(b, measure, "b")
+        return _answer(score_difference(*scores, bool(paired)), question, measure.name)
+    if unit is not None or higher_is_better:
+        raise InputError("unit= and higher_is_better= are for one score per run.")
+    one, two = (
+        as_predictions(p, labels, kind=kind, axes=axes, groups=groups, argument=name)
+        for p, name in ((a, "a"), (b, "b"))
+    )
+    parts = predictions_difference(one, two, paired, distribution_std)
+    measure_name = "fraction" if one.kind != "losses" else "loss"
+    return _answer(parts, question, measure_name, one.examples)
+
+
+@dataclass(frozen=True)
+class _Question:
+    names: tuple[str, str]
+    margin: float | None
+    level: float
+    permutations: int
+    rng: np.random.Generator
+
+
+def _answer(
+    parts: Difference, asked: _Question, unit: str, examples: int | None = None
+) -> RunComparison:
+    level = asked.level
+    same = _equivalence(parts.decisive, asked.margin)
+    here = parts.test_set.interval(level)
+    notes = _warnings(parts, unit)
+    for text in notes:
+        warnings.warn(text, CurvewiseWarning, stacklevel=3)
+    return RunComparison(
+        a=asked.names[0],
+        b=asked.names[1],
+        runs=(len(parts.a), len(parts.b)),
+        examples=examples,
+        paired=parts.paired,
+        difference=parts.distribution.interval(level),
+        pvalue=parts.distribution.pvalue,
+        test_set_difference=here,
+        test_set_pvalue=_permuted(parts, asked),
+        probability_better=probability_below(parts.a, parts.b, level),
+        distribution_probability_better=_true_chance(parts, level, asked.rng),
+        margin=asked.margin,
+        equivalence_pvalue=same,
+        verdict="equivalent" if same < 1 - level else sign_of(parts.decisive.interval(level)),
+        test_set_verdict=sign_of(here),
+        scope=parts.scope,
+        method=parts.method,
+        unit=unit,
+        level=level,
+        warnings=tuple(notes),
+        _parts=parts,
+    )
+
+
+def sign_of(interval: Interval) -> str:
+    """Which is better, by an interval of the error of a minus that of b."""
+    if interval.high < 0:
+        return "a better"
+    return "b better" if interval.low > 0 else "undecided"
+
+
+def _equivalence(estimate: Estimate, margin: float | None) -> float:
+    if margin is None:
+        return math.nan
+    return max(estimate.chance_below(-margin), 1 - estimate.chance_below(margin))
+
+
+def _permuted(parts: Difference, asked: _Question) -> float:
+    if min(len(parts.a), len(parts.b)) < 2:
+        return parts.test_set.pvalue
+    if parts.paired:
+        gaps = parts.a - parts.b
+        return sign_flip_pvalue(gaps, draws=asked.permutations, rng=asked.rng)
+    return permutation_pvalue(parts.a, parts.b, draws=asked.permutations, rng=asked.rng)
+
+
+def _true_chance(parts: Difference, level: float, generator: np.random.Generator) -> Interval:
+    """P(true error of a run of a < that of b), its parts drawn from what the data leave open."""
+    if parts.splits is None:
+        return Interval(math.nan, 0.0, 1.0, level)
+    d = parts.distribution
+    spread = sum(max(0.0, s.distribution) for s in parts.splits)
+    value = _chance(np.array([d.value]), np.array([spread]))[0]
+    gaps = d.value + math.sqrt(d.variance) * generator.standard_t(min(d.degrees, 1e6), DRAWS)
+    spreads = np.zeros(DRAWS)
+    for s in parts.splits:
+        drawn = s.test_set * (s.runs - 1) / generator.chisquare(s.runs - 1, DRAWS)
+        spreads += np.maximum(0.0, drawn - s.noise)
+    tail = (1 - level) / 2
+    low, high = np.quantile(_chance(gaps, spreads), [tail, 1 - tail])
+    return Interval(float(value), float(low), float(high), level)
+
+
+def _chance(gaps: NDArray[Any], variances: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = -gaps / np.sqrt(variances)
+    chance: NDArray[Any] = ndtr(np.where(gaps == 0, 0.0, z))
+    return chance
+
+
+SCORES_ONLY = (
+    "from scores alone only this test set can be judged: how much its examples add to the"
+    " difference, and how much of the spread between runs is real, needs the predictions."
+)
+
+
+def few_runs(fewest: int) -> str:
+    """What to say of a handful of runs."""
+    return f"{fewest} runs of a training: the intervals lean on run effects being normal."
+
+
+def _warnings(parts: Difference, unit: str) -> list[str]:
+    fewest = min(len(parts.a), len(parts.b))
+    if parts.method == "scores":
+        return [SCORES_ONLY]
+    if parts.method == "one run":
+        assumed = (
+            "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or"
+            " as what the disagreement of the two allows, if less"
+            if unit == "fraction"
+            else "only bounded, by how the two differ between examples"
+        )
+        return [
+            f"a training has one run only: its variance between runs is {assumed}, and that true"
+            " error does not vary between runs is taken on trust unless distribution_std says"
+            " otherwise. This is weak evidence: train more runs."
+        ]
+    if fewest < FEWEST:
+        return [few_runs(fewest)]
+    return []

@@ -1,0 +1,246 @@
+"""Many trainings at once: which differences are left when they are looked at together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.stats import benjamini_hochberg, holm
+from curvewise.types import FloatArray, Interval, Predictions, Result, Unit, as_predictions
+from curvewise.variance.compare import SCORES_ONLY, few_runs
+from curvewise.variance.difference import (
+    Difference,
+    check_same_examples,
+    check_scores,
+    is_scores,
+    predictions_difference,
+    score_difference,
+    unpaired_difference,
+)
+from curvewise.variance.tails import FEWEST
+from curvewise.variance.totals import Totals, measure_totals
+from curvewise.variance.wording import check_level, said, said_interval
+
+ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingComparison(Result):
+    """Every pair of several trainings, or each against a baseline.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The trainings, best mean error first.
+    errors : ndarray
+        Their mean errors, in the order of ``names``; negative scores for unit "score".
+    runs : tuple of int
+        Their runs.
+    pairs : tuple of tuple of str
+        Which were compared: a and b.
+    differences : tuple of Interval
+        Error of a minus error of b. The intervals hold together: all of them cover with
+        probability ``level`` or more.
+    pvalues, adjusted : ndarray
+        By t, before and after the adjustment for their number.
+    verdicts : tuple of str
+        "a better", "b better" or "undecided", by the adjusted p-values.
+    scope : {"distribution", "test set"}
+        What the differences are about; the test set where only scores are known.
+    baseline : str or None
+        Against which all were compared.
+    multiplicity : {"holm", "bh"}
+        The adjustment.
+    """
+
+    names: tuple[str, ...]
+    errors: FloatArray
+    runs: tuple[int, ...]
+    pairs: tuple[tuple[str, str], ...]
+    differences: tuple[Interval, ...]
+    pvalues: FloatArray
+    adjusted: FloatArray
+    verdicts: tuple[str, ...]
+    scope: str
+    baseline: str | None
+    multiplicity: str
+    unit: str
+    level: float
+    warnings: tuple[str, ...]
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """Trainings that are not shown to be worse than any other they were compared with."""
+        beaten = {
+            pair[verdict == "a better"]
+            for pair, verdict in zip(self.pairs, self.verdicts, strict=True)
+            if verdict != "undecided"
+        }
+        return tuple(name for name in self.names if name not in beaten)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per pair."""
+        return {
+            "a": [a for a, _ in self.pairs],
+            "b": [b for _, b in self.pairs],
+            "difference": [d.estimate for d in self.differences],
+            "low": [d.low for d in self.differences],
+            "high": [d.high for d in self.differences],
+            "p": self.pvalues,
+            "adjusted p": self.adjusted,
+            "verdict": list(self.verdicts),
+        }
+
+    def summary(self) -> str:
+        """How many differences are real, and who is left."""
+        found = sum(v != "undecided" for v in self.verdicts)
+        best = self.contenders
+        shown = ", ".join(best[:5]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
+        clear = int(np.argmin(self.adjusted))
+        a, b = self.pairs[clear]
+        return " ".join(
+            [
+                f"Of {len(self.pairs):,} differences between {len(self.names)} trainings"
+                f" {found:,} are shown on the {self.scope} at {self.level:.0%} after"
+                f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}.",
+                f"{self.names[0]} has the lowest mean, {said(abs(self.errors[0]), self.unit)};"
+                f" not shown to be worse than another: {shown}.",
+                f"The clearest difference is {a} minus {b}:"
+                f" {said_interval(self.differences[clear], self.unit)}.",
+                *(f"Beware: {w}" for w in self.warnings),
+            ]
+        )
+
+
+def compare_trainings(
+    trainings: Mapping[str, Predictions | ArrayLike],
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    baseline: str | None = None,
+    paired: bool | None = None,
+    multiplicity: str = "holm",
+    unit: str = "fraction",
+    higher_is_better: bool = False,
+    level: float = 0.95,
+) -> TrainingComparison:
+    """Compare several trainings, all pairs or each with a baseline.
+
+    Parameters
+    ----------
+    trainings : dict of str to Predictions or array_like
+        Runs × examples of each, on one test set; or one score per run of each.
+    labels, kind, axes, groups, paired, unit, higher_is_better
+        As in :func:`compare_runs`.
+    baseline : str, optional
+        Compare each training with this one only.
+    multiplicity : {"holm", "bh"}
+        Keep the chance of any false finding (Holm), or the share of false ones among the findings
+        (Benjamini and Hochberg).
+    level : float
+        The intervals hold together at this level; a verdict is reached at ``1 - level``.
+
+    Examples
+    --------
+    >>> losses = {"plain": [3.28, 3.29, 3.27, 3.28, 3.28], "new": [3.21, 3.22, 3.20, 3.2, 3.21]}
+    >>> c = compare_trainings(losses, unit="loss")
+    >>> c.names[0], c.contenders
+    ('new', ('new',))
+    """
+    check_level(level)
+    if len(trainings) < 2:
+        raise InputError("trainings holds fewer than two trainings: there is nothing to compare.")
+    if multiplicity not in ADJUSTMENTS:
+        raise InputError(f"multiplicity={multiplicity!r} is not known: use 'holm' or 'bh'.")
+    if baseline is not None and baseline not in trainings:
+        raise InputError(f"baseline={baseline!r} is not among {', '.join(map(repr, trainings))}.")
+    measure = Unit(unit, higher_is_better)
+    read = {
+        name: _read(name, values, measure, labels, kind=kind, axes=axes, groups=groups)
+        for name, values in trainings.items()
+    }
+    pairs = _pairs(list(read), baseline)
+    parts = [_difference(read[a], read[b], paired) for a, b in pairs]
+    pvalues = np.array([p.decisive.pvalue for p in parts])
+    adjusted = ADJUSTMENTS[multiplicity](pvalues)
+    means = {name: float(t.errors.mean()) for name, t in read.items()}
+    order = sorted(means, key=means.__getitem__)
+    return TrainingComparison(
+        names=tuple(order),
+        errors=np.array([means[name] for name in order]),
+        runs=tuple(len(read[name].errors) for name in order),
+        pairs=tuple(pairs),
+        differences=tuple(p.decisive.interval(1 - (1 - level) / len(pairs)) for p in parts),
+        pvalues=pvalues,
+        adjusted=adjusted,
+        verdicts=tuple(map(_verdict, parts, adjusted < 1 - level)),
+        scope=parts[0].scope,
+        baseline=baseline,
+        multiplicity=multiplicity,
+        unit=read[order[0]].unit,
+        level=level,
+        warnings=_warnings(parts),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Training:
+    """A training as it was given: errors of its runs, and its predictions where they are known."""
+
+    errors: FloatArray
+    unit: str
+    predictions: Predictions | None = None
+    totals: Totals | None = None
+
+
+def _read(
+    name: str, values: Any, unit: Unit, labels: ArrayLike | None, **options: Any
+) -> _Training:
+    if is_scores(values):
+        return _Training(check_scores(values, unit, f"trainings[{name!r}]"), unit.name)
+    given = as_predictions(values, labels, argument=f"trainings[{name!r}]", **options)
+    totals = measure_totals(given)
+    return _Training(totals.run, "fraction" if given.kind != "losses" else "loss", given, totals)
+
+
+def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
+    if baseline is None:
+        return list(combinations(names, 2))
+    return [(name, baseline) for name in names if name != baseline]
+
+
+def _difference(a: _Training, b: _Training, paired: bool | None) -> Difference:
+    if a.predictions is None and b.predictions is None:
+        return score_difference(a.errors, b.errors, bool(paired))
+    if a.totals is None or b.totals is None:
+        raise InputError("trainings mixes predictions and scores: pass the same for all.")
+    assert a.predictions is not None
+    assert b.predictions is not None
+    if paired is False:
+        check_same_examples(a.predictions, b.predictions)
+        return unpaired_difference(a.totals, b.totals)
+    return predictions_difference(a.predictions, b.predictions, paired)
+
+
+def _verdict(parts: Difference, shown: bool) -> str:
+    if not shown:
+        return "undecided"
+    return "a better" if parts.decisive.value < 0 else "b better"
+
+
+def _warnings(parts: list[Difference]) -> tuple[str, ...]:
+    notes = []
+    if parts[0].method == "scores":
+        notes.append(SCORES_ONLY)
+    fewest = min(min(len(p.a), len(p.b)) for p in parts)
+    if fewest < FEWEST:
+        notes.append(few_runs(fewest))
+    return tuple(notes)

@@ -1,0 +1,319 @@
+"""Comparing trainings: against scipy, statsmodels, brute force and simulated truth."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.types import Predictions
+from curvewise.variance import compare_runs, compare_trainings
+from curvewise.variance.difference import predictions_difference
+
+quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+
+
+def two(rng, runs=(10, 12), n=600, shift=0.3, spread=0.2, wobble=0.5, shared=False):
+    """Errors of two trainings on the same examples, with run effects and unlike weak points."""
+    logit = -2.5 + 2 * rng.standard_normal(n)
+    effects = [spread * rng.standard_normal((r, 1)) for r in runs]
+    if shared:
+        effects[1] = effects[0]
+    a = rng.random((runs[0], n)) < 1 / (1 + np.exp(-(logit + effects[0])))
+    change = shift + wobble * rng.standard_normal(n)
+    b = rng.random((runs[1], n)) < 1 / (1 + np.exp(-(logit + change + effects[1])))
+    return a, b
+
+
+def test_on_the_test_set_it_is_welch_and_a_permutation_test():
+    a, b = two(np.random.default_rng(0))
+    c = compare_runs(a, b)
+    welch = stats.ttest_ind(a.mean(axis=1), b.mean(axis=1), equal_var=False)
+    interval = welch.confidence_interval(0.95)
+    assert tuple(c.test_set_difference) == pytest.approx(tuple(interval), rel=1e-9)
+    assert c._parts.test_set.pvalue == pytest.approx(welch.pvalue, rel=1e-6)
+
+    def t(x, y, axis):
+        v = x.var(axis=axis, ddof=1) / x.shape[axis] + y.var(axis=axis, ddof=1) / y.shape[axis]
+        return np.abs(x.mean(axis=axis) - y.mean(axis=axis)) / np.sqrt(v)
+
+    oracle = stats.permutation_test(
+        (a.mean(axis=1), b.mean(axis=1)),
+        t,
+        vectorized=True,
+        n_resamples=9999,
+        alternative="greater",
+        rng=np.random.default_rng(1),
+    )
+    assert c.test_set_pvalue == pytest.approx(oracle.pvalue, abs=0.02)
+
+
+def test_paired_on_the_test_set_is_the_paired_t():
+    a, b = two(np.random.default_rng(1), runs=(9, 9), shared=True)
+    c = compare_runs(a, b, paired=True)
+    oracle = stats.ttest_rel(a.mean(axis=1), b.mean(axis=1))
+    assert tuple(c.test_set_difference) == pytest.approx(tuple(oracle.confidence_interval(0.95)))
+    flips = stats.permutation_test(
+        (a.mean(axis=1) - b.mean(axis=1),),
+        lambda x, axis: np.abs(x.mean(axis=axis)) / x.std(axis=axis, ddof=1),
+        permutation_type="samples",
+        vectorized=True,
+        alternative="greater",
+    )
+    assert c.test_set_pvalue == pytest.approx(flips.pvalue, abs=1e-9)
+
+
+def test_exact_permutations_match_scipy():
+    a, b = two(np.random.default_rng(2), runs=(5, 6))
+    c = compare_runs(a, b)
+
+    def t(x, y, axis):
+        v = x.var(axis=axis, ddof=1) / x.shape[axis] + y.var(axis=axis, ddof=1) / y.shape[axis]
+        return np.abs(x.mean(axis=axis) - y.mean(axis=axis)) / np.sqrt(v)
+
+    oracle = stats.permutation_test(
+        (a.mean(axis=1), b.mean(axis=1)),
+        t,
+        vectorized=True,
+        n_resamples=np.inf,
+        alternative="greater",
+    )
+    assert c.test_set_pvalue == pytest.approx(oracle.pvalue, abs=1e-9)
+
+
+def test_both_sampled_covers_the_true_difference_where_welch_does_not():
+    """A small version of benchmarks/coverage.py: trainings that differ in their weak points."""
+    rng = np.random.default_rng(3)
+    hits = {"both": 0, "runs only": 0}
+    reps = 400
+    for _ in range(reps):
+        a, b = two(rng, runs=(30, 30), n=300, shift=0.0, spread=0.05, wobble=2.0)
+        # the truth, by a sample too large to matter
+        d = predictions_difference(Predictions(a, "errors"), Predictions(b, "errors"), False)
+        hits["both"] += (
+            d.distribution.interval(0.95).low <= TRUTH <= d.distribution.interval(0.95).high
+        )
+        hits["runs only"] += (
+            d.test_set.interval(0.95).low <= TRUTH <= d.test_set.interval(0.95).high
+        )
+    assert 0.92 <= hits["both"] / reps <= 0.985
+    assert hits["runs only"] / reps < 0.7
+
+
+def _truth():
+    z, w = np.polynomial.hermite_e.hermegauss(61)
+    w = w / w.sum()
+
+    def mean(scale):
+        return float((w / (1 + np.exp(-(-2.5 + scale * z)))).sum())
+
+    return mean(np.sqrt(4 + 0.05**2)) - mean(np.sqrt(4 + 4 + 0.05**2))
+
+
+TRUTH = _truth()
+
+
+def test_pairing_helps_where_seeds_are_shared():
+    a, b = two(np.random.default_rng(4), runs=(15, 15), spread=0.6, shared=True)
+    assert compare_runs(a, b, paired=True).difference.width < compare_runs(a, b).difference.width
+
+
+def test_run_ids_pair_and_reorder():
+    a, b = two(np.random.default_rng(5), runs=(6, 6), shared=True)
+    ids = np.array([f"seed{i}" for i in range(6)])
+    order = np.array([3, 1, 0, 5, 4, 2])
+    one = Predictions(a, "errors", run_ids=ids)
+    shuffled = Predictions(b[order], "errors", run_ids=ids[order])
+    c = compare_runs(one, shuffled)
+    assert c.paired
+    assert tuple(c.difference) == pytest.approx(tuple(compare_runs(a, b, paired=True).difference))
+    assert not compare_runs(one, shuffled, paired=False).paired
+    strangers = Predictions(b, "errors", run_ids=np.array([f"x{i}" for i in range(6)]))
+    assert not compare_runs(one, strangers).paired
+    with pytest.raises(InputError, match="same runs"):
+        compare_runs(one, strangers, paired=True)
+
+
+def test_chance_to_beat_is_the_mann_whitney_statistic():
+    a, b = two(np.random.default_rng(6), runs=(8, 11), shift=0.1)
+    c = compare_runs(a, b)
+    u = stats.mannwhitneyu(a.mean(axis=1), b.mean(axis=1)).statistic / (8 * 11)
+    assert c.probability_better.estimate == pytest.approx(1 - u)
+    assert c.probability_better.low <= 1 - u <= c.probability_better.high
+
+
+def test_chance_to_beat_covers():
+    from curvewise.stats import probability_below
+
+    rng = np.random.default_rng(7)
+    truth = float(stats.norm.cdf(0.8 / np.sqrt(2)))
+    hits = [
+        truth in probability_below(rng.standard_normal(15), 0.8 + rng.standard_normal(12))
+        for _ in range(1000)
+    ]
+    assert 0.92 <= np.mean(hits) <= 0.985
+
+
+def test_equivalence_is_two_one_sided_tests():
+    sm = pytest.importorskip("statsmodels.stats.weightstats")
+    rng = np.random.default_rng(8)
+    a, b = 0.2 + 0.01 * rng.standard_normal(12), 0.2 + 0.01 * rng.standard_normal(9)
+    with pytest.warns(CurvewiseWarning, match="only this test set"):
+        c = compare_runs(a, b, margin=0.02)
+    oracle = sm.ttost_ind(a, b, -0.02, 0.02, usevar="unequal")[0]
+    assert c.equivalence_pvalue == pytest.approx(oracle, rel=1e-6)
+    assert c.verdict == "equivalent"
+    assert (c.worse, c.better, c.maybe_worse) == (False, False, False)
+
+
+def test_verdict_tells_test_set_from_distribution():
+    """Many runs on few examples: clear on these examples, open on the distribution."""
+    rng = np.random.default_rng(9)
+    a, b = two(rng, runs=(200, 200), n=60, shift=0.0, spread=0.0, wobble=1.0)
+    c = compare_runs(a, b, axes=("runs", "examples"))
+    assert c.verdict == "undecided"
+    assert c.test_set_verdict != "undecided"
+    assert "On this very test set" in c.summary()
+    assert c.difference.width > 3 * c.test_set_difference.width
+
+
+def test_gate_needs_more_than_the_margin():
+    a, b = two(np.random.default_rng(10), runs=(20, 20), shift=-0.8)
+    c = compare_runs(a, b)
+    assert c.verdict == "b better"
+    assert (c.worse, c.better, c.maybe_worse) == (True, False, True)
+    lenient = compare_runs(a, b, margin=0.5)
+    assert lenient.verdict == "equivalent"
+    assert not lenient.worse
+    turned = compare_runs(b, a)
+    assert turned.better
+    assert turned.difference.low == pytest.approx(-c.difference.high)
+
+
+def test_one_run_each_says_how_weak_it_is():
+    a, b = two(np.random.default_rng(11), runs=(1, 1), n=2000)
+    with pytest.warns(CurvewiseWarning, match="weak evidence"):
+        c = compare_runs(a, b, axes=("runs", "examples"))
+    gap = a[0].astype(int) - b[0].astype(int)
+    half = stats.t.ppf(0.975, 1999) * gap.std(ddof=1) / np.sqrt(2000)
+    assert c.difference.high - c.difference.estimate == pytest.approx(half, rel=1e-9)
+    assert c.method == "one run"
+    with pytest.warns(CurvewiseWarning):
+        wider = compare_runs(a, b, distribution_std=0.02)
+    assert wider.difference.width > c.difference.width
+
+
+def test_scores_alone_say_what_is_lost():
+    with pytest.warns(CurvewiseWarning, match="needs the predictions"):
+        c = compare_runs([0.91, 0.92, 0.9], [0.85, 0.86, 0.84], higher_is_better=True)
+    assert c.verdict == "a better"
+    assert c.scope == "test set"
+    assert np.isnan(c.difference.low)
+    assert c.difference.estimate == pytest.approx(-0.06)
+    with pytest.warns(CurvewiseWarning):
+        score = compare_runs([9.1, 9.2, 9], [8.5, 8.6, 8.4], unit="score", higher_is_better=True)
+    assert score.verdict == "a better"
+
+
+def test_same_seed_same_answer_whatever_the_global_generator():
+    a, b = two(np.random.default_rng(12), runs=(20, 20), shift=0.05)
+    np.random.seed(1)  # noqa: NPY002
+    one = compare_runs(a, b, rng=5)
+    np.random.seed(2)  # noqa: NPY002
+    assert compare_runs(a, b, rng=5).test_set_pvalue == one.test_set_pvalue
+
+
+def test_groups_widen_the_interval_on_the_distribution():
+    rng = np.random.default_rng(13)
+    a, b = two(rng, runs=(10, 10), n=100, wobble=1.5)
+    many = np.repeat(np.arange(100), 6)
+    wide_a, wide_b = a[:, many], b[:, many]
+    naive = compare_runs(wide_a, wide_b)
+    grouped = compare_runs(wide_a, wide_b, groups=many)
+    single = compare_runs(a, b)
+    assert naive.difference.width < single.difference.width
+    assert grouped.difference.width == pytest.approx(single.difference.width, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda a, b: compare_runs(a, b[:, :-1]), "same\\s+test set"),
+        (lambda a, b: compare_runs(a, b, paired=True), "paired=True"),
+        (lambda a, b: compare_runs(a, b, margin=0), "margin=0"),
+        (lambda a, b: compare_runs(a, b, level=1), "level=1"),
+        (lambda a, b: compare_runs(a, b, unit="percent"), "one score per run"),
+        (lambda a, b: compare_runs(a, [0.1, 0.2]), "a is not one score per run"),
+        (lambda a, b: compare_runs([0.1], [0.1, 0.2]), "two or more"),
+        (lambda a, b: compare_runs([10, 12], [11, 12]), "unit='percent'"),
+        (lambda a, b: compare_runs([0.1, np.nan], [0.1, 0.2]), "NaN"),
+        (lambda a, b: compare_runs(a, b.astype(float) + 0.5), "same"),
+        (lambda a, b: compare_runs(a.T, b), "axes="),
+        (lambda a, b: compare_runs(a, b, distribution_std=-1), "distribution_std"),
+        (lambda a, b: compare_trainings({"a": a}), "fewer than two"),
+        (lambda a, b: compare_trainings({"a": a, "b": b}, baseline="c"), "baseline='c'"),
+        (lambda a, b: compare_trainings({"a": a, "b": [0.1, 0.2]}), "mixes"),
+        (lambda a, b: compare_trainings({"a": a, "b": b}, multiplicity="no"), "multiplicity"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    a, b = two(np.random.default_rng(14), runs=(5, 6), n=50)
+    with pytest.raises(InputError, match=message):
+        call(a, b)
+
+
+# many trainings
+
+
+def test_many_trainings_adjust_like_statsmodels():
+    multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
+    rng = np.random.default_rng(15)
+    losses = {f"t{i}": rng.normal(i * 0.3, 1, 12) for i in range(6)}
+    for method, oracle in (("holm", "holm"), ("bh", "fdr_bh")):
+        c = compare_trainings(losses, unit="loss", multiplicity=method)
+        assert c.adjusted == pytest.approx(multipletests(c.pvalues, method=oracle)[1])
+        assert len(c.pairs) == 15
+
+
+def test_many_equal_trainings_are_seldom_told_apart():
+    rng = np.random.default_rng(16)
+    found = 0
+    for _ in range(200):
+        c = compare_trainings({str(i): rng.normal(0, 1, 6) for i in range(8)}, unit="loss")
+        found += any(v != "undecided" for v in c.verdicts)
+    assert found / 200 <= 0.09
+
+
+def test_against_a_baseline_and_from_predictions():
+    a, b = two(np.random.default_rng(17), runs=(12, 12), shift=-0.9)
+    c = compare_trainings({"old": a, "new": b, "copy": a.copy()}, baseline="old")
+    assert c.pairs == (("new", "old"), ("copy", "old"))
+    assert c.verdicts[0] == "a better"
+    assert c.verdicts[1] == "undecided"
+    assert c.scope == "distribution"
+    assert c.contenders == ("new", "copy")
+    pair = compare_runs(b, a)
+    assert c.pvalues[0] == pytest.approx(pair.pvalue)
+    assert c.differences[0].width > pair.difference.width
+
+
+def test_score_only_language_models(data_dir):
+    groups = defaultdict(list)
+    with open(data_dir / "variance" / "modded_nanogpt_final_val_losses.csv") as file:
+        for row in csv.DictReader(file):
+            groups[f"{row['record_dir']} {row['steps']}"].append(float(row["final_val_loss"]))
+    assert sum(map(len, groups.values())) == 1460
+    enough = {name: losses for name, losses in groups.items() if len(losses) >= 10}
+    assert len(enough) == 71
+    c = compare_trainings(enough, unit="loss")
+    assert len(c.pairs) == 71 * 70 // 2
+    assert c.scope == "test set"
+    assert "scores alone" in c.warnings[0]
+    k = int(np.argmin(c.pvalues))
+    a, b = c.pairs[k]
+    oracle = stats.ttest_ind(enough[a], enough[b], equal_var=False)
+    assert c.pvalues[k] == pytest.approx(oracle.pvalue, rel=1e-5)

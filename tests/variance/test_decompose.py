@@ -1,0 +1,514 @@
+"""The decomposition against other people's formulas, known truth and the golden data."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.types import Predictions
+from curvewise.variance import decompose_totals, decompose_variance
+from curvewise.variance.anova import f_interval, split_variance
+from curvewise.variance.bootstrap import bootstrap_variances
+from curvewise.variance.totals import measure_totals
+
+quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+
+
+def matrices(low=5, high=12, columns=24):
+    """0/1 matrices with runs before examples."""
+    shape = st.tuples(st.integers(low, high), st.integers(high + 1, columns))
+    return shape.flatmap(lambda s: arrays(np.int8, s, elements=st.integers(0, 1)))
+
+
+def draw(rng, runs, n, spread=0.0, shape=(0.3, 3.0)):
+    """Errors of runs that shift the logit of every example by a common normal effect."""
+    p = np.clip(rng.beta(*shape, n), 1e-9, 1 - 1e-9)
+    logit = np.log(p / (1 - p))
+    effect = spread * rng.standard_normal((runs, 1))
+    return rng.random((runs, n)) < 1 / (1 + np.exp(-(logit + effect)))
+
+
+# identities
+
+
+@quiet
+@given(matrices())
+@settings(max_examples=60, deadline=None)
+def test_equals_the_covariance_form(errors):
+    n = errors.shape[1]
+    covariance = np.cov(errors.T.astype(float), ddof=1)
+    pairs = (covariance.sum() - np.trace(covariance)) / (n * (n - 1))
+    v = decompose_variance(errors)
+    assert v.distribution_variance == pytest.approx(pairs, abs=1e-14)
+
+
+@quiet
+@given(matrices())
+@settings(max_examples=60, deadline=None)
+def test_equals_the_mean_squares_of_a_two_way_anova(errors):
+    runs, n = errors.shape
+    e = errors.astype(float)
+    grand, row, column = e.mean(), e.mean(1, keepdims=True), e.mean(0, keepdims=True)
+    ms_run = n * ((row - grand) ** 2).sum() / (runs - 1)
+    ms_residual = ((e - row - column + grand) ** 2).sum() / ((runs - 1) * (n - 1))
+    v = decompose_variance(errors)
+    assert v.distribution_variance == pytest.approx((ms_run - ms_residual) / n, abs=1e-14)
+    assert v._split.noise * n == pytest.approx(ms_residual, abs=1e-14)
+
+
+@quiet
+@given(matrices())
+@settings(max_examples=60, deadline=None)
+def test_share_is_cronbachs_alpha(errors):
+    n = errors.shape[1]
+    total = errors.sum(axis=1).var(ddof=1)
+    v = decompose_variance(errors)
+    if total == 0:
+        assert np.isnan(v.distribution_share)
+        return
+    alpha = n / (n - 1) * (1 - errors.var(axis=0, ddof=1).sum() / total)
+    assert v.distribution_share == pytest.approx(alpha, abs=1e-12)
+    assert v.distribution_variance == pytest.approx(alpha * v.test_set_std**2, abs=1e-14)
+
+
+@quiet
+@given(matrices())
+@settings(max_examples=60, deadline=None)
+def test_independence_is_cochrans_q(errors):
+    statsmodels = pytest.importorskip("statsmodels.stats.contingency_tables")
+    v = decompose_variance(errors)
+    if errors.var(axis=0).sum() == 0:
+        assert v.independence_pvalue == 1
+        return
+    oracle = statsmodels.cochrans_q(errors.T)
+    assert v._split.q == pytest.approx(oracle.statistic, rel=1e-10, abs=1e-10)
+    assert v.independence_pvalue == pytest.approx(oracle.pvalue, rel=1e-8, abs=1e-12)
+    runs, n = errors.shape
+    if oracle.statistic > 0:
+        by_q = n / (n - 1) * v.test_set_std**2 * (1 - (runs - 1) / oracle.statistic)
+        assert v.distribution_variance == pytest.approx(by_q, abs=1e-13)
+
+
+@quiet
+@given(matrices(), st.randoms(use_true_random=False))
+@settings(max_examples=30, deadline=None)
+def test_order_of_runs_and_examples_does_not_matter(errors, random):
+    rows, columns = list(range(errors.shape[0])), list(range(errors.shape[1]))
+    random.shuffle(rows)
+    random.shuffle(columns)
+    one, two = decompose_variance(errors), decompose_variance(errors[rows][:, columns])
+    for name in ("test_set_std", "independent_std", "distribution_variance"):
+        assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-14)
+    assert tuple(one.distribution_interval) == pytest.approx(tuple(two.distribution_interval))
+
+
+def test_f_interval_inverts_the_f_distribution():
+    errors = draw(np.random.default_rng(1), 12, 500, 0.4)
+    v = decompose_variance(errors)
+    split = v._split
+    low, high = v.distribution_interval
+    for limit, tail in ((low, 0.025), (high, 0.975)):
+        # at a limit, the F seen has just this tail probability
+        scaled = split.ratio / (1 + limit**2 / split.noise)
+        assert stats.f.sf(scaled, *split.degrees) == pytest.approx(tail, rel=1e-6)
+
+
+def test_negative_estimates_stay_negative_and_show_zero():
+    rng = np.random.default_rng(3)
+    errors = np.array([rng.permutation([1] * 50 + [0] * 150) for _ in range(8)])
+    v = decompose_variance(errors)
+    assert v.test_set_std == 0
+    assert v.distribution_variance < 0
+    assert v.distribution_std == 0
+    assert v.distribution_interval.low == 0
+    assert v.independence_pvalue == 1
+    assert "do not differ at all" in v.summary()
+
+
+def test_identical_runs_have_no_variance_at_all():
+    with pytest.warns(CurvewiseWarning, match="repeat another run"):
+        v = decompose_variance(np.tile([0, 1, 0, 0, 1, 1, 0, 0], (6, 1)))
+    assert (v.test_set_std, v.independent_std, v.distribution_std) == (0, 0, 0)
+    assert tuple(v.distribution_interval) == (0, 0)
+
+
+def test_losses_follow_the_same_formulas_whatever_their_level():
+    rng = np.random.default_rng(5)
+    losses = rng.gamma(1.0, size=(1, 300)) * rng.gamma(9.0, 1 / 9, size=(20, 300))
+    losses = losses + 0.02 * rng.standard_normal((20, 1))
+    plain = decompose_variance(losses)
+    far = decompose_variance(losses + 1e6)
+    covariance = np.cov(losses.T, ddof=1)
+    pairs = (covariance.sum() - np.trace(covariance)) / (300 * 299)
+    assert plain.distribution_variance == pytest.approx(pairs, rel=1e-9)
+    assert far.distribution_variance == pytest.approx(pairs, rel=1e-4)
+    assert plain.unit == "loss"
+    assert "%" not in plain.summary().split("So ")[0]
+
+
+# known truth
+
+
+def test_estimate_is_unbiased():
+    """Both terms at ddof 1: with plain p(1−p) a training without variance would show sd/√R."""
+    rng = np.random.default_rng(7)
+    p = rng.beta(0.3, 3.0, 300)
+    found, naive = [], []
+    for _ in range(3000):
+        errors = rng.random((5, 300)) < p
+        split = split_variance(measure_totals(Predictions(errors, "errors")))
+        found.append(split.distribution)
+        naive.append(split.test_set - split.independent * 4 / 5)
+    error = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found)) < 3 * error
+    assert np.mean(naive) > 10 * error  # mixed ddof
+
+
+def test_estimate_is_unbiased_with_true_variance():
+    rng = np.random.default_rng(8)
+    truth, found = [], []
+    for _ in range(1500):
+        p = rng.beta(1.0, 4.0, 200)
+        effect = rng.choice([-0.1, 0.1], size=(6, 1))
+        errors = rng.random((6, 200)) < p * (1 + effect)
+        found.append(split_variance(measure_totals(Predictions(errors, "errors"))).distribution)
+        truth.append((0.1 * 0.2) ** 2)  # sd of 0.2·(1 ± .1)
+    assert abs(np.mean(found) - np.mean(truth)) < 3 * np.std(found) / np.sqrt(len(found))
+
+
+@pytest.mark.parametrize(("runs", "spread"), [(5, 0.3), (10, 0.1), (30, 0.3), (10, 0.0)])
+def test_f_interval_covers(runs, spread):
+    """A small version of benchmarks/coverage.py."""
+    rng = np.random.default_rng(runs)
+    n, base = 400, 0.2
+    sigma = spread * base * 0.5
+    hits = 0
+    for _ in range(800):
+        true = np.clip(base + sigma * rng.standard_normal((runs, 1)), 0, 1)
+        errors = rng.random((runs, n)) < true
+        low, high = f_interval(split_variance(measure_totals(Predictions(errors, "errors"))), 0.95)
+        hits += low <= sigma**2 <= high
+    assert 0.925 <= hits / 800 <= 1.0
+    if spread:
+        assert hits / 800 <= 0.975
+
+
+# the bootstrap
+
+
+def test_bootstrap_with_unit_weights_is_the_estimate():
+    """A generator that draws everything once: the resample is the sample."""
+
+    class Once:
+        def multinomial(self, count, p, size):
+            return np.ones((size, len(p)), dtype=int)
+
+    rng = np.random.default_rng(0)
+    errors = Predictions(draw(rng, 9, 60, 0.5), "errors")
+    losses = Predictions(rng.gamma(2.0, size=(9, 60)), "losses")
+    groups = np.repeat(np.arange(20), 3)
+    grouped = Predictions(draw(rng, 9, 60, 0.5), "errors", groups=groups)
+    for p in (errors, losses, grouped):
+        wanted = split_variance(measure_totals(p)).distribution
+        assert bootstrap_variances(p, 3, Once()) == pytest.approx([wanted] * 3, abs=1e-12)
+
+
+def test_bootstrap_leaves_out_an_examples_own_copy():
+    """Resampling examples with the plain formula adds noise/n; the U-form does not."""
+    rng = np.random.default_rng(2)
+    errors = rng.random((100, 300)) < rng.beta(0.5, 1.5, 300)
+    p = Predictions(errors, "errors")
+    drawn = bootstrap_variances(p, 500, np.random.default_rng(0))
+    plain = []
+    for _ in range(500):
+        rows, columns = rng.integers(0, 100, 100), rng.integers(0, 300, 300)
+        resample = Predictions(errors[rows][:, columns], "errors")
+        plain.append(split_variance(measure_totals(resample)).distribution)
+    noise = split_variance(measure_totals(p)).noise
+    assert abs(drawn.mean() - split_variance(measure_totals(p)).distribution) < 0.3 * noise
+    assert np.mean(plain) > 0.8 * noise
+
+
+def test_bootstrap_against_a_loop_over_distinct_pairs():
+    rng = np.random.default_rng(4)
+    errors = (rng.random((6, 8)) < 0.4).astype(float)
+    seen = {}
+
+    class Record:
+        def multinomial(self, count, p, size):
+            seen[len(p)] = np.random.default_rng(len(p)).multinomial(count, p, size)
+            return seen[len(p)]
+
+    value = bootstrap_variances(Predictions(errors, "errors"), 1, Record())[0]
+    w, u = seen[6][0], seen[8][0]
+    rows, columns = np.repeat(np.arange(6), w), np.repeat(np.arange(8), u)
+    total = count = 0
+    for r, s in itertools.permutations(range(6), 2):
+        if rows[r] == rows[s]:
+            continue
+        for i, j in itertools.permutations(range(8), 2):
+            if columns[i] == columns[j]:
+                continue
+            a, b = errors[rows[r]], errors[rows[s]]
+            gap = a - b
+            total += 0.5 * gap[columns[i]] * gap[columns[j]]
+            count += 1
+    assert value == pytest.approx(total / count, abs=1e-12)
+
+
+@quiet
+def test_same_seed_same_interval_whatever_the_global_generator():
+    errors = draw(np.random.default_rng(0), 40, 300, 0.5)
+    np.random.seed(1)  # noqa: NPY002
+    one = decompose_variance(errors, interval="bootstrap", rng=3)
+    np.random.seed(2)  # noqa: NPY002
+    np.random.random(10)  # noqa: NPY002
+    two = decompose_variance(errors, interval="bootstrap", rng=3)
+    assert tuple(one.distribution_interval) == tuple(two.distribution_interval)
+    other = decompose_variance(errors, interval="bootstrap", rng=4)
+    assert tuple(one.distribution_interval) != tuple(other.distribution_interval)
+
+
+# groups and repeats
+
+
+def test_error_of_the_mean_is_statsmodels_cluster_covariance():
+    sm = pytest.importorskip("statsmodels.api")
+    rng = np.random.default_rng(6)
+    groups = np.repeat(np.arange(40), rng.integers(1, 9, 40))
+    passage = rng.normal(0, 1, 40)[groups]
+    errors = rng.random((30, len(groups))) < 1 / (1 + np.exp(1 - passage))
+    p = Predictions(errors, "errors", groups=groups)
+    from curvewise.variance.anova import example_error
+
+    variance, units = example_error(measure_totals(p))
+    mean = errors.mean(axis=0)
+    fit = sm.OLS(mean, np.ones(len(mean))).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    assert variance**0.5 == pytest.approx(float(fit.bse[0]), rel=1e-10)
+    assert units == 40
+
+
+@quiet
+def test_groups_of_one_change_nothing():
+    errors = draw(np.random.default_rng(9), 10, 80, 0.5)
+    one = decompose_variance(errors)
+    two = decompose_variance(errors, groups=np.arange(80)[::-1])
+    assert two.distribution_variance == pytest.approx(one.distribution_variance, abs=1e-15)
+    assert tuple(two.distribution_interval) == pytest.approx(tuple(one.distribution_interval))
+    assert tuple(two.error) == pytest.approx(tuple(one.error))
+
+
+def test_equal_groups_are_a_decomposition_of_their_means():
+    rng = np.random.default_rng(10)
+    errors = rng.random((12, 90)) < 0.3
+    grouped = decompose_variance(errors, groups=np.repeat(np.arange(30), 3))
+    means = decompose_variance(
+        errors.reshape(12, 30, 3).mean(axis=2), kind="losses", axes=("runs", "examples")
+    )
+    assert grouped.distribution_variance == pytest.approx(means.distribution_variance, abs=1e-15)
+    assert tuple(grouped.distribution_interval) == pytest.approx(
+        tuple(means.distribution_interval), abs=1e-12
+    )
+    assert tuple(grouped.error) == pytest.approx(tuple(means.error), rel=1e-9)
+
+
+def test_groups_keep_a_shared_fate_out_of_the_distribution():
+    """Passages that a run understands or not: no real variance, and only groups see that."""
+    rng = np.random.default_rng(11)
+    groups = np.repeat(np.arange(60), 10)
+    with_groups, without = [], []
+    for _ in range(150):
+        lost = rng.random((20, 60)) < 0.3
+        errors = lost[:, groups]
+        split = split_variance(measure_totals(Predictions(errors, "errors", groups=groups)))
+        with_groups.append(split.distribution)
+        without.append(split_variance(measure_totals(Predictions(errors, "errors"))).distribution)
+    error = np.std(with_groups) / np.sqrt(150)
+    assert abs(np.mean(with_groups)) < 3 * error
+    assert np.mean(without) > 10 * error
+
+
+@quiet
+def test_repeats_split_the_variance_three_ways():
+    rng = np.random.default_rng(12)
+    runs, n, k = 40, 400, 5
+    truth = {"run": 0.3, "example": 1.0, "run × example": 0.5, "repeat": 0.8}
+    values = (
+        truth["run"] ** 0.5 * rng.standard_normal((runs, 1, 1))
+        + truth["example"] ** 0.5 * rng.standard_normal((1, n, 1))
+        + truth["run × example"] ** 0.5 * rng.standard_normal((runs, n, 1))
+        + truth["repeat"] ** 0.5 * rng.standard_normal((runs, n, k))
+    )
+    v = decompose_variance(values, axes=("runs", "examples", "repeats"), kind="losses")
+    for name, expected in truth.items():
+        assert v.components[name] == pytest.approx(expected, rel=0.5 if name == "run" else 0.15)
+    assert v.repeats == k
+
+
+def test_repeats_agree_with_statsmodels_anova():
+    pd = pytest.importorskip("pandas")
+    ols = pytest.importorskip("statsmodels.formula.api").ols
+    anova_lm = pytest.importorskip("statsmodels.stats.anova").anova_lm
+    rng = np.random.default_rng(13)
+    runs, n, k = 6, 9, 3
+    values = rng.gamma(2.0, size=(runs, n, k)) + rng.normal(size=(runs, 1, 1))
+    v = decompose_variance(values, axes=("runs", "examples", "repeats"), kind="losses")
+    index = np.indices(values.shape)
+    frame = pd.DataFrame(
+        {"y": values.ravel(), "run": index[0].ravel(), "example": index[1].ravel()}
+    )
+    table = anova_lm(ols("y ~ C(run) * C(example)", data=frame).fit())
+    ms = table["sum_sq"] / table["df"]
+    run, example, both, rest = (
+        ms["C(run)"],
+        ms["C(example)"],
+        ms["C(run):C(example)"],
+        ms["Residual"],
+    )
+    assert v.components["run"] == pytest.approx((run - both) / (n * k))
+    assert v.components["example"] == pytest.approx((example - both) / (runs * k))
+    assert v.components["run × example"] == pytest.approx((both - rest) / k)
+    assert v.components["repeat"] == pytest.approx(rest)
+
+
+# golden data
+
+
+def test_golden_fashion_mnist(data_dir):
+    data = np.load(data_dir / "variance" / "fashion_mnist_mlp_512runs.npz")
+    v = decompose_variance(data["preds"], data["labels"])
+    percent = [100 * x for x in (v.distribution_std, *v.distribution_interval, v.test_set_std)]
+    assert [f"{x:.3f}" for x in percent] == ["0.129", "0.109", "0.149", "0.203"]
+
+
+def test_golden_berts(data_dir):
+    accuracy, right = read_berts(data_dir)
+    v = decompose_totals(accuracy, right, higher_is_better=True)
+    assert (v.runs, v.examples) == (100, 9815)
+    figures = (v.test_set_std, v.independent_std, v.distribution_std, *v.distribution_interval)
+    assert [f"{100 * x:.3f}" for x in figures] == ["0.242", "0.179", "0.163", "0.115", "0.217"]
+    assert f"{v.independence_pvalue:.0e}" == "9e-07"
+
+
+def read_berts(data_dir):
+    folder = data_dir / "variance"
+    with open(folder / "berts_of_a_feather_accuracies_by_run.csv", encoding="utf-8-sig") as file:
+        rows = [r for r in csv.DictReader(file) if r["Run"].startswith("Run")]
+    with open(folder / "mnli_development_set_number_of_correct_responses.txt") as file:
+        right = [int(line.rstrip("\n").split("\t")[-1]) for line in file.readlines()[1:]]
+    return [float(r["MNLI dev acc."]) for r in rows], right
+
+
+# forms of input
+
+
+@quiet
+def test_all_forms_of_input_agree(tmp_path):
+    rng = np.random.default_rng(14)
+    labels = rng.integers(0, 4, 203)
+    preds = np.where(rng.random((30, 203)) < 0.3, rng.integers(0, 4, (30, 203)), labels)
+    errors = preds != labels
+    np.save(tmp_path / "p.npy", preds.astype(np.uint8))
+    scores = np.eye(4)[preds] + 0.1
+    names = np.array(["ant", "bee", "cat", "dog"])
+    forms = [
+        decompose_variance(preds, labels),
+        decompose_variance(errors),
+        decompose_variance(errors.astype(float)),
+        decompose_variance(errors.T, axes=("examples", "runs")),
+        decompose_variance(~errors, kind="correct"),
+        decompose_variance(errors.astype(float), kind="losses"),
+        decompose_variance(np.load(tmp_path / "p.npy", mmap_mode="r"), labels),
+        decompose_variance(Predictions(np.packbits(errors, axis=1), "errors", packed=203)),
+        decompose_variance(Predictions(np.packbits(~errors, axis=1), "correct", packed=203)),
+        decompose_variance(scores / scores.sum(axis=2, keepdims=True), labels),
+        decompose_variance(names[preds], names[labels]),
+        decompose_totals(errors.mean(axis=1), errors.sum(axis=0)),
+        decompose_totals(
+            100 * (1 - errors.mean(axis=1)),
+            (~errors).sum(axis=0),
+            unit="percent",
+            higher_is_better=True,
+        ),
+    ]
+    for v in forms:
+        assert v.error.estimate == pytest.approx(errors.mean())
+        assert v.distribution_variance == pytest.approx(forms[0].distribution_variance, abs=1e-15)
+        assert tuple(v.distribution_interval) == pytest.approx(
+            tuple(forms[0].distribution_interval), abs=1e-12
+        )
+
+
+def test_packed_groups_agree():
+    errors = draw(np.random.default_rng(15), 12, 77)
+    groups = np.arange(77) // 4
+    one = decompose_variance(errors, groups=groups)
+    packed = Predictions(np.packbits(errors, axis=1), "errors", packed=77, groups=groups)
+    assert decompose_variance(packed).distribution_variance == pytest.approx(
+        one.distribution_variance
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: decompose_variance(np.zeros((500, 20), int), np.zeros(500, int)), "transposed"),
+        (lambda: decompose_variance(np.zeros((500, 20), int)), "axes="),
+        (lambda: decompose_variance(np.zeros((20, 20), int), np.zeros(20, int)), "told apart"),
+        (lambda: decompose_variance(np.zeros((1, 20), int)), "at least two"),
+        (lambda: decompose_variance(np.zeros((0, 20), int)), "empty"),
+        (lambda: decompose_variance(np.zeros(20)), "compare_runs"),
+        (lambda: decompose_variance(np.full((5, 20), np.nan)), "diverged"),
+        (lambda: decompose_variance(np.arange(100).reshape(5, 20)), "labels="),
+        (
+            lambda: decompose_variance(np.zeros((5, 20), int), np.zeros(19, int)),
+            "one label for each",
+        ),
+        (lambda: decompose_variance(np.zeros((5, 20, 3)), np.zeros(20, int)), "three axes"),
+        (lambda: decompose_variance(np.zeros((5, 20), int), interval="t"), "interval='t'"),
+        (lambda: decompose_variance(np.zeros((5, 20), int), level=95), "level=95"),
+        (lambda: decompose_variance(np.zeros((5, 20), int), groups=np.zeros(20)), "one group"),
+        (
+            lambda: decompose_variance(np.zeros((5, 20), int), groups=np.zeros(3)),
+            "groups has shape",
+        ),
+        (lambda: decompose_variance(np.zeros((5, 20)) + 0.5, np.zeros(20, int)), "kind='losses'"),
+        (lambda: decompose_variance(np.full((5, 20), 2), kind="errors"), "only 0 and 1"),
+        (lambda: decompose_variance([["a"] * 20] * 5), "labels="),
+        (lambda: decompose_variance(np.zeros((5, 20), int), kind="loss"), "kind='loss'"),
+        (lambda: decompose_totals([0.5], [1, 0]), "at least two"),
+        (lambda: decompose_totals([0.5, 0.5], [1, 3]), "between 0 and 2"),
+        (lambda: decompose_totals([0.5, 0.5], [1, 0.5]), "whole numbers"),
+        (lambda: decompose_totals([0.9, 0.9], [0, 0, 1]), "not of the same runs"),
+        (lambda: decompose_totals([50, 50], [1, 1]), "unit='percent'"),
+        (lambda: decompose_totals([0.5, 0.5], [1, 1], unit="loss"), "0/1 errors"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_few_runs_are_said():
+    with pytest.warns(CurvewiseWarning, match="3 runs are too few"):
+        v = decompose_variance(draw(np.random.default_rng(0), 3, 100))
+    assert v.warnings
+
+
+def test_result_can_be_written_down():
+    v = decompose_variance(draw(np.random.default_rng(0), 8, 100))
+    told = v.to_dict()
+    assert told["distribution_interval"]["low"] == v.distribution_interval.low
+    assert told["components"]["run"] == v.distribution_variance
+    assert "_totals" not in told
+    assert list(v.columns()["quantity"])[3] == "distribution std"
+    assert v.run_errors.shape == (8,)
+    assert v.example_errors.shape == (100,)
