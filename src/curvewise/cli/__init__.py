@@ -1,4 +1,4 @@
-"""The command line: ``curvewise learning …`` and ``curvewise demo``."""
+"""The command line: ``curvewise learning …``, ``curvewise variance …``, ``curvewise demo``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warning
 from curvewise.cli._files import STDIN
 from curvewise.cli.demo import demo
 from curvewise.cli.learning import learning
+from curvewise.cli.variance import variance
 from curvewise.errors import CurvewiseError
 
 app = App(
@@ -28,6 +29,7 @@ app = App(
     version_format="plaintext",
 )
 app.command(learning)
+app.command(variance)
 app.command(demo)
 register_completion(app)
 

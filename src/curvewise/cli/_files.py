@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -85,7 +86,7 @@ def _joined(parts: dict[str, Measurements], same_name: str | None) -> Measuremen
             f"The learner {twice!r} is in {' and in '.join(seen[twice][:3])}. Pass --same-name "
             "pool to take its runs together, or --same-name separate to tell the files apart."
         )
-    names = _names(list(parts)) if same_name == "separate" else {}
+    names = names_of(list(parts)) if same_name == "separate" else {}
     every = list(parts.items())
 
     def named(file: str, part: Measurements) -> Any:
@@ -115,18 +116,26 @@ def _column(parts: Iterable[tuple[str, Measurements]], name: str, filling: float
     return np.concatenate([np.full(k, filling) if v is None else v for k, v in columns])
 
 
-def _names(files: list[str]) -> dict[str, str]:
+def names_of(files: Sequence[str]) -> dict[str, str]:
     """Shortest names that tell the files apart."""
+    files = list(dict.fromkeys(files))
     stems = [Path(f).stem for f in files]
     return dict(zip(files, stems if len(set(stems)) == len(stems) else files, strict=True))
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep warnings back that are on the result, from where they are shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        yield
 
 
 def fit_files(measurements: Measurements, fitting: Fitting, form: str = "power") -> LearningCurves:
     """Fit every learner; the warnings stay on the curves."""
     from curvewise.learning import fit_learning_curves
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)
+    with quietly():
         return fit_learning_curves(
             measurements, form=fitting.form or form, weights=fitting.weights, at=fitting.at
         )

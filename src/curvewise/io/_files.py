@@ -21,6 +21,7 @@ from curvewise.io._table import (
     check_names,
     listed,
     make_table,
+    shown,
     table_from_dict,
     table_from_frame,
     table_from_records,
@@ -50,21 +51,36 @@ _MAGIC = {
 
 def read_file(source: str | PathLike[str]) -> Table:
     """Read one file; its name says the format, and its content must agree."""
+    path = as_path(source)
+    kind, packed = kind_of(path)
+    if kind == "parquet":
+        return _parquet(_read_bytes(path, packed), path)
+    text = read_text(path)
+    if kind == "csv":
+        return _csv(text, path, _label(path))
+    return json_table(parse_json(text, path, lines=kind == "lines"), path)
+
+
+def as_path(source: str | PathLike[str]) -> Path:
+    """Make a path of what the user gave, which may not be an address."""
     if "://" in str(source):
         raise InputError(f"source={str(source)!r} is an address: download it and pass the path.")
-    path = Path(source).expanduser()
-    kind, packed = _kind(path)
-    data = _read_bytes(path, packed)
-    if kind == "parquet":
-        return _parquet(data, path)
-    text = _decode(data, path)
-    label = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
-    if kind == "csv":
-        return _csv(text, path, label)
-    return _json_table(_json(text, path, lines=kind == "lines"), path, label)
+    if not str(source):
+        raise InputError("source='' names no file: pass its path.")
+    return Path(source).expanduser()
 
 
-def _kind(path: Path) -> tuple[str, bool]:
+def read_text(path: Path) -> str:
+    """Read a whole file of UTF-8 text, unpacking gzip."""
+    return _decode(_read_bytes(path, path.suffix.lower() == ".gz"), path)
+
+
+def _label(path: Path) -> str:
+    return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+
+
+def kind_of(path: Path) -> tuple[str, bool]:
+    """Tell the format by the ending: csv, json, lines or parquet, and whether gzip is around it."""
     suffixes = [s.lower() for s in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] == ".gz"
     if packed:
@@ -100,17 +116,17 @@ def _read_bytes(path: Path, packed: bool) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+        raise InputError(f"{shown(path)} cannot be read: {error.strerror or error}.") from error
     if packed and data:
         try:
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(
-                f"{path.name} is not a whole gzip file ({error}): it was cut short or is not "
+                f"{shown(path)} is not a whole gzip file ({error}): it was cut short or is not "
                 "gzip at all. Fetch it again, or take .gz off its name."
             ) from error
     if not data.strip():
-        raise InputError(f"{path.name} is empty.")
+        raise InputError(f"{shown(path)} is empty.")
     return data
 
 
@@ -120,40 +136,57 @@ def _parquet(data: bytes, path: Path) -> Table:
         import pyarrow.parquet
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"Reading {path.name} needs pyarrow, which is not installed: "
+            f"Reading {shown(path)} needs pyarrow, which is not installed: "
             'pip install "curvewise[parquet]".'
         ) from error
     try:
         frame = pyarrow.parquet.read_table(io.BytesIO(data))
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
-            f"{path.name} is not a whole Parquet file ({str(error).splitlines()[0]}): it was cut "
+            f"{shown(path)} is not a whole Parquet file ({str(error).splitlines()[0]}): it was cut "
             "short, or is something else with that ending."
         ) from error
-    table = table_from_frame(frame, path.name)
+    table = table_from_frame(frame, shown(path))
     return replace(table, label=path.stem)
 
 
 def _decode(data: bytes, path: Path) -> str:
     for magic, remedy in _MAGIC.items():
         if data.startswith(magic):
-            raise InputError(f"{path.name} is {remedy}.")
+            raise InputError(f"{shown(path)} is {remedy}.")
     if b"\0" in data:
-        raise InputError(f"{path.name} holds NUL bytes: it is a binary file, not text.")
+        raise InputError(f"{shown(path)} holds NUL bytes: it is a binary file, not text.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"{path.name} is not UTF-8 text (line {line}): save it as UTF-8, or it is a binary "
+            f"{shown(path)} is not UTF-8 text (line {line}): save it as UTF-8, or it is a binary "
             "file."
         ) from error
 
 
 def _csv(text: str, path: Path, label: str) -> Table:
+    rows, delimiter = split_rows(text, path)
+    header = [name.strip() for name in rows.pop(0)]
+    _check_header(header, path)
+    if not rows:
+        raise InputError(f"{shown(path)} has a header ({listed(header)}) but no rows.")
+    cells: list[Column] = [list(column) for column in zip(*rows, strict=True)]
+    usual = "\t" if ".tsv" in path.name or ".tab" in path.name else ","
+    notes = [] if delimiter == usual else [f"fields separated by {_DELIMITERS[delimiter]}"]
+    table = make_table(shown(path), dict(zip(header, cells, strict=True)), label, notes)
+    commas = delimiter != "," and any(is_decimal_comma(cell) for row in rows for cell in row)
+    return replace(table, decimal_commas=commas)
+
+
+def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
+    """Cut separated text into rows of as many fields each; the separator comes along."""
     if text.lstrip()[:1] in ("[", "{"):
-        raise InputError(f"{path.name} looks like JSON, not CSV: name it .json.")
+        raise InputError(f"{shown(path)} looks like JSON, not CSV: name it .json.")
     delimiter = _delimiter(text)
+    if delimiter == "\t" and (plain := _without_quoting(text)) is not None:
+        return plain, delimiter
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     try:
@@ -164,19 +197,25 @@ def _csv(text: str, path: Path, label: str) -> Table:
                     raise _ragged(path, reader.line_num, row, rows[0], delimiter)
     except csv.Error as error:
         raise InputError(
-            f"{path.name} cannot be read as CSV at line {reader.line_num} ({error}): look for a "
-            "quotation mark that is not closed."
+            f"{shown(path)} cannot be read as CSV at line {reader.line_num} ({error}): look "
+            "for a quotation mark that is not closed."
         ) from error
-    header = [name.strip() for name in rows.pop(0)]
-    _check_header(header, path)
-    if not rows:
-        raise InputError(f"{path.name} has a header ({listed(header)}) but no rows.")
-    cells: list[Column] = [list(column) for column in zip(*rows, strict=True)]
-    usual = "\t" if ".tsv" in path.name or ".tab" in path.name else ","
-    notes = [] if delimiter == usual else [f"fields separated by {_DELIMITERS[delimiter]}"]
-    table = make_table(path.name, dict(zip(header, cells, strict=True)), label, notes)
-    commas = delimiter != "," and any(is_decimal_comma(cell) for row in rows for cell in row)
-    return replace(table, decimal_commas=commas)
+    return rows, delimiter
+
+
+def _without_quoting(text: str) -> list[list[str]] | None:
+    """Rows of tab-separated text whose quotation marks are part of sentences, or None.
+
+    That is so where cutting at tabs alone gives rows of one length, and quotes would break them.
+    """
+    plain = [line.split("\t") for line in text.splitlines() if line]
+    if '"' not in text or len(set(map(len, plain))) != 1:
+        return None
+    try:
+        quoted = sum(1 for row in csv.reader(io.StringIO(text), delimiter="\t", strict=True) if row)
+    except csv.Error:
+        return plain
+    return plain if quoted != len(plain) else None
 
 
 def _delimiter(text: str) -> str:
@@ -192,23 +231,25 @@ def _ragged(path: Path, line: int, row: list[str], header: list[str], delimiter:
         if delimiter == ",":
             remedy += " If numbers have decimal commas, write 0.25 instead of 0,25."
     return InputError(
-        f"Line {line} of {path.name} has {len(row)} field(s), the header has {len(header)}. "
+        f"Line {line} of {shown(path)} has {len(row)} field(s), the header has {len(header)}. "
         + remedy
     )
 
 
 def _check_header(header: list[str], path: Path) -> None:
-    check_names(header, path.name)
+    check_names(header, shown(path))
     if len(header) == 1:
         raise InputError(
-            f"{path.name} has a single column, {brief(header[0])}: fields must be separated by "
+            f"{shown(path)} has a single column, {brief(header[0])}: fields must be separated by "
             f"{', '.join(_DELIMITERS.values())}."
         )
 
 
-def _json(text: str, path: Path, lines: bool) -> Any:
+def parse_json(text: str, path: Path, lines: bool = False) -> Any:
+    """Parse JSON or JSON lines, refusing a name that is there twice."""
+
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        check_names([name for name, _ in pairs], f"An object in {path.name}")
+        check_names([name for name, _ in pairs], f"An object in {shown(path)}")
         return dict(pairs)
 
     try:
@@ -220,17 +261,19 @@ def _json(text: str, path: Path, lines: bool) -> Any:
         raise
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path.name} is not whole JSON ({error}): it was cut short, or is something else "
+            f"{shown(path)} is not whole JSON ({error}): it was cut short, or is something else "
             "with that ending."
         ) from error
 
 
-def _json_table(data: Any, path: Path, label: str) -> Table:
+def json_table(data: Any, path: Path) -> Table:
+    """Make a table of records, of columns or of learners."""
+    label = _label(path)
     if isinstance(data, dict):
-        return table_from_dict(data, path.name, label)
+        return table_from_dict(data, shown(path), label)
     if isinstance(data, list):
-        return table_from_records(data, path.name, label)
+        return table_from_records(data, shown(path), label)
     raise InputError(
-        f"{path.name} holds {brief(data)}: a list of records, a dict of columns or a dict of "
+        f"{shown(path)} holds {brief(data)}: a list of records, a dict of columns or a dict of "
         "learners was expected."
     )

@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -135,6 +136,16 @@ def brief(value: Any, width: int = 60) -> str:
     """``repr`` cut to a width, so that a hostile cell cannot flood a message."""
     text = repr(value)
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shown(path: PurePath | str) -> str:
+    r"""Name a file in a message: quoted if the name could do something to a terminal.
+
+    >>> print(shown("runs.npy"), shown("a\x1b[2J.npy"))
+    runs.npy 'a\x1b[2J.npy'
+    """
+    name = path if isinstance(path, str) else path.name
+    return name if name.isprintable() and len(name) <= 120 else brief(name, 120)
 
 
 def listed(names: Iterable[Any], most: int = 20) -> str:

@@ -112,7 +112,7 @@ def load_measurements(
     n from column 'size'; value from 'acc' (higher is better, turned into error = 1 − acc);
     learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
     """
-    table = _read(source)
+    table = read_source(source)
     roles = assign_roles(table, columns, wide)
     table, metrics = _select(table, roles, "metric", metric)
     table, _ = _select(table, roles, "split", split)
@@ -139,7 +139,8 @@ def load_measurements(
     )
 
 
-def _read(source: Any) -> Table:
+def read_source(source: Any) -> Table:
+    """Read whatever can be a table."""
     if isinstance(source, str | PathLike):
         return read_file(source)
     if isinstance(source, Mapping):

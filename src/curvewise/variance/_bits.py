@@ -7,7 +7,6 @@ the highest bit. Tables come in blocks of runs, so that none has to be in memory
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 WordArray: TypeAlias = NDArray[np.uint64]
 
 LANE_WORDS = 10240  # words per step of the adder: its four arrays fill 320 KB of cache
+MOST_LANES = 256  # rows per step, so that short rows do not make small tables slow
 PACK_RUNS = 512  # runs transposed at a time; a multiple of 64
 # Swaps that transpose 8 x 8 bits in a word: distance of the pair, and its lower partners.
 _SWAPS = ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0))
@@ -39,7 +39,7 @@ class BitCounter:
     """
 
     def __init__(self, words: int) -> None:
-        self._lanes = max(1, LANE_WORDS // words)  # rows added side by side
+        self._lanes = max(1, min(MOST_LANES, LANE_WORDS // words))  # rows added at once
         self._shape = (2 * self._lanes, words)
         self._pairs: list[WordArray] = []  # by weight: two planes that wait to be added
         self._sums: list[WordArray] = []  # by weight: one plane
@@ -76,8 +76,8 @@ class BitCounter:
         self.commit(2 * self._lanes - self._filled)
         total = np.zeros(64 * self._shape[1], dtype=np.int64)
         for weight, (pair, sums) in enumerate(zip(self._pairs, self._sums, strict=True)):
-            for plane in [sums, *pair[: self._waiting[weight]]]:
-                total += _unpacked_sum(plane.reshape(self._lanes, -1)) << weight
+            planes = np.concatenate([sums, *pair[: self._waiting[weight]]])
+            total += _unpacked_sum(planes.reshape(-1, self._shape[1])) << weight
         return total
 
     def _grow(self) -> None:
@@ -170,10 +170,10 @@ def column_pack(blocks: Iterable[ByteArray], n: int, runs: int) -> WordArray:
 
 def count_bits(words: WordArray) -> ByteArray:
     """Count set bits in each word."""
-    if hasattr(np, "bitwise_count"):
-        return np.bitwise_count(words)
-    halves = _bits_of_16()[words.view(np.uint16)]
-    return halves.reshape(*words.shape, 4).sum(axis=-1, dtype=np.uint8)
+    if not hasattr(np, "bitwise_count"):  # numpy before 2.0
+        return _added_bits(words)
+    counted: ByteArray = np.bitwise_count(words)
+    return counted
 
 
 def packed_width(n: int) -> int:
@@ -188,13 +188,16 @@ def last_byte_mask(n: int) -> np.uint8:
     return np.uint8(0xFF & (0xFF << (-n % 8)))
 
 
-@cache
-def _bits_of_16() -> ByteArray:
-    """Set bits of every 16-bit number, for numpy before 2.0, which cannot count them."""
-    table = np.zeros(1, dtype=np.uint8)
-    for _ in range(16):
-        table = np.concatenate([table, table + np.uint8(1)])
-    return table
+def _added_bits(words: WordArray) -> ByteArray:
+    """Add neighbouring bits, then pairs, then fours; the product gathers the bytes at the top."""
+    one, two, four, top = (np.uint64(shift) for shift in (1, 2, 4, 56))
+    pairs, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+    eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+    sums = words - ((words >> one) & pairs)
+    sums = (sums & fours) + ((sums >> two) & fours)
+    sums = (sums + (sums >> four)) & eights
+    counted: ByteArray = ((sums * ones) >> top).astype(np.uint8)
+    return counted
 
 
 def _unpacked_sum(planes: WordArray) -> IntArray:

@@ -14,7 +14,7 @@ from curvewise.variance._bits import LANE_WORDS, BitCounter, IntArray, packed_wi
 Labels: TypeAlias = NDArray[np.integer[Any] | np.bool_]
 
 FEW_CLASSES = 41  # up to here counting bits, eight classes at a time, is faster than np.bincount
-LEAST_GROUP = 4  # a last group of fewer classes is counted class by class
+LEAST_GROUP = 3  # a last group of fewer classes is counted class by class
 MANY_RUNS = 4096  # runs per np.bincount, or as many as there are classes
 MANY_BINS = 65536  # bins per np.bincount
 
@@ -125,6 +125,7 @@ class _ManyClasses:
     def __init__(self, n: int, classes: int) -> None:
         self._counts = np.zeros((n, classes), dtype=np.int64)
         self._held: list[Labels] = []
+        self._dtype = np.min_scalar_type(classes - 1)
         self._enough = classes
         self._step = max(MANY_RUNS, classes)
 
@@ -135,7 +136,7 @@ class _ManyClasses:
             if len(piece) >= self._enough:
                 self._count(piece)
                 continue
-            self._held.append(piece.copy())  # the block's memory may be used again
+            self._held.append(piece.astype(self._dtype))  # a copy: the block may be used again
             if sum(map(len, self._held)) >= self._enough:
                 self._count_held()
 
@@ -153,8 +154,9 @@ class _ManyClasses:
         step = max(1, min(64, MANY_BINS // classes))
         for start in range(0, n, step):
             tile = self._counts[start : start + step]
-            bins = labels[:, start : start + step] + np.arange(len(tile)) * classes
-            tile += np.bincount(bins.ravel(), minlength=tile.size).reshape(tile.shape)
+            part = labels[:, start : start + step].astype(np.int64)
+            part += np.arange(len(tile)) * classes
+            tile += np.bincount(part.ravel(), minlength=tile.size).reshape(tile.shape)
 
 
 def _checked(blocks: Iterable[Labels], n: int) -> Iterator[Labels]:

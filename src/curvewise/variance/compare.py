@@ -165,7 +165,7 @@ def sign_of(interval: Interval) -> str:
 def _equivalence(estimate: Estimate, margin: float | None) -> float:
     if margin is None:
         return math.nan
-    return max(estimate.chance_below(-margin), 1 - estimate.chance_below(margin))
+    return max(estimate.tail(-margin), estimate.tail(margin, above=False))
 
 
 def _permuted(parts: Difference, asked: _Question) -> float:

@@ -34,11 +34,14 @@ class Estimate:
         half = float(stdtrit(self.degrees, (1 + level) / 2)) * math.sqrt(self.variance)
         return Interval(self.value, self.value - half, self.value + half, level)
 
-    def chance_below(self, limit: float) -> float:
-        """One-sided p-value against the hypothesis that the true value is ``limit`` or less."""
+    def tail(self, limit: float, above: bool = True) -> float:
+        """One-sided p-value: how often so large a value, if the truth were ``limit`` or less.
+
+        With ``above=False``, how often so small a one if it were ``limit`` or more.
+        """
         if math.isnan(self.variance):
             return math.nan
-        gap = self.value - limit
+        gap = (self.value - limit) * (1 if above else -1)
         if self.variance == 0:
             return 0.5 if gap == 0 else float(gap < 0)
         return float(stdtr(self.degrees, -gap / math.sqrt(self.variance)))
@@ -46,8 +49,7 @@ class Estimate:
     @property
     def pvalue(self) -> float:
         """Two-sided, against 0."""
-        one = self.chance_below(0.0)
-        return one if math.isnan(one) else 2 * min(one, 1 - one)
+        return min(1.0, 2 * self.tail(0.0, above=self.value > 0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,199 @@
+"""Arrays in files: numpy's and safetensors', mapped or read a few runs at a time."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.io._found import Found
+from curvewise.io._parts import KIND_OF, PartMap, find_parts, part_of
+from curvewise.io._table import brief, listed, shown
+
+ARRAY_FILES = (".npy", ".npz", ".safetensors")
+_WHOLE = "it was cut short, or is something else with that ending"
+_OBJECTS = (
+    "holds Python objects, which only a pickle can, and pickles are never read: they can run code."
+    " Save numbers, or strings with dtype=str"
+)
+
+
+class Tensor:
+    """One tensor of a safetensors file, read a few rows at a time."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        with _safe_open(path) as file:
+            part = _guarded(path, name, lambda: file.get_slice(name))
+            self.shape = tuple(int(k) for k in part.get_shape())
+            self.dtype = np.dtype(_guarded(path, name, lambda: part[: min(1, self.shape[0])]).dtype)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        """Some of the rows, read now."""
+        start, stop, step = rows.indices(self.shape[0])
+        with _safe_open(self.path) as file:
+            part: NDArray[Any] = file.get_slice(self.name)[start : max(start, stop)]
+        return part if step == 1 else part[::step]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All of it."""
+        return np.asarray(self[:], dtype=dtype)
+
+
+def array_file(path: Path, key: str | None, kind: str | None, columns: PartMap | None) -> Found:
+    """Read predictions, and what lies beside them, from a file of arrays."""
+    if path.suffix.lower() == ".npy":
+        if key is not None:
+            raise InputError(f"key={brief(key)}: {shown(path)} holds one array without a name.")
+        part = part_of(path.stem)
+        known = kind or KIND_OF.get(part or "")
+        said = f"{known} by the name of the file" if known != kind else ""
+        return Found(
+            map_npy(path), shown(path), known, predicted=part == "prediction", notes=(said,)
+        )
+    names, get = named_arrays(path)
+    return from_named(names, get, shown(path), key=key, kind=kind, columns=columns)
+
+
+def named_arrays(path: Path) -> tuple[list[str], Callable[[str], Any]]:
+    """Names of the arrays in a file, and what reads one of them."""
+    if path.suffix.lower() == ".npz":
+        return _npz_names(path), partial(_npz_array, path)
+    with _safe_open(path) as file:
+        names = list(file.keys())
+    return names, partial(_tensor, path)
+
+
+def from_named(
+    names: Sequence[str],
+    get: Callable[[str], Any],
+    source: str,
+    *,
+    key: str | None = None,
+    kind: str | None = None,
+    columns: PartMap | None = None,
+) -> Found:
+    """Read the values among named arrays, and the labels, groups and ids with them."""
+    if not names:
+        raise InputError(f"{source} holds no arrays: there is nothing to read.")
+    parts = find_parts(names, source, key=key, kind=kind, columns=columns)
+    values = get(parts.value)
+    others = {part: get(name) for part, name in parts.others.items()}
+    count = others.get("packed")
+    if "example" in others and np.ndim(others["example"]) == 0:
+        count = others.pop("example")
+    known = {"label": "labels", "group": "groups", "run": "run_ids", "example": "example_ids"}
+    notes = [f"values from {brief(parts.value)}" if parts.value else ""]
+    notes += [f"{part} from {brief(name)}" for part, name in parts.others.items() if part in known]
+    notes += [f"not read: {listed(parts.unread)}"] if parts.unread else []
+    held: Any = {known[part]: np.asarray(v) for part, v in others.items() if part in known}
+    return Found(
+        values,
+        source,
+        parts.kind,
+        packed=_packed(values, count, source),
+        predicted=parts.predicted,
+        notes=("; ".join(note for note in notes if note),),
+        **held,
+    )
+
+
+def _packed(values: Any, count: Any, source: str) -> int | None:
+    """How many examples lie in bits; None where each has an entry of its own."""
+    if count is None:
+        return None
+    if np.ndim(count) != 0 or np.asarray(count).dtype.kind not in "iu":
+        raise InputError(f"The number of packed examples in {source} must be one whole number.")
+    told = len(values.shape) > 1 and values.shape[1] == int(count)
+    return None if told else int(count)
+
+
+def map_npy(path: Path) -> np.memmap[Any, Any]:
+    """Map a ``.npy`` file into memory, read-only: only what is looked at is loaded."""
+    check_file(path)
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError, OSError) as error:
+        if "Python objects" in str(error):
+            raise InputError(f"{shown(path)} {_OBJECTS}.") from error
+        raise InputError(f"{shown(path)} is not a whole .npy file ({error}): {_WHOLE}.") from error
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is not there, not a file or empty."""
+    try:
+        if not path.exists():
+            raise InputError(f"source={brief(str(path), 200)}: there is no such file.")
+        if not path.is_file():
+            raise InputError(f"{shown(path)} is not a plain file.")
+        if path.stat().st_size == 0:
+            raise InputError(f"{shown(path)} is empty.")
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"source={brief(str(path), 200)} cannot be read: {error}.") from error
+
+
+def _npz_names(path: Path) -> list[str]:
+    check_file(path)
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{shown(path)} is not a whole .npz file: {_WHOLE}.")
+    with np.load(path, allow_pickle=False) as file:
+        return list(file.files)
+
+
+def _npz_array(path: Path, name: str) -> NDArray[Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            array: NDArray[Any] = file[name]
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        if "Object arrays" in str(error):
+            raise InputError(f"{brief(name)} in {shown(path)} {_OBJECTS}.") from error
+        raise InputError(
+            f"{brief(name)} in {shown(path)} cannot be read ({error}): the file is damaged."
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{brief(name)} in {shown(path)} is no array: it was not saved by numpy.")
+    return array
+
+
+def _tensor(path: Path, name: str) -> Any:
+    with _safe_open(path) as file:
+        part = _guarded(path, name, lambda: file.get_slice(name))
+        if len(part.get_shape()) < 2:
+            return _guarded(path, name, lambda: file.get_tensor(name))
+    return Tensor(path, name)
+
+
+def _safe_open(path: Path) -> Any:
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"Reading {shown(path)} needs safetensors, which is not installed: pip install "
+            'safetensors, or "curvewise[torch]".'
+        ) from error
+    check_file(path)
+    try:
+        return safe_open(path, framework="numpy")
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"{shown(path)} is not a whole safetensors file ({error}): {_WHOLE}."
+        ) from error
+
+
+def _guarded(path: Path, name: str, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except Exception as error:  # numpy has no bfloat16 and no float8; the error depends on versions
+        raise InputError(
+            f"{brief(name)} in {shown(path)} cannot be read as a numpy array ({error}): save it as"
+            " float32 or as whole numbers."
+        ) from error

@@ -1,0 +1,136 @@
+"""Load one score per run, where neither training-set sizes nor single examples are known."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.io._columns import direction, normal, plays
+from curvewise.io._numbers import is_missing, numbers, texts
+from curvewise.io._table import Table, brief, listed, suggest
+from curvewise.io._units import decide_unit
+from curvewise.io.measurements import read_source
+from curvewise.types import FloatArray
+
+# Rows so called at the end of a sheet are no runs.
+_SUMMARY = re.compile(
+    "min(imum)?|max(imum)?|mean|average|avg|median|std|sd|stdev|std_dev|std_deviation|standard_deviation|var|"
+    "variance|total|sum|count|stderr|std_err|standard_error"
+)
+
+
+def load_scores(
+    source: Any,
+    *,
+    value: str | None = None,
+    by: str | Sequence[str] | None = None,
+    unit: str = "fraction",
+    higher_is_better: bool | None = None,
+) -> dict[str, FloatArray]:
+    """Read one error, accuracy, loss or score per run, by training.
+
+    Parameters
+    ----------
+    source : path, DataFrame, dict or list
+        A table as :func:`load_measurements` reads it, with one row for each run.
+    value : str, optional
+        The column with the scores; needed where several could be it.
+    by : str or sequence of str, optional
+        The column that says which training a run is of; several are joined with ``" / "``.
+    unit : {"fraction", "percent", "loss", "score"}
+        What the values mean.
+    higher_is_better : bool, optional
+        By default the name of the column says so. Accuracies are turned into errors.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Errors, losses or scores of the runs of each training, in the order of the rows. Without
+        ``by`` there is one, called by the name of the file.
+
+    Warns
+    -----
+    CurvewiseWarning
+        If rows are left out: those without a value, and summaries, such as one called "Mean".
+
+    Examples
+    --------
+    >>> rows = {"model": ["a", "a", "b"], "val_loss": [3.2, 3.3, 3.1]}
+    >>> load_scores(rows, by="model", unit="loss")
+    {'a': array([3.2, 3.3]), 'b': array([3.1])}
+    """
+    table = read_source(source)
+    name = _value_column(table, value)
+    members = [by] if isinstance(by, str) else list(by or ())
+    for column in members:
+        _check_there(table, "by", column)
+    table = _runs_only(table, name, members)
+    chosen = decide_unit(unit, higher_is_better, [name], None)
+    errors = chosen.errors(numbers(table, name), table.where(name))
+    parts = [texts(table.columns[column]) for column in members]
+    names = [" / ".join(words) for words in zip(*parts, strict=True)] or [table.label] * len(table)
+    which = np.array(names, dtype=np.str_)
+    return {key: errors[which == key] for key in dict.fromkeys(names)}
+
+
+def _value_column(table: Table, value: str | None) -> str:
+    if value is not None:
+        _check_there(table, "value", value)
+        return value
+    found = [k for k in table.columns if plays(k, "value") or direction(k) is not None]
+    if len(found) == 1:
+        return found[0]
+    several = f"{len(found)} columns" if found else "No column"
+    raise InputError(
+        f"{several} of {table.source} could be the value: say which with value=…. It has "
+        f"{listed(found or table.columns)}."
+    )
+
+
+def _check_there(table: Table, argument: str, name: str) -> None:
+    if name not in table.columns:
+        raise InputError(
+            f"{argument}={brief(name)}: {table.source} has no such column."
+            f"{suggest(name, table.columns)} It has {listed(table.columns)}."
+        )
+
+
+def _runs_only(table: Table, value: str, members: Sequence[str]) -> Table:
+    """Leave out rows without a value and summaries, and warn of it."""
+    blank = np.array([_is_blank(cell) for cell in table.columns[value]])
+    summary = np.zeros(len(table), dtype=np.bool_)
+    for name in (k for k in table.columns if k != value and k not in members):
+        cells = table.columns[name]
+        if not (isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf"):
+            summary |= np.array([_is_summary(c) for c in cells])
+    _warn(table, blank, "hold no value")
+    _warn(table, summary & ~blank, "are summaries by their names, not runs,")
+    if (blank | summary).all():
+        raise InputError(f"No row of {table.source} has a value in column {brief(value)}.")
+    return table.take(np.flatnonzero(~(blank | summary)))
+
+
+def _is_blank(cell: Any) -> bool:
+    """Nothing measured; the text "nan" is a run that failed, and is for the unit to refuse."""
+    return is_missing(cell) and not (isinstance(cell, str) and cell.strip().lower() == "nan")
+
+
+def _is_summary(cell: Any) -> bool:
+    return isinstance(cell, str) and _SUMMARY.fullmatch(normal(cell)) is not None
+
+
+def _warn(table: Table, rows: NDArray[np.bool_], why: str) -> None:
+    if rows.any():
+        which = table.rows[rows]
+        said = ", ".join(map(str, which[:10])) + (" …" if len(which) > 10 else "")
+        warnings.warn(
+            f"{len(which)} row(s) of {table.source} {why} and are left out: {said}",
+            CurvewiseWarning,
+            stacklevel=4,
+        )
