@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from curvewise.errors import CurvewiseWarning as CurvewiseWarning
     from curvewise.errors import InputError as InputError
     from curvewise.io import load_measurements as load_measurements
+    from curvewise.io import load_predictions as load_predictions
+    from curvewise.io import load_scores as load_scores
     from curvewise.learning import Constants as Constants
     from curvewise.learning import check_variance_model as check_variance_model
     from curvewise.learning import compare_learning_curves as compare_learning_curves
@@ -26,7 +28,27 @@ if TYPE_CHECKING:
     from curvewise.study import write_run as write_run
     from curvewise.types import Interval as Interval
     from curvewise.types import Measurements as Measurements
+    from curvewise.types import Predictions as Predictions
     from curvewise.types import Unit as Unit
+    from curvewise.variance import check_stopping as check_stopping
+    from curvewise.variance import compare_runs as compare_runs
+    from curvewise.variance import compare_test_sets as compare_test_sets
+    from curvewise.variance import compare_trainings as compare_trainings
+    from curvewise.variance import compare_variances as compare_variances
+    from curvewise.variance import decompose_totals as decompose_totals
+    from curvewise.variance import decompose_variance as decompose_variance
+    from curvewise.variance import measure_accuracy_distribution as measure_accuracy_distribution
+    from curvewise.variance import measure_bipartitions as measure_bipartitions
+    from curvewise.variance import measure_calibration as measure_calibration
+    from curvewise.variance import measure_dependent_pairs as measure_dependent_pairs
+    from curvewise.variance import measure_disagreement as measure_disagreement
+    from curvewise.variance import measure_ensemble as measure_ensemble
+    from curvewise.variance import measure_seed_luck as measure_seed_luck
+    from curvewise.variance import measure_sources as measure_sources
+    from curvewise.variance import measure_sweep as measure_sweep
+    from curvewise.variance import measure_twins as measure_twins
+    from curvewise.variance import plan_runs as plan_runs
+    from curvewise.variance import plan_stopping as plan_stopping
 
 __version__ = "0.1.0"
 
@@ -34,8 +56,8 @@ __version__ = "0.1.0"
 # `import curvewise` stays quick.
 _HOMES = {
     "errors": ("CurvewiseError", "CurvewiseWarning", "InputError"),
-    "types": ("Interval", "Measurements", "Unit"),
-    "io": ("load_measurements",),
+    "types": ("Interval", "Measurements", "Predictions", "Unit"),
+    "io": ("load_measurements", "load_predictions", "load_scores"),
     "learning": (
         "Constants",
         "check_variance_model",
@@ -51,6 +73,27 @@ _HOMES = {
     ),
     "plot": ("plot_learning_curves",),
     "study": ("measure_learning_curve", "write_run"),
+    "variance": (
+        "check_stopping",
+        "compare_runs",
+        "compare_test_sets",
+        "compare_trainings",
+        "compare_variances",
+        "decompose_totals",
+        "decompose_variance",
+        "measure_accuracy_distribution",
+        "measure_bipartitions",
+        "measure_calibration",
+        "measure_dependent_pairs",
+        "measure_disagreement",
+        "measure_ensemble",
+        "measure_seed_luck",
+        "measure_sources",
+        "measure_sweep",
+        "measure_twins",
+        "plan_runs",
+        "plan_stopping",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

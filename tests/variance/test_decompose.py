@@ -110,9 +110,10 @@ def test_order_of_runs_and_examples_does_not_matter(errors, random):
     assert tuple(one.distribution_interval) == pytest.approx(tuple(two.distribution_interval))
 
 
+@quiet
 def test_f_interval_inverts_the_f_distribution():
     errors = draw(np.random.default_rng(1), 12, 500, 0.4)
-    v = decompose_variance(errors)
+    v = decompose_variance(errors, interval="F")
     split = v._split
     low, high = v.distribution_interval
     for limit, tail in ((low, 0.025), (high, 0.975)):
@@ -447,6 +448,7 @@ def test_all_forms_of_input_agree(tmp_path):
         )
 
 
+@quiet
 def test_packed_groups_agree():
     errors = draw(np.random.default_rng(15), 12, 77)
     groups = np.arange(77) // 4

@@ -75,8 +75,7 @@ def _amended(
         truth = np.asarray(labels)
         check_labels(truth, given.shape)
         if given.labels is not None:
-            known = given.labels if given.classes is None else np.array(given.classes)[given.labels]
-            if not np.array_equal(known, truth):
+            if not np.array_equal(given.true_classes, truth):
                 raise InputError("labels differs from the labels that predictions brings along.")
         else:
             given = replace(given, labels=_whole(truth, "labels"))

@@ -154,6 +154,13 @@ class Predictions:
         """Whether it is known which class a run predicted, not only whether it was right."""
         return self.kind in ("labels", "probabilities")
 
+    @property
+    def true_classes(self) -> AnyArray | None:
+        """The labels by their names, where classes have names."""
+        if self.labels is None or self.classes is None:
+            return self.labels
+        return np.array(self.classes)[self.labels]
+
     def __repr__(self) -> str:
         more = f" × {self.repeats} repeats" if self.repeats > 1 else ""
         kinds = f", {len(np.unique(self.labels))} classes" if self.labels is not None else ""
@@ -265,7 +272,7 @@ class Predictions:
         if runs is not None:
             rows = np.arange(self.runs)[runs]
             ids = None if self.run_ids is None else self.run_ids[rows]
-            values = np.asarray(self.values)[rows]
+            values = self.values[runs] if isinstance(runs, slice) else np.asarray(self.values)[rows]
             chosen = replace(chosen, values=values, run_ids=ids)
         if examples is not None:
             kept = np.arange(self.examples)[examples]

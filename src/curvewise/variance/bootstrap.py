@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from curvewise.types import FloatArray, Predictions
+from curvewise.variance.anova import Split
 
-BATCH = 256
-"""Resamples drawn at once; each batch reads the predictions once."""
+BATCH_CELLS = 2**21
+"""Weights drawn at once; each batch of resamples reads the predictions once."""
 
 WORK = 2e11
 """Multiplications after which fewer resamples are drawn."""
@@ -33,11 +35,35 @@ def bootstrap_variances(
     Groups are drawn whole.
     """
     sizes = unit_sizes(predictions)
+    batch = int(np.clip(BATCH_CELLS // max(predictions.runs, len(sizes)), 16, 256))
     drawn = [
-        _batch(predictions, sizes, min(BATCH, resamples - start), rng)
-        for start in range(0, resamples, BATCH)
+        _batch(predictions, sizes, min(batch, resamples - start), rng)
+        for start in range(0, resamples, batch)
     ]
     return np.concatenate(drawn)
+
+
+def bca_limits(
+    drawn: FloatArray, split: Split, run_errors: FloatArray, units: FloatArray, level: float
+) -> tuple[float, float]:
+    """Limits of the variance from its resamples, corrected for bias and skewness (BCa).
+
+    ``units`` is what single examples do to the estimate; runs act through their squared distance
+    from the mean.
+    """
+    size = len(drawn)
+    below = np.clip((drawn < split.distribution).mean(), 1 / size, 1 - 1 / size)
+    bias = float(ndtri(below))
+    deviation = (run_errors - run_errors.mean()) ** 2
+    runs = (deviation - deviation.mean()) / (len(run_errors) - 1)
+    spread = float((runs**2).sum() + (units**2).sum())
+    skew = float((runs**3).sum() + (units**3).sum()) / (6 * spread**1.5) if spread else 0.0
+    limits = []
+    for tail, edge in (((1 - level) / 2, 0.0), ((1 + level) / 2, 1.0)):
+        z = bias + float(ndtri(tail))
+        share = float(ndtr(bias + z / (1 - skew * z))) if skew * z < 1 else edge
+        limits.append(max(0.0, float(np.quantile(drawn, share))))
+    return limits[0], limits[1]
 
 
 def _batch(
@@ -46,7 +72,7 @@ def _batch(
     runs, units = predictions.runs, len(sizes)
     # Sums of 0/1 errors are exact in single precision, which is twice as fast.
     exact = predictions.binary and predictions.examples < 2**22 and runs < 2**22
-    precision = np.float32 if exact else np.float64
+    precision: type[np.floating[Any]] = np.float32 if exact else np.float64
     by_run = rng.multinomial(runs, np.full(runs, 1 / runs), size=count).astype(precision)
     by_unit = rng.multinomial(units, np.full(units, 1 / units), size=count).astype(precision)
     first = np.zeros((count, units))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import (
     FloatArray,
     Interval,
     Predictions,
-    Result,
     Unit,
     as_floats,
     as_predictions,
@@ -29,136 +26,14 @@ from curvewise.variance.anova import (
     split_variance,
     std_interval,
 )
-from curvewise.variance.bootstrap import bootstrap_variances, default_resamples
+from curvewise.variance.bootstrap import bca_limits, bootstrap_variances, default_resamples
+from curvewise.variance.decomposition import VarianceDecomposition
+from curvewise.variance.robust import measure_influence, robust_interval
 from curvewise.variance.tails import Tails, judge_tails
 from curvewise.variance.totals import Totals, measure_totals, totals_of_counts
-from curvewise.variance.wording import check_level, said, said_interval, said_pvalue
+from curvewise.variance.wording import check_level
 
-INTERVALS = ("auto", "F", "bootstrap")
-
-
-@dataclass(frozen=True, eq=False)
-class VarianceDecomposition(Result):
-    """Where the differences between runs of one training come from.
-
-    Attributes
-    ----------
-    runs, examples : int
-        The size of the experiment.
-    repeats : int
-        Samples of an example in each run.
-    groups : int or None
-        Number of groups of examples that belong together.
-    error : Interval
-        Mean error on the distribution; runs and examples both count as sampled.
-    test_set_std : float
-        Standard deviation between runs of the error on this test set.
-    test_set_interval : Interval
-        Its interval, for normal run errors.
-    independent_std : float
-        What it would be if examples erred independently of each other.
-    distribution_variance : float
-        Variance between runs of the true error, unbiased: it may be negative.
-    distribution_std : float
-        Its root; 0 where the variance is negative.
-    distribution_interval : Interval
-        The interval of ``distribution_std``.
-    distribution_share : float
-        Part of the test-set variance that is real: Cronbach's α. Signed like the variance.
-    share_interval : Interval
-        Its interval (Feldt), for normal run effects.
-    independence_pvalue : float
-        Of Cochran's Q: how often independent errors would vary as much.
-    components : dict
-        Variances of a single error: between runs, examples, run × example, repeats.
-    method : str
-        How ``distribution_interval`` was made: "F" or "bootstrap".
-    unit : str
-        "fraction" for errors, "loss" for losses.
-    """
-
-    runs: int
-    examples: int
-    repeats: int
-    groups: int | None
-    error: Interval
-    test_set_std: float
-    test_set_interval: Interval
-    independent_std: float
-    distribution_variance: float
-    distribution_std: float
-    distribution_interval: Interval
-    distribution_share: float
-    share_interval: Interval
-    independence_pvalue: float
-    components: Mapping[str, float]
-    excess_kurtosis: float
-    method: str
-    unit: str
-    level: float
-    warnings: tuple[str, ...]
-    _totals: Totals
-    _split: Split
-
-    @property
-    def run_errors(self) -> FloatArray:
-        """Mean error of each run."""
-        return self._totals.run
-
-    @property
-    def example_errors(self) -> FloatArray:
-        """Mean error of each example over runs."""
-        return self._totals.example
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per quantity: estimate, low, high."""
-        nothing = Interval(self.independent_std, math.nan, math.nan)
-        rows = {
-            "error": self.error,
-            "test-set std": self.test_set_interval,
-            "independent std": nothing,
-            "distribution std": self.distribution_interval,
-            "distribution share": self.share_interval,
-        }
-        return {
-            "quantity": list(rows),
-            "estimate": [i.estimate for i in rows.values()],
-            "low": [i.low for i in rows.values()],
-            "high": [i.high for i in rows.values()],
-        }
-
-    def summary(self) -> str:
-        """The decomposition in a few sentences."""
-        unit, what = self.unit, "loss" if self.unit == "loss" else "error"
-        share = self.distribution_share
-        real = (
-            "The runs do not differ at all on this test set."
-            if math.isnan(share)
-            else f"So {min(1.0, max(0.0, share)):.0%} of the test-set variance is a real difference"
-            " between runs."
-        )
-        apart = "groups of examples" if self.groups else "examples"
-        independent = "differ from" if self.independence_pvalue < 0.05 else "agree with"
-        return " ".join(
-            [
-                f"Over {self.runs:,} runs and {self.examples:,} examples{self._design()} the mean"
-                f" {what} is {said_interval(self.error, unit)}.",
-                f"Between runs the test {what} has a standard deviation of"
-                f" {said(self.test_set_std, unit)}; if {apart} varied independently it would be"
-                f" {said(self.independent_std, unit)}.",
-                "On the distribution, the standard deviation between runs is"
-                f" {said_interval(self.distribution_interval, unit)}.",
-                real,
-                f"The runs {independent} independent errors (Cochran's Q,"
-                f" {said_pvalue(self.independence_pvalue)}).",
-                *(f"Beware: {w}" for w in self.warnings),
-            ]
-        )
-
-    def _design(self) -> str:
-        parts = [f"in {self.groups:,} groups"] if self.groups else []
-        parts += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
-        return f" ({', '.join(parts)})" if parts else ""
+INTERVALS = ("auto", "F", "bootstrap", "robust")
 
 
 def decompose_variance(
@@ -188,9 +63,11 @@ def decompose_variance(
     groups : array_like, shape (examples,), optional
         Which examples belong together. They are taken as one unit of sampling: only different
         groups are supposed to err independently.
-    interval : {"auto", "F", "bootstrap"}
-        Of the distribution-wise standard deviation. "auto" takes the F interval, and the two-way
-        bootstrap where the runs have heavy tails and there are enough of them.
+    interval : {"auto", "F", "bootstrap", "robust"}
+        Of the distribution-wise standard deviation. "auto" takes the F interval unless run errors
+        have heavy tails: an excess kurtosis above two of its standard errors, or a run more than
+        four robust standard deviations from the median. Then it takes the two-way bootstrap, or
+        with fewer than 30 runs the robust closed form.
     level : float
         Coverage of the intervals.
     resamples : int, optional
@@ -214,13 +91,15 @@ def decompose_variance(
     split = split_variance(totals)
     tails = judge_tails(totals.run)
     method = interval if interval != "auto" else tails.method
+    influence = measure_influence(given)
+    robust = robust_interval(split, tails, influence.share, level)
     if method == "bootstrap":
         count = resamples or default_resamples(given.runs, totals.units)
         drawn = bootstrap_variances(given, count, np.random.default_rng(rng))
-        limits = _percentiles(drawn, level)
+        limits = bca_limits(drawn, split, totals.run, influence.units, level)
     else:
-        limits = f_interval(split, level)
-    return _result(totals, split, tails, limits, method, interval, level)
+        limits = f_interval(split, level) if method == "F" else robust
+    return _result(totals, split, tails, method, (limits, robust), level)
 
 
 def decompose_totals(
@@ -264,7 +143,10 @@ def decompose_totals(
     totals = totals_of_counts(errors, wrong)
     split = split_variance(totals)
     tails = judge_tails(totals.run)
-    return _result(totals, split, tails, f_interval(split, level), "F", "auto", level)
+    robust = robust_interval(split, tails, 0.0, level)
+    method = "robust" if tails.heavy else "F"
+    limits = robust if tails.heavy else f_interval(split, level)
+    return _result(totals, split, tails, method, (limits, robust), level)
 
 
 def _check_totals(errors: FloatArray, counts: FloatArray) -> None:
@@ -292,23 +174,16 @@ def _check_agreement(errors: FloatArray, wrong: FloatArray) -> None:
         )
 
 
-def _percentiles(drawn: FloatArray, level: float) -> tuple[float, float]:
-    tail = (1 - level) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    return max(0.0, float(low)), max(0.0, float(high))
-
-
 def _result(
     totals: Totals,
     split: Split,
     tails: Tails,
-    limits: tuple[float, float],
     method: str,
-    asked: str,
+    limits: tuple[tuple[float, float], tuple[float, float]],
     level: float,
 ) -> VarianceDecomposition:
     std = math.sqrt(max(0.0, split.distribution))
-    notes = _warnings(totals, split, tails, method, asked)
+    notes = _warnings(totals, split, tails, method)
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)
     share = share_interval(split, level)
@@ -327,7 +202,8 @@ def _result(
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
         distribution_std=std,
-        distribution_interval=Interval(std, math.sqrt(limits[0]), math.sqrt(limits[1]), level),
+        distribution_interval=_roots(std, limits[0], level),
+        robust_interval=_roots(std, limits[1], level),
         distribution_share=share.estimate,
         share_interval=share,
         independence_pvalue=split.independence_pvalue,
@@ -342,8 +218,12 @@ def _result(
     )
 
 
-def _warnings(totals: Totals, split: Split, tails: Tails, method: str, asked: str) -> list[str]:
-    said_so = tails.warnings(method, asked)
+def _roots(std: float, limits: tuple[float, float], level: float) -> Interval:
+    return Interval(std, math.sqrt(limits[0]), math.sqrt(limits[1]), level)
+
+
+def _warnings(totals: Totals, split: Split, tails: Tails, method: str) -> list[str]:
+    said_so = tails.warnings(method)
     if totals.groups is not None and split.units < 10:
         said_so.append(
             f"the groups weigh as much as {split.units:.1f} of equal size: too few to tell the"

@@ -114,10 +114,12 @@ def check_same_examples(a: Predictions, b: Predictions) -> None:
         )
     if (a.kind == "losses") != (b.kind == "losses"):
         raise InputError(f"a is of kind {a.kind!r} and b of kind {b.kind!r}: pass the same.")
-    for name in ("labels", "example_ids", "groups"):
+    for name in ("true_classes", "example_ids", "groups"):
         one, two = getattr(a, name), getattr(b, name)
         if one is not None and two is not None and not np.array_equal(one, two):
-            raise InputError(f"a and b have different {name}: they are not of one test set.")
+            raise InputError(
+                f"a and b have different {name.replace('true_classes', 'labels')}: they are not of one test set."
+            )
 
 
 def is_scores(values: Any) -> bool:

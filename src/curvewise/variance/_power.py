@@ -1,0 +1,176 @@
+"""How surely a number of runs shows a difference, or a variance of true error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtrit
+
+from curvewise.variance.anova import satterthwaite
+
+NORMAL_FROM = 1e6
+"""Degrees of freedom from which t is taken as normal."""
+
+
+@dataclass(frozen=True)
+class DifferencePower:
+    """Power of the t test for the difference of two trainings.
+
+    Attributes
+    ----------
+    run_parts : tuple of float
+        Variances between runs that add up in a difference: of a and of b, or of the differences
+        of paired runs. They shrink with the number of runs.
+    example_part : float
+        Variance between examples of the difference of error rates; shrinks with examples only.
+    noise : float
+        What of the sum of ``run_parts`` shrinks with examples as well.
+    examples : float
+        Size of the test set.
+    level : float
+        Of the interval that goes with the test.
+    """
+
+    run_parts: tuple[float, ...]
+    example_part: float
+    noise: float
+    examples: float
+    level: float
+
+    def variance(self, runs: float, examples: float | None = None) -> float:
+        """Variance of the estimated difference."""
+        n = self.examples if examples is None else examples
+        between = sum(self.run_parts)
+        if self.noise:
+            between += self.noise * (self.examples / n - 1)
+        return between / runs + (self.example_part / n if self.example_part else 0.0)
+
+    def degrees(self, runs: float, examples: float | None = None) -> float:
+        """Degrees of freedom of that variance when it is estimated."""
+        n = self.examples if examples is None else examples
+        parts = [v / runs for v in self.run_parts]
+        degrees = [runs - 1.0] * len(parts)
+        if self.example_part:
+            parts, degrees = [*parts, self.example_part / n], [*degrees, n - 1.0]
+        return satterthwaite(sum(parts), np.array(parts), np.array(degrees))
+
+    def half_width(self, runs: float) -> float:
+        """Half the expected width of the interval."""
+        t = float(stdtrit(min(self.degrees(runs), 1e9), (1 + self.level) / 2))
+        return t * math.sqrt(self.variance(runs))
+
+    def standard_error(self, runs: float) -> float:
+        """Of the estimated difference."""
+        return math.sqrt(self.variance(runs))
+
+    def power(self, gap: float, runs: float, examples: float | None = None) -> float:
+        """Chance that a true difference ``gap`` is found significant."""
+        variance = self.variance(runs, examples)
+        if variance == 0:
+            return 1.0 if gap else 1 - self.level
+        return t_power(gap / math.sqrt(variance), self.degrees(runs, examples), self.level)
+
+    def detectable(self, power: float, runs: float) -> float:
+        """The difference that is found with this power."""
+        error = self.standard_error(runs)
+        if error == 0:
+            return 0.0
+        return error * crossing(lambda x: self.power(x * error, runs) - power, 1.0)
+
+    def examples_needed(self, gap: float, power: float, runs: int) -> int | None:
+        """The fewest examples with which so many runs would do; None if none would."""
+
+        def missing(n: float) -> float:
+            return self.power(gap, runs, n) - power
+
+        if missing(1e15) < 0:
+            return None
+        return math.ceil(crossing(missing, self.examples) * (1 - 1e-9))
+
+
+@dataclass(frozen=True)
+class VariancePower:
+    """Power of the F test that true error varies between runs.
+
+    Attributes
+    ----------
+    noise : float
+        Variance of test error that independent errors alone give.
+    std : float
+        The standard deviation of true error that is asked about.
+    examples : float
+        Size of the test set.
+    level : float
+        One minus the level of the test.
+    """
+
+    noise: float
+    std: float
+    examples: float
+    level: float
+
+    def power(self, std: float, runs: float) -> float:
+        """Chance that a standard deviation of true error is told from 0."""
+        one, two = runs - 1, (runs - 1) * (self.examples - 1)
+        limit = float(fdtri(one, two, self.level))
+        return float(fdtrc(one, two, limit / (1 + std**2 / self.noise)))
+
+    def detectable(self, power: float, runs: float) -> float:
+        """The standard deviation that is told from 0 with this power."""
+        scale = math.sqrt(self.noise)
+        return scale * crossing(lambda x: self.power(x * scale, runs) - power, 1.0)
+
+    def standard_error(self, runs: float) -> float:
+        """Of the estimated standard deviation, to first order."""
+        return math.sqrt(2 / (runs - 1)) * (self.std**2 + self.noise) / (2 * self.std)
+
+    def half_width(self, runs: float) -> float:
+        """Half the width of its interval, to first order."""
+        return float(ndtri((1 + self.level) / 2)) * self.standard_error(runs)
+
+
+def t_power(shift: float, degrees: float, level: float) -> float:
+    """Power of a two-sided t test whose statistic is shifted by ``shift`` standard errors.
+
+    >>> round(t_power(2.0, 10, 0.95), 4), round(t_power(0.0, 10, 0.95), 4)
+    (0.4396, 0.05)
+    """
+    if degrees > NORMAL_FROM:
+        z = float(ndtri((1 + level) / 2))
+        return float(ndtr(abs(shift) - z) + ndtr(-abs(shift) - z))
+    t = float(stdtrit(degrees, (1 + level) / 2))
+    above = 1 - float(nctdtr(degrees, abs(shift), t))
+    return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
+
+
+def fewest_runs(power_at: Callable[[int], float], power: float, most: int) -> int | None:
+    """The fewest runs, two or more, that reach the power; None if ``most`` do not."""
+    if power_at(most) < power:
+        return None
+    low, high = 1, 2
+    while high < most and power_at(high) < power:
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power_at(middle) >= power else (middle, high)
+    return high
+
+
+def crossing(rising: Callable[[float], float], start: float) -> float:
+    """Where a rising function of a positive number passes 0; infinite if it does not."""
+    low = high = start
+    while rising(high) < 0:
+        low, high = high, 4 * high
+        if high > 1e30:
+            return math.inf
+    while rising(low) >= 0:
+        low, high = low / 4, low
+        if low < 1e-30:
+            return 0.0
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
+    return high

@@ -1,0 +1,269 @@
+"""Test accuracy over runs, beside what independent errors would make of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from curvewise.errors import InputError
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.variance._error_counts import (
+    binomial_pmf,
+    drawn_together,
+    expected_range,
+    kolmogorov,
+    sample_distances,
+)
+from curvewise.variance._estimates import run_std
+from curvewise.variance.anova import Split, split_variance
+from curvewise.variance.poisson_binomial import poisson_binomial_pmf
+from curvewise.variance.totals import Totals, measure_totals
+from curvewise.variance.wording import check_level, said, said_interval, said_pvalue
+
+NOTHING = 1e-12
+"""Probability below which a number of errors is left out of the distributions."""
+
+
+@dataclass(frozen=True, eq=False)
+class AccuracyDistribution(Result):
+    """How test accuracy is distributed over runs, and would be with independent errors.
+
+    Attributes
+    ----------
+    runs, examples : int
+        The size of the experiment.
+    accuracy : Interval
+        Mean over runs of the accuracy on this test set; runs are sampled, the examples given.
+    measured_std : Interval
+        Standard deviation between runs; wider where run errors have heavy tails.
+    independent_std : float
+        What independent errors of the examples' own rates would give.
+    binomial_std : float
+        What n coins of the mean error would give.
+    variance_ratio : Interval
+        Measured variance over that of independent errors.
+    binomial_ratio : Interval
+        Binomial variance over the measured one.
+    run_range : float
+        Accuracy of the luckiest run minus that of the unluckiest.
+    independent_range, binomial_range : Interval
+        What so many runs with independent errors, or of coins, would give: mean and limits.
+    distance, binomial_distance : float
+        Largest gap (Kolmogorov) between the measured distribution function and the predicted one.
+    expected_distance : Interval
+        Distance of as many runs that do have independent errors: mean and limits.
+    distance_pvalue : float
+        How often such runs lie as far away.
+    independence_pvalue : float
+        Of Cochran's Q, which looks at the variance alone.
+    errors : ndarray of int
+        Numbers of errors a run may make; the next three belong to them.
+    counts : ndarray of int
+        How many runs made so many.
+    independent_pmf, binomial_pmf : ndarray
+        How probable so many are.
+    """
+
+    runs: int
+    examples: int
+    accuracy: Interval
+    measured_std: Interval
+    independent_std: float
+    binomial_std: float
+    variance_ratio: Interval
+    binomial_ratio: Interval
+    run_range: float
+    independent_range: Interval
+    binomial_range: Interval
+    distance: float
+    expected_distance: Interval
+    distance_pvalue: float
+    binomial_distance: float
+    independence_pvalue: float
+    errors: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    independent_pmf: FloatArray
+    binomial_pmf: FloatArray
+    level: float
+    warnings: tuple[str, ...]
+    _run_errors: FloatArray
+
+    @property
+    def run_errors(self) -> FloatArray:
+        """Test error of each run."""
+        return self._run_errors
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per distribution: standard deviation, range, distance."""
+        measured = self.measured_std
+        return {
+            "distribution": ["measured", "independent errors", "binomial"],
+            "std": [measured.estimate, self.independent_std, self.binomial_std],
+            "low": [measured.low, math.nan, math.nan],
+            "high": [measured.high, math.nan, math.nan],
+            "range": [
+                self.run_range,
+                self.independent_range.estimate,
+                self.binomial_range.estimate,
+            ],
+            "distance": [0.0, self.distance, self.binomial_distance],
+        }
+
+    def summary(self) -> str:
+        """The distribution in a few sentences."""
+        return " ".join(
+            [
+                f"Over {self.runs:,} runs the accuracy on {self.examples:,} examples is"
+                f" {said_interval(self.accuracy, 'fraction')} on average, with a standard"
+                f" deviation of {said_interval(self.measured_std, 'fraction')}; the luckiest run"
+                f" is {said(self.run_range, 'fraction')} above the unluckiest.",
+                *(self._compared() if self.independent_std > 0 else ()),
+                *(f"Beware: {w}" for w in self.warnings),
+            ]
+        )
+
+    def _compared(self) -> list[str]:
+        ratio, binomial = self.variance_ratio, self.binomial_ratio
+        return [
+            "If examples erred independently the standard deviation would be"
+            f" {said(self.independent_std, 'fraction')} and so many runs would lie"
+            f" {said_interval(self.independent_range, 'fraction')} apart: the variance is"
+            f" {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of"
+            " independent errors.",
+            f"The distributions lie {self.distance:.3f} apart (Kolmogorov;"
+            f" {self.expected_distance.estimate:.3f} on average for independent errors,"
+            f" {said_pvalue(self.distance_pvalue)}).",
+            f"The binomial standard deviation is {said(self.binomial_std, 'fraction')}: as a"
+            f" variance, {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}]"
+            " times what is measured.",
+        ]
+
+
+def measure_accuracy_distribution(
+    predictions: Predictions | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> AccuracyDistribution:
+    """Compare the accuracy of runs with what independent errors and coins would give.
+
+    If the errors of a run were independent, their number would be Poisson-binomial with the error
+    rates of the examples. Rates p from R runs make p(1 − p) too small by (R − 1)/R on average: the
+    standard deviation is corrected for it, and the distribution is that of rates drawn together
+    towards their mean just so far that its variance is the corrected one. Groups of examples play
+    no part here: independence is that of single examples.
+
+    Parameters
+    ----------
+    predictions : Predictions or array_like, shape (runs, examples)
+        Predicted labels, or 0/1 errors.
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    kind, axes
+        As in :func:`decompose_variance`.
+    level : float
+        Coverage of the intervals.
+    rng : int or Generator
+        Determines the samples behind ``expected_distance`` and its p-value.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(2)
+    >>> a = measure_accuracy_distribution(rng.random((200, 1000)) < rng.beta(0.3, 1.2, 1000))
+    >>> [round(std, 4) for std in (a.measured_std.estimate, a.independent_std, a.binomial_std)]
+    [0.0099, 0.0098, 0.0126]
+    """
+    check_level(level)
+    given = as_predictions(predictions, labels, kind=kind, axes=axes)
+    if not given.binary:
+        raise InputError(
+            "predictions are losses or have repeats: accuracy needs one right or wrong answer of"
+            " each run to each example. decompose_variance takes losses and repeats."
+        )
+    totals = measure_totals(replace(given, groups=None))
+    return _result(totals, split_variance(totals), level, np.random.default_rng(rng))
+
+
+def _result(
+    totals: Totals, split: Split, level: float, rng: np.random.Generator
+) -> AccuracyDistribution:
+    runs, n = totals.runs, totals.examples
+    error = float(totals.example.mean())
+    wrong = np.rint(totals.run * n).astype(np.int64)
+    pmfs = [poisson_binomial_pmf(drawn_together(totals.example, runs)), binomial_pmf(n, error)]
+    likely = np.flatnonzero(np.maximum(*pmfs) > NOTHING)
+    support = np.arange(min(likely[0], wrong.min()), max(likely[-1], wrong.max()) + 1)
+    pmfs = [pmf[support] for pmf in pmfs]
+    counts = np.bincount(wrong - support[0], minlength=len(support))
+    ranges = [expected_range(pmf, runs, n, level) for pmf in pmfs]
+    distance = kolmogorov(counts, pmfs[0])
+    drawn = sample_distances(pmfs[0], runs, rng)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    std = run_std(totals.run, level)
+    binomial = error * (1 - error) / n
+    return AccuracyDistribution(
+        runs=runs,
+        examples=n,
+        accuracy=_mean_accuracy(totals, split, level),
+        measured_std=std,
+        independent_std=math.sqrt(split.independent),
+        binomial_std=math.sqrt(binomial),
+        variance_ratio=_ratio(std, split.independent),
+        binomial_ratio=_inverse(_ratio(std, binomial)),
+        run_range=float(wrong.max() - wrong.min()) / n,
+        independent_range=ranges[0],
+        binomial_range=ranges[1],
+        distance=distance,
+        expected_distance=Interval(float(drawn.mean()), low, high, level, "prediction"),
+        distance_pvalue=float(1 + np.count_nonzero(drawn >= distance - 1e-12)) / (1 + len(drawn)),
+        binomial_distance=kolmogorov(counts, pmfs[1]),
+        independence_pvalue=split.independence_pvalue,
+        errors=support,
+        counts=counts,
+        independent_pmf=pmfs[0],
+        binomial_pmf=pmfs[1],
+        level=level,
+        warnings=_warnings(totals, split),
+        _run_errors=totals.run,
+    )
+
+
+def _mean_accuracy(totals: Totals, split: Split, level: float) -> Interval:
+    mean = 1 - float(totals.run.mean())
+    half = float(stdtrit(totals.runs - 1, (1 + level) / 2)) * math.sqrt(
+        split.test_set / totals.runs
+    )
+    return Interval(mean, mean - half, min(1.0, mean + half), level)
+
+
+def _ratio(std: Interval, variance: float) -> Interval:
+    if variance == 0:
+        return Interval(math.nan, 0.0, math.inf, std.level)
+    ends = [v**2 / variance for v in (std.estimate, std.low, std.high)]
+    return Interval(ends[0], ends[1], ends[2], std.level)
+
+
+def _inverse(ratio: Interval) -> Interval:
+    if not ratio.estimate > 0:
+        return Interval(math.nan, 0.0, math.inf, ratio.level)
+    return Interval(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.level)
+
+
+def _warnings(totals: Totals, split: Split) -> tuple[str, ...]:
+    notes = []
+    if split.independent == 0:
+        notes.append("the runs agree on every example: there is no variance to explain.")
+    if totals.twins:
+        notes.append(f"{totals.twins} run(s) repeat another run on every example.")
+    if totals.runs < 10:
+        notes.append(f"{totals.runs} runs say little of a distribution.")
+    return tuple(notes)

@@ -1,0 +1,291 @@
+"""Whether runs that are lucky on some examples are better on others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.variance._estimates import correlate, interval_of, same_runs
+from curvewise.variance._halves import (
+    best_of,
+    expected_correlation,
+    part_errors,
+    random_halves,
+    split_in_two,
+)
+from curvewise.variance.anova import share_interval, split_variance
+from curvewise.variance.tails import judge_tails
+from curvewise.variance.totals import Totals, measure_totals
+from curvewise.variance.wording import check_level, said_interval, said_pvalue
+
+FEWEST = 4
+"""Runs below which a correlation has no interval."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeedLuck(Result):
+    """What being good on a first set of examples says about a second one.
+
+    Attributes
+    ----------
+    runs : int
+        Number of runs.
+    examples : tuple of int
+        Size of the first and of the second set.
+    split : str
+        "even-odd", "random" or "mask" for parts of one test set, "pair" for two test sets.
+    correlation : Interval
+        Of the runs' errors on the two sets (Fisher's interval).
+    pvalue : float
+        Of no correlation.
+    expected : Interval
+        The correlation that follows from the share α of variance that is real: α/(2 − α) for
+        halves; for two sets √(α₁α₂), if each run is equally good on both.
+    random : Interval or None
+        Mean correlation over random splits, and the limits between which they fall.
+    splits : int
+        How many random splits.
+    top : float
+        Share of the runs that is picked by the first set.
+    gain_first, gain_second : Interval
+        How much less than all runs the picked ones err on the first and on the second set.
+    unit : str
+        "fraction" for errors, "loss" for losses.
+    """
+
+    runs: int
+    examples: tuple[int, int]
+    split: str
+    correlation: Interval
+    pvalue: float
+    expected: Interval
+    random: Interval | None
+    splits: int
+    top: float
+    gain_first: Interval
+    gain_second: Interval
+    unit: str
+    level: float
+    warnings: tuple[str, ...]
+    _first: FloatArray
+    _second: FloatArray
+
+    @property
+    def first_errors(self) -> FloatArray:
+        """Error of each run on the first set."""
+        return self._first
+
+    @property
+    def second_errors(self) -> FloatArray:
+        """Error of each run on the second set."""
+        return self._second
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per quantity: estimate, low, high."""
+        rows = {"correlation": self.correlation, "expected correlation": self.expected}
+        if self.random is not None:
+            rows["random splits"] = self.random
+        rows |= {"gain on the first": self.gain_first, "gain on the second": self.gain_second}
+        return {
+            "quantity": list(rows),
+            "estimate": [i.estimate for i in rows.values()],
+            "low": [i.low for i in rows.values()],
+            "high": [i.high for i in rows.values()],
+        }
+
+    def summary(self) -> str:
+        """What luck is worth, in a few sentences."""
+        unit, r = self.unit, self.correlation
+        sets = "two test sets" if self.split == "pair" else "two parts of the test set"
+        how = {"even-odd": ", examples alternating", "random": ", drawn at random"}
+        average = ""
+        if self.random is not None:
+            average = f"; over {self.splits:,} random splits it is {_plain(self.random)}"
+        condition = " if each run is equally good on both" if self.split == "pair" else ""
+        return " ".join(
+            [
+                f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and"
+                f" {self.examples[1]:,} examples{how.get(self.split, '')}) have a correlation of"
+                f" {_plain(r)} ({said_pvalue(self.pvalue)}){average}.",
+                "The variance between runs that is real lets expect a correlation of"
+                f" {_plain(self.expected)}{condition}.",
+                f"The best {self.top:.0%} of runs on the first are better than the mean run there"
+                f" by {said_interval(self.gain_first, unit)}, and on the second by"
+                f" {said_interval(self.gain_second, unit)}.",
+                *(f"Beware: {w}" for w in self.warnings),
+            ]
+        )
+
+
+def measure_seed_luck(
+    first: Predictions | ArrayLike,
+    second: Predictions | ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    second_labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    split: str | ArrayLike = "even-odd",
+    splits: int = 100,
+    top: float = 0.25,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> SeedLuck:
+    """Ask whether runs that did well on some examples do better on others.
+
+    Parameters
+    ----------
+    first : Predictions or array_like, shape (runs, examples)
+        Predicted labels, 0/1 errors or losses. By itself, it is split in two.
+    second : Predictions or array_like, optional
+        The same runs on other examples, such as a test set beside a validation set.
+    labels, second_labels : array_like, optional
+        True classes of the examples of each.
+    kind, axes
+        As in :func:`decompose_variance`, for both.
+    groups : array_like, shape (examples,), optional
+        Which examples of ``first`` belong together: they fall into the same part.
+    split : {"even-odd", "random"} or array_like of bool, shape (examples,)
+        How to split ``first``: by turns, at random, or True for the first part.
+    splits : int
+        Random splits to average over; 0 for none.
+    top : float
+        Share of the runs to pick by the first part.
+    level : float
+        Coverage of the intervals.
+    rng : int or Generator
+        Determines the random splits.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000) ** 4
+    >>> luck = measure_seed_luck(rng.random((200, 2000)) < p)
+    >>> bool(luck.gain_first.estimate > 0.005), 0 in luck.gain_second, 0 in luck.correlation
+    (True, True, True)
+    """
+    check_level(level)
+    if not 0 < top < 1:
+        raise InputError(f"top={top} must be a share of the runs between 0 and 1, such as 0.25.")
+    if splits < 0:
+        raise InputError(f"splits={splits} must be 0 or more.")
+    given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first")
+    if given.runs < FEWEST:
+        raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST}.")
+    if second is not None:
+        if not isinstance(split, str) or split != "even-odd":
+            raise InputError("split is for one test set: leave it out where second is given.")
+        other = as_predictions(second, second_labels, kind=kind, axes=axes, argument="second")
+        return _pair(given, other, top, level)
+    return _one(given, split, splits, top, level, np.random.default_rng(rng))
+
+
+def _pair(first: Predictions, second: Predictions, top: float, level: float) -> SeedLuck:
+    order = same_runs(first, second, ("first", "second"))
+    if first.binary != second.binary:
+        raise InputError("first and second must both be errors or both be losses.")
+    totals = measure_totals(first), measure_totals(second)
+    shares = [share_interval(split_variance(t), level) for t in totals]
+    ends = [[s.estimate for s in shares], [s.low for s in shares], [s.high for s in shares]]
+    expected = [math.sqrt(max(0.0, a) * max(0.0, b)) for a, b in ends]
+    return _result(
+        (totals[0].run, totals[1].run[order]),
+        (first.examples, second.examples),
+        interval_of(expected, level),
+        top,
+        level,
+        split="pair",
+        random=None,
+        splits=0,
+        unit=_unit(totals[0]),
+    )
+
+
+def _one(
+    given: Predictions,
+    split: str | ArrayLike,
+    splits: int,
+    top: float,
+    level: float,
+    rng: np.random.Generator,
+) -> SeedLuck:
+    totals = measure_totals(given)
+    halves = random_halves(given, splits, rng)
+    mask = split_in_two(given, split, rng)
+    sums = part_errors(given, np.column_stack([mask, halves]))
+    size = np.count_nonzero(np.column_stack([mask, halves]), axis=0)
+    first, second = sums / size, (totals.run[:, None] * given.examples - sums)
+    second = second / (given.examples - size)
+    share = share_interval(split_variance(totals), level)
+    sizes = int(size[0]), given.examples - int(size[0])
+    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
+    return _result(
+        (first[:, 0], second[:, 0]),
+        sizes,
+        interval_of(ends, level),
+        top,
+        level,
+        split=split if isinstance(split, str) else "mask",
+        random=_over_splits(first[:, 1:], second[:, 1:], level) if splits else None,
+        splits=splits,
+        unit=_unit(totals),
+    )
+
+
+def _over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
+    r = np.array(
+        [correlate(a, b, level)[0].estimate for a, b in zip(first.T, second.T, strict=True)]
+    )
+    low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(r.mean()), float(low), float(high), level, "prediction")
+
+
+def _result(
+    errors: tuple[FloatArray, FloatArray],
+    examples: tuple[int, int],
+    expected: Interval,
+    top: float,
+    level: float,
+    **rest: Any,
+) -> SeedLuck:
+    first, second = errors
+    correlation, pvalue = correlate(first, second, level)
+    notes = []
+    if math.isnan(correlation.estimate):
+        notes.append("the runs do not differ on one of the two sets: there is no correlation.")
+    if judge_tails(first).heavy or judge_tails(second).heavy:
+        notes.append(
+            "run errors have heavy tails, so a few runs may make the correlation: look at the"
+            " picture before its interval."
+        )
+    return SeedLuck(
+        runs=len(first),
+        examples=examples,
+        correlation=correlation,
+        pvalue=pvalue,
+        expected=expected,
+        top=top,
+        gain_first=best_of(first, first, top, level),
+        gain_second=best_of(first, second, top, level),
+        level=level,
+        warnings=tuple(notes),
+        _first=first,
+        _second=second,
+        **rest,
+    )
+
+
+def _unit(totals: Totals) -> str:
+    return "fraction" if totals.binary else "loss"
+
+
+def _plain(interval: Interval) -> str:
+    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"

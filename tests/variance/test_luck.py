@@ -1,0 +1,181 @@
+"""Luck of seeds against scipy, theory, simulation and real runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from curvewise.errors import InputError
+from curvewise.types import Predictions
+from curvewise.variance._halves import best_of, expected_correlation
+from curvewise.variance.decompose import decompose_variance
+from curvewise.variance.luck import measure_seed_luck
+
+
+@pytest.fixture(scope="module")
+def fashion(data_dir):
+    """Predictions of 512 networks for Fashion-MNIST, and the labels."""
+    with np.load(data_dir / "variance" / "fashion_mnist_mlp_512runs.npz") as file:
+        return file["preds"], file["labels"]
+
+
+def runs_with_skill(rng, runs=60, n=500, spread=0.5):
+    logit = -1 + rng.standard_normal(n) + spread * rng.standard_normal((runs, 1))
+    return rng.random((runs, n)) < 1 / (1 + np.exp(-logit))
+
+
+def test_correlation_is_scipys():
+    errors = runs_with_skill(np.random.default_rng(0))
+    luck = measure_seed_luck(errors, splits=0)
+    x, y = errors[:, ::2].mean(axis=1), errors[:, 1::2].mean(axis=1)
+    theirs = stats.pearsonr(x, y)
+    assert luck.correlation.estimate == pytest.approx(theirs.statistic)
+    assert luck.pvalue == pytest.approx(theirs.pvalue)
+    assert tuple(luck.correlation) == pytest.approx(tuple(theirs.confidence_interval(0.95)))
+    assert luck.first_errors == pytest.approx(x)
+    assert luck.second_errors == pytest.approx(y)
+    assert luck.random is None
+
+
+def test_expected_correlation_is_the_mean_over_splits():
+    rng = np.random.default_rng(1)
+    errors = runs_with_skill(rng, 80, 400)
+    alpha = decompose_variance(errors).distribution_share
+    luck = measure_seed_luck(errors, splits=400)
+    assert luck.expected.estimate == pytest.approx(alpha / (2 - alpha))
+    assert luck.random.estimate == pytest.approx(luck.expected.estimate, abs=0.02)
+    mask = np.arange(400) < 100
+    uneven = measure_seed_luck(errors, split=mask, splits=0)
+    drawn = []
+    for _ in range(300):
+        part = np.zeros(400, dtype=bool)
+        part[rng.permutation(400)[:100]] = True
+        drawn.append(np.corrcoef(errors[:, part].mean(1), errors[:, ~part].mean(1))[0, 1])
+    assert uneven.expected.estimate == pytest.approx(np.mean(drawn), abs=0.02)
+    assert uneven.examples == (100, 300)
+    assert expected_correlation(1.0, (3, 9)) == 1
+
+
+def test_gain_is_that_of_the_best_quarter():
+    errors = runs_with_skill(np.random.default_rng(2), 40, 301)
+    luck = measure_seed_luck(errors, splits=0, top=0.25)
+    x, y = errors[:, ::2].mean(axis=1), errors[:, 1::2].mean(axis=1)
+    cut = np.sort(x)[9]
+    sure, tied = x < cut, x == cut
+    share = (10 - sure.sum()) / tied.sum()
+    for value, gain in ((x, luck.gain_first), (y, luck.gain_second)):
+        best = (value[sure].sum() + share * value[tied].sum()) / 10
+        assert gain.estimate == pytest.approx(value.mean() - best)
+
+
+@pytest.mark.parametrize(("runs", "rho", "top"), [(30, 0.0, 0.25), (100, 0.6, 0.25)])
+def test_intervals_of_gains_hold(runs, rho, top):
+    rng = np.random.default_rng(3)
+
+    def draw(count):
+        z = rng.standard_normal((3, count, runs))
+        return np.sqrt(rho) * z[0] + np.sqrt(1 - rho) * z[1:]
+
+    x, y = draw(3000)
+    picked = np.argsort(x, axis=1)[:, : int(np.ceil(top * runs))]
+    truth = [-np.take_along_axis(v, picked, axis=1).mean() for v in (x, y)]
+    held = np.array(
+        [
+            [t in best_of(a, v, top, 0.95) for t, v in zip(truth, (a, b), strict=True)]
+            for a, b in zip(*draw(800), strict=True)
+        ]
+    ).mean(axis=0)
+    assert (held > 0.915).all()
+    assert (held < 0.98).all()
+
+
+def test_independent_errors_carry_nothing_over():
+    rng = np.random.default_rng(4)
+    found = [measure_seed_luck(runs_with_skill(rng, 50, 300, 0.0), splits=0) for _ in range(200)]
+    assert 0.01 <= np.mean([f.pvalue < 0.05 for f in found]) <= 0.1
+    assert np.mean([0 in f.gain_second for f in found]) > 0.9
+    assert min(f.gain_first.low for f in found) > 0
+
+
+def test_groups_stay_together():
+    rng = np.random.default_rng(5)
+    groups = rng.permutation(np.repeat(np.arange(60), 5))
+    errors = runs_with_skill(rng, 40, 60, 0.0)[:, groups]
+    luck = measure_seed_luck(errors, groups=groups, splits=50)
+    naive = measure_seed_luck(errors, splits=50)
+    assert naive.random.estimate > 0.5
+    assert abs(luck.random.estimate) < 0.2
+    assert luck.examples == (150, 150)
+
+
+def test_a_pair_is_matched_by_run_ids():
+    rng = np.random.default_rng(6)
+    errors = runs_with_skill(rng, 50, 800, 0.8)
+    ids = np.array([f"run {i}" for i in range(50)])
+    order = rng.permutation(50)
+    first = Predictions(errors[:, :300], "errors", run_ids=ids)
+    second = Predictions(errors[order][:, 300:], "errors", run_ids=ids[order])
+    luck = measure_seed_luck(first, second)
+    direct = measure_seed_luck(errors[:, :300], errors[:, 300:])
+    assert luck.correlation.estimate == pytest.approx(direct.correlation.estimate)
+    assert luck.split == "pair"
+    assert luck.expected.low < luck.correlation.estimate < luck.expected.high
+    assert "two test sets" in luck.summary()
+    with pytest.raises(InputError, match="lack the run"):
+        measure_seed_luck(first, Predictions(errors, "errors", run_ids=np.arange(50)))
+    with pytest.raises(InputError, match="49"):
+        measure_seed_luck(errors, errors[:49])
+    with pytest.raises(InputError, match="split"):
+        measure_seed_luck(first, second, split="random")
+
+
+def test_losses_and_what_must_not_change():
+    rng = np.random.default_rng(7)
+    losses = rng.random((20, 90)) + rng.standard_normal((20, 1))
+    luck = measure_seed_luck(losses, kind="losses", split="random", rng=3)
+    assert luck.unit == "loss"
+    assert "%" not in luck.summary().split("runs on the first")[1]
+    again = measure_seed_luck(losses[rng.permutation(20)], kind="losses", split="random", rng=3)
+    assert again.correlation.estimate == pytest.approx(luck.correlation.estimate)
+    assert again.gain_second.estimate == pytest.approx(luck.gain_second.estimate)
+    assert again.gain_second.low == pytest.approx(luck.gain_second.low)
+
+
+def test_runs_that_do_not_differ():
+    luck = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (8, 1)), splits=0)
+    assert np.isnan(luck.correlation.estimate)
+    assert tuple(luck.correlation) == (-1, 1)
+    assert "do not differ" in luck.summary()
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"top": 1.0}, "top"),
+        ({"splits": -1}, "splits"),
+        ({"split": "thirds"}, "thirds"),
+        ({"split": np.ones(30, dtype=bool)}, "one part"),
+        ({"split": np.arange(30)}, "True or False"),
+        ({"level": 1.0}, "level"),
+    ],
+)
+def test_bad_input(options, match):
+    errors = runs_with_skill(np.random.default_rng(8), 10, 30)
+    with pytest.raises(InputError, match=match):
+        measure_seed_luck(errors, **options)
+
+
+def test_few_runs():
+    with pytest.raises(InputError, match="at least 4"):
+        measure_seed_luck(runs_with_skill(np.random.default_rng(8), 3, 30))
+
+
+def test_golden(fashion):
+    luck = measure_seed_luck(fashion[0], None, fashion[1], splits=100)
+    assert luck.correlation.estimate == pytest.approx(0.217, abs=5e-4)
+    assert luck.random.estimate == pytest.approx(0.262, abs=0.012)
+    assert 0.217 in luck.expected
+    assert luck.gain_first.estimate == pytest.approx(0.0033, abs=5e-5)
+    assert luck.gain_second.low > 0
+    assert luck.gain_second.high < luck.gain_first.low

@@ -1,0 +1,180 @@
+"""Plans of runs: statsmodels' power, the F test by simulation, two-way data with known truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import f as f_distribution
+
+from curvewise.errors import InputError
+from curvewise.types import Predictions
+from curvewise.variance._power import t_power
+from curvewise.variance.anova import split_variance
+from curvewise.variance.decompose import decompose_variance
+from curvewise.variance.difference import unpaired_difference
+from curvewise.variance.plan import plan_runs
+from curvewise.variance.totals import measure_totals
+
+
+def two_trainings(rng, runs, n, std=0.01, gap=0.0, spread=0.1):
+    """0/1 errors of two trainings; ``spread`` is how the difference varies between examples."""
+    hard = rng.uniform(0.15, 0.45, n)
+    other = hard + gap + rng.choice([-spread, spread], n)
+    rates = [p + rng.normal(0, std, (runs, 1)) for p in (hard, other)]
+    return [Predictions(rng.random((runs, n)) < np.clip(p, 0, 1), "errors") for p in rates]
+
+
+@pytest.mark.parametrize(("effect", "runs"), [(0.5, 10), (1.0, 17), (2.0, 4), (0.1, 1000)])
+def test_power_is_statsmodels(effect, runs):
+    power = pytest.importorskip("statsmodels.stats.power")
+    plan = plan_runs(difference=effect * 0.002, test_set_std=0.002, target="test set")
+    expected = power.TTestIndPower().power(effect, runs, 0.05)
+    assert plan.power_at(runs) == pytest.approx(expected, abs=1e-6)
+    paired = plan_runs(
+        difference=effect * 0.002,
+        test_set_std=0.002,
+        target="test set",
+        paired=True,
+        correlation=0.5,
+    )
+    assert paired.power_at(runs) == pytest.approx(
+        power.TTestPower().power(effect, runs, 0.05), abs=1e-6
+    )
+
+
+def test_runs_are_the_fewest():
+    power = pytest.importorskip("statsmodels.stats.power")
+    for effect in (0.3, 0.8, 2.0):
+        plan = plan_runs(difference=effect, test_set_std=1.0, target="test set", power=0.9)
+        needed = power.TTestIndPower().solve_power(effect, alpha=0.05, power=0.9)
+        assert plan.runs == math.ceil(needed)
+        assert plan.power_at(plan.runs) >= 0.9 > plan.power_at(plan.runs - 1)
+        row = plan.table_runs.tolist().index(plan.runs)
+        assert plan.table_detectable[row] <= effect
+        assert plan.power_at(plan.runs, plan.table_detectable[row]) == pytest.approx(0.9)
+
+
+def test_large_degrees_of_freedom_join_smoothly():
+    assert t_power(2.8, 2e6, 0.95) == pytest.approx(t_power(2.8, 9e5, 0.95), abs=1e-5)
+
+
+def test_variance_power_by_simulation():
+    """F tests of normal run effects on two-way data, drawn as mean squares."""
+    rng = np.random.default_rng(0)
+    noise, std, n = 0.0015**2, 0.001, 500
+    plan = plan_runs(distribution_std=std, independent_std=math.sqrt(noise), examples=n, power=0.8)
+    runs = plan.runs
+    draws = 20_000
+    between = (noise + std**2) * rng.chisquare(runs - 1, draws) / (runs - 1)
+    rest = (runs - 1) * (n - 1)
+    within = noise * rng.chisquare(rest, draws) / rest
+    found = between / within > f_distribution.ppf(0.95, runs - 1, rest)
+    assert found.mean() == pytest.approx(plan.power_at(runs), abs=0.01)
+    assert 0.8 <= plan.power_at(runs) < 0.82
+    assert plan.question == "variance"
+    assert "between runs from 0" in plan.summary()
+    row = plan.table_runs.tolist().index(runs)
+    assert plan.table_detectable[row] == pytest.approx(std, rel=0.02)
+
+
+def test_variance_power_on_decompositions():
+    """How often decompose_variance tells σ from 0, on 0/1 errors."""
+    rng = np.random.default_rng(1)
+    pilot = decompose_variance(two_trainings(rng, 40, 1000)[0])
+    plan = plan_runs(distribution_std=0.012, pilot=pilot)
+    found = 0
+    for _ in range(200):
+        errors = two_trainings(rng, plan.runs, 1000, std=0.012)[0]
+        found += split_variance(measure_totals(errors)).independence_pvalue < 0.05
+    assert found / 200 == pytest.approx(plan.power_at(plan.runs), abs=0.1)
+
+
+def test_difference_on_the_distribution_by_simulation():
+    """The planned power, with new runs and new examples each time."""
+    rng = np.random.default_rng(2)
+    one, two = two_trainings(rng, 30, 2000)
+    pilots = decompose_variance(one), decompose_variance(two)
+    plan = plan_runs(difference=0.012, pilot=pilots)
+    known = plan_runs(difference=0.012, pilot=pilots, disagreement=0.01)  # the truth: 0.1²
+    assert plan.runs in range(known.runs - 3, known.runs + 4)
+    assert plan.runs_interval is not None
+    assert plan.runs_interval.low < plan.runs < plan.runs_interval.high
+    found = 0
+    for _ in range(150):
+        a, b = two_trainings(rng, plan.runs, 2000, gap=0.012)
+        gap = unpaired_difference(measure_totals(a), measure_totals(b))
+        found += gap.distribution.pvalue < 0.05
+    assert found / 150 == pytest.approx(plan.power_at(plan.runs), abs=0.1)
+
+
+def test_a_test_set_can_be_too_small():
+    plan = plan_runs(difference=0.002, test_set_std=0.002, examples=1000, disagreement=0.05)
+    assert plan.runs is None
+    z = 1.959964 + 0.841621
+    fewest = 0.05 * z**2 / 0.002**2  # with runs without end
+    assert fewest < plan.examples_needed < 1.01 * fewest
+    again = plan_runs(
+        difference=0.002, test_set_std=0.002, examples=plan.examples_needed, disagreement=0.05
+    )
+    assert again.runs is not None
+    assert "too small" in plan.summary()
+    few = plan_runs(difference=1e-5, test_set_std=0.002, target="test set", runs_max=50)
+    assert (few.runs, few.examples_needed) == (None, None)
+    assert "Not even 50 runs" in few.summary()
+
+
+def test_one_pilot_assumes_the_worst_and_says_so():
+    rng = np.random.default_rng(3)
+    pilot = decompose_variance(two_trainings(rng, 30, 500)[0])
+    plan = plan_runs(difference=0.05, pilot=pilot)
+    assert any("worst case" in a for a in plan.assumptions)
+    assert plan._model.example_part == pytest.approx(2 * pilot.components["example"])
+    calm = plan_runs(difference=0.05, pilot=pilot, disagreement=0.01)
+    assert calm.runs < plan.runs if plan.runs else calm.runs is not None
+
+
+def test_paired_pilots_bring_their_correlation():
+    rng = np.random.default_rng(4)
+    shared = rng.normal(0, 0.03, (40, 1))
+    both = [rng.random((40, 800)) < 0.3 + shared for _ in range(2)]
+    pilots = tuple(decompose_variance(b) for b in both)
+    apart = plan_runs(difference=0.01, pilot=pilots, target="test set")
+    together = plan_runs(difference=0.01, pilot=pilots, target="test set", paired=True)
+    gaps = pilots[0].run_errors - pilots[1].run_errors
+    assert together._model.run_parts[0] == pytest.approx(gaps.var(ddof=1))
+    assert together.runs < apart.runs
+
+
+def test_one_more_run_buys_less_and_less():
+    plan = plan_runs(difference=0.002, test_set_std=0.002, target="test set")
+    assert (np.diff(plan.table_one_more) < 0).all()
+    assert (np.diff(plan.table_power) >= -1e-12).all()
+    widths = plan.table_half_width
+    assert (np.diff(widths) < 0).all()
+    assert len(plan.columns()["power"]) == len(plan.table_runs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "one question at a time"),
+        ({"difference": 0.1, "distribution_std": 0.1}, "one question at a time"),
+        ({"difference": 0.0, "test_set_std": 0.1}, "difference=0.0"),
+        ({"difference": 0.1}, "test_set_std="),
+        ({"difference": 0.1, "test_set_std": -1.0}, "test_set_std=-1.0"),
+        ({"difference": 0.1, "test_set_std": 0.1}, "needs disagreement="),
+        ({"difference": 0.1, "test_set_std": 0.1, "disagreement": 0.1}, "needs examples="),
+        ({"difference": 0.1, "test_set_std": 0.1, "disagreement": 2.0}, "disagreement=2.0"),
+        ({"difference": 0.1, "test_set_std": 0.1, "target": "moon"}, "target='moon'"),
+        ({"difference": 0.1, "test_set_std": 0.1, "power": 1.0}, "power=1.0"),
+        ({"difference": 0.1, "test_set_std": 0.1, "correlation": 0.5}, "paired=True"),
+        ({"difference": 0.1, "pilot": 3}, "pilot must be"),
+        ({"distribution_std": 0.1}, "independent_std="),
+        ({"difference": 0.1, "test_set_std": 0.1, "runs_max": 1}, "runs_max=1"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(InputError, match=message):
+        plan_runs(**options)

@@ -1,0 +1,172 @@
+"""Ratios of variances and shares of sources: scipy, known truth by simulation, bad input."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import f as f_distribution
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.types import Predictions
+from curvewise.variance.anova import Split
+from curvewise.variance.decompose import decompose_variance
+from curvewise.variance.ratio import adjusted_degrees, variance_ratio
+from curvewise.variance.sources import measure_sources
+from curvewise.variance.variances import compare_variances
+
+
+def split(test_set, noise=1e-6, runs=20, units=1000.0):
+    return Split(test_set, noise, noise, test_set - noise, 0.0, 0.0, math.nan, runs, units)
+
+
+def errors_of(runs, n, std, seed=0, rate=0.15):
+    """Errors of runs whose true error has this standard deviation."""
+    rng = np.random.default_rng(seed)
+    hard = np.clip(rng.normal(rate, 0.05, n), 0.0, 1.0)
+    return rng.random((runs, n)) < np.clip(hard + rng.normal(0, std, (runs, 1)), 0, 1)
+
+
+def test_normal_ratio_is_the_f_interval():
+    a, b = split(4e-6, runs=12), split(1e-6, runs=30)
+    ratio = variance_ratio(a, b)
+    low, high = (4 / q for q in f_distribution.ppf([0.975, 0.025], 11, 29))
+    assert ratio.test_set.estimate == pytest.approx(2.0)
+    assert (ratio.test_set.low**2, ratio.test_set.high**2) == pytest.approx((low, high))
+    expected = 2 * min(f_distribution.sf(4, 11, 29), f_distribution.cdf(4, 11, 29))
+    assert ratio.test_set_pvalue == pytest.approx(expected)
+
+
+def test_degrees_of_freedom_follow_the_variance_of_a_variance():
+    """Var(s²) = σ⁴ (κ − (n − 3)/(n − 1))/n = 2σ⁴/df, checked with Laplace values (κ = 6)."""
+    rng = np.random.default_rng(0)
+    values = rng.laplace(size=(200_000, 15)).var(axis=1, ddof=1)
+    df = 2 * values.mean() ** 2 / values.var()
+    assert df == pytest.approx(adjusted_degrees(15, 3.0), rel=0.05)
+
+
+def test_without_variance():
+    none = split(0.0, noise=0.0)
+    some = split(1e-6, noise=0.0)
+    assert variance_ratio(some, none).test_set.estimate == math.inf
+    assert variance_ratio(none, some).test_set_pvalue == 0.0
+    both = variance_ratio(none, none)
+    assert math.isnan(both.test_set.estimate)
+    assert both.test_set_pvalue == 1.0
+    assert tuple(both.distribution) == (0.0, math.inf)
+
+
+def simulated(rng, runs, std, noise, draw):
+    """Run errors and their split, as two-way data of 2,000 examples would give them."""
+    values = std * draw(rng, runs) + noise * rng.standard_normal(runs)
+    rest = (runs - 1) * 1999
+    residual = noise**2 * rng.chisquare(rest) / rest
+    total = float(values.var(ddof=1))
+    return values, Split(total, 0.0, residual, total - residual, 0.0, 0.0, math.nan, runs, 2000.0)
+
+
+DRAWS = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "laplace": lambda rng, n: rng.laplace(size=n) / math.sqrt(2),
+    "exponential": lambda rng, n: rng.exponential(size=n) - 1,
+}
+
+
+@pytest.mark.parametrize("runs", [10, 30])
+@pytest.mark.parametrize("tails", DRAWS)
+def test_coverage_of_both_ratios(runs, tails):
+    rng = np.random.default_rng(runs)
+    test_set = distribution = 0
+    truth = math.sqrt((4 + 1) / (1 + 1)), 2.0
+    for _ in range(300):
+        one, a = simulated(rng, runs, 2.0, 1.0, DRAWS[tails])
+        two, b = simulated(rng, runs, 1.0, 1.0, DRAWS[tails])
+        ratio = variance_ratio(a, b, (one, two), draws=1000, rng=rng)
+        test_set += truth[0] in ratio.test_set
+        distribution += truth[1] in ratio.distribution
+    assert test_set >= 270  # 285 expected
+    assert distribution >= 267
+
+
+def test_compare_variances_sees_what_is_there():
+    quiet, loud = errors_of(80, 800, 0.0, 1), errors_of(80, 800, 0.03, 2)
+    found = compare_variances(loud, quiet, names=("loud", "quiet"))
+    assert found.verdict == found.test_set_verdict == "loud varies more"
+    assert found.distribution_ratio.low > 1
+    assert "loud varies more" in found.summary()
+    swapped = compare_variances(quiet, loud, names=("quiet", "loud"))
+    assert swapped.verdict == "loud varies more"
+    ratio = found.test_set_ratio
+    assert tuple(swapped.test_set_ratio) == pytest.approx((1 / ratio.high, 1 / ratio.low), rel=1e-6)
+
+
+def test_compare_variances_takes_decompositions_and_any_order():
+    a, b = errors_of(40, 500, 0.02, 1), errors_of(30, 500, 0.01, 2)
+    plain = compare_variances(a, b)
+    again = compare_variances(decompose_variance(a), decompose_variance(b))
+    assert plain.to_dict() == again.to_dict()
+    rng = np.random.default_rng(0)
+    mixed = compare_variances(rng.permutation(a), rng.permutation(b, axis=1))
+    assert mixed.test_set_ratio.low == pytest.approx(plain.test_set_ratio.low)
+    assert mixed.distribution_ratio.high == pytest.approx(plain.distribution_ratio.high)
+
+
+def test_compare_variances_on_two_test_sets_warns():
+    a = Predictions(errors_of(40, 500, 0.02, 1), "errors")
+    b = Predictions(errors_of(40, 900, 0.02, 3), "errors")
+    with pytest.warns(CurvewiseWarning, match="not of one test set"):
+        compare_variances(a, b)
+    with pytest.raises(InputError, match="one kind"):
+        compare_variances(a, np.random.default_rng(0).random((9, 500)))
+
+
+def test_one_source_suffices_or_not():
+    runs = {"all": errors_of(400, 800, 0.02, 1)}
+    runs |= {"init": errors_of(400, 800, 0.02, 2), "order": errors_of(400, 800, 0.0, 3)}
+    shares = measure_sources(runs, margin=0.15)
+    assert shares.sources == ("init", "order")
+    assert shares.verdicts == ("suffices", "less")
+    assert shares.one_suffices is False
+    assert 1.0 in shares.test_set_share[0]
+    assert shares.test_set_share[1].high < 1
+    assert "alone it suffices" in shares.summary()
+    only = measure_sources({k: runs[k] for k in ("all", "init")}, margin=0.15)
+    assert only.one_suffices is True
+    few = measure_sources({k: runs[k][:20] for k in ("all", "init")})
+    assert few.verdicts == ("unclear",)
+    assert few.one_suffices is None
+    assert "not settled" in few.summary()
+    assert len(few.columns()["varied"]) == 2
+
+
+def test_sources_are_ratios_of_variances():
+    runs = {"all": errors_of(40, 500, 0.02, 1), "init": errors_of(50, 500, 0.01, 2)}
+    shares = measure_sources(runs, rng=3)
+    both = compare_variances(runs["init"], runs["all"], rng=3)
+    assert shares.test_set_share[0] == both.test_set_ratio
+    assert shares.distribution_share[0] == both.distribution_ratio
+    assert shares.pvalues[0] == pytest.approx(both.test_set_pvalue)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ({"all": 1}, {}, "must map names"),
+        ({"a": 1, "b": 2}, {}, "baseline='all'"),
+        ({"all": 1, "b": 2}, {"margin": 2.0}, "margin=2.0"),
+    ],
+)
+def test_bad_sources(given, options, message):
+    with pytest.raises(InputError, match=message):
+        measure_sources(given, **options)
+
+
+def test_sources_must_share_the_test_set():
+    with pytest.raises(InputError, match="one test set"):
+        measure_sources({"all": errors_of(9, 50, 0.0), "init": errors_of(9, 60, 0.0)})
+
+
+def test_few_runs_warn():
+    with pytest.warns(CurvewiseWarning, match="3 runs"):
+        compare_variances(errors_of(3, 500, 0.0), errors_of(30, 500, 0.0))

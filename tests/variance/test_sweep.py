@@ -1,0 +1,103 @@
+"""Sweeps: equal to one decomposition per value, with Holm over them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.stats import holm
+from curvewise.types import Predictions
+from curvewise.variance.decompose import decompose_variance
+from curvewise.variance.sweep import measure_sweep
+
+
+def errors_of(std, rate, seed, runs=60, n=900):
+    rng = np.random.default_rng(seed)
+    hard = np.clip(rng.normal(rate, 0.05, n), 0.0, 1.0)
+    return rng.random((runs, n)) < np.clip(hard + rng.normal(0, std, (runs, 1)), 0, 1)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    settings = {0.25: (0.0, 0.25), 0.5: (0.0, 0.2), 1.0: (0.02, 0.22), 2.0: (0.04, 0.3)}
+    return {lr: errors_of(*s, seed) for seed, (lr, s) in enumerate(settings.items())}
+
+
+def test_finds_the_best_and_the_largest_without_excess(runs):
+    found = measure_sweep(runs)
+    assert found.values == (0.25, 0.5, 1.0, 2.0)
+    assert found.best == found.largest_without_excess == 0.5
+    assert found.has_excess == (False, False, True, True)
+    assert found.tied == ()
+    text = found.summary()
+    assert "Not shown is not absent" in text
+    assert "also the value of lowest error" in text
+
+
+def test_is_one_decomposition_per_value(runs):
+    found = measure_sweep(runs)
+    parts = {lr: decompose_variance(x) for lr, x in runs.items()}
+    for i, part in enumerate(parts.values()):
+        assert found.distribution_std[i] == part.distribution_interval
+        assert found.error[i] == part.error
+        assert found.excess_std[i] == part.test_set_std - part.independent_std
+        ratio = part.test_set_std**2 / part.distribution_variance
+        expected = ratio if part.distribution_variance > 0 else math.inf
+        assert found.variance_ratio[i].estimate == pytest.approx(expected)
+        assert found.variance_ratio[i].low <= expected <= found.variance_ratio[i].high
+    assert found.adjusted_pvalues == tuple(holm(found.pvalues).tolist())
+    assert measure_sweep(parts).to_dict() == found.to_dict()
+    assert found[1.0].runs == 60
+    with pytest.raises(KeyError):
+        found[3.0]
+
+
+def test_values_that_are_as_good(runs):
+    found = measure_sweep({0.4: runs[0.5][:30], 0.5: runs[0.5][30:], 2.0: runs[2.0]})
+    assert set(found.tied) | {found.best} == {0.4, 0.5}
+    assert "Not shown to differ from it" in found.summary()
+
+
+def test_order_does_not_matter(runs):
+    backwards = dict(reversed(runs.items()))
+    assert measure_sweep(backwards).to_dict() == measure_sweep(runs).to_dict()
+
+
+def test_no_false_excess_over_many_values():
+    """Ten values with independent errors: in about 5% of sweeps is one flagged."""
+    rng = np.random.default_rng(0)
+    flagged = 0
+    for _ in range(60):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CurvewiseWarning)  # tails that look heavy by chance
+            sweep = measure_sweep({k: rng.random((20, 300)) < 0.2 for k in range(10)})
+        flagged += any(sweep.has_excess)
+    assert flagged <= 8
+
+
+def test_everything_in_excess():
+    found = measure_sweep({1.0: errors_of(0.05, 0.3, 0), 2.0: errors_of(0.05, 0.3, 1)})
+    assert found.largest_without_excess is None
+    assert "at 1, 2" in found.summary()
+
+
+def test_warnings_say_where():
+    heavy = errors_of(0.0, 0.2, 0)
+    heavy[:4] = True
+    with pytest.warns(CurvewiseWarning, match=r"^at 1, "):
+        found = measure_sweep({1: heavy[:20], 2: errors_of(0.0, 0.2, 0)})
+    assert found.warnings[0].startswith("at 1, ")
+
+
+def test_bad_input(runs):
+    with pytest.raises(InputError, match="must map values"):
+        measure_sweep([1, 2])
+    with pytest.raises(InputError, match="'low', which is no number"):
+        measure_sweep({"low": runs[0.5]})
+    with pytest.raises(InputError, match="mixes losses"):
+        measure_sweep({1: runs[0.5], 2: np.random.default_rng(0).random((9, 900))})
+    assert measure_sweep({1: Predictions(runs[0.5], "errors")}, kind="errors").values == (1,)
