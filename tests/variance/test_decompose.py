@@ -15,7 +15,7 @@ from scipy import stats
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
 from curvewise.variance import decompose_totals, decompose_variance
-from curvewise.variance.anova import f_interval, split_variance
+from curvewise.variance.anova import example_variance, f_interval, split_variance
 from curvewise.variance.bootstrap import bootstrap_variances
 from curvewise.variance.totals import measure_totals
 
@@ -288,9 +288,8 @@ def test_error_of_the_mean_is_statsmodels_cluster_covariance():
     passage = rng.normal(0, 1, 40)[groups]
     errors = rng.random((30, len(groups))) < 1 / (1 + np.exp(1 - passage))
     p = Predictions(errors, "errors", groups=groups)
-    from curvewise.variance.anova import example_error
-
-    variance, units = example_error(measure_totals(p))
+    totals = measure_totals(p)
+    variance, units = example_variance(totals.example, totals.groups)
     mean = errors.mean(axis=0)
     fit = sm.OLS(mean, np.ones(len(mean))).fit(cov_type="cluster", cov_kwds={"groups": groups})
     assert variance**0.5 == pytest.approx(float(fit.bse[0]), rel=1e-10)

@@ -13,13 +13,12 @@ from curvewise.errors import InputError
 from curvewise.learning.base import (
     EXTRAPOLATION_LIMIT,
     Curve,
-    check_level,
     check_sizes_to_predict,
 )
 from curvewise.learning.units import bounds
 from curvewise.stats import crossing_interval
 from curvewise.tables import about, number
-from curvewise.types import FloatArray, Result, Unit, data_frame
+from curvewise.types import FloatArray, Result, Unit, check_level, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from curvewise.learning.power import Constants
 from curvewise.learning.replicates import Replicates, size_variance
 from curvewise.learning.units import Scale, bounds
 from curvewise.tables import number, whole
-from curvewise.types import FloatArray, Interval, Result, Unit, data_frame
+from curvewise.types import FloatArray, Interval, Result, Unit, check_level, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -256,12 +256,6 @@ class Curve(Result):
         unit = self.unit.suffix
         low, high = number(interval.low), number(interval.high)
         return f"{number(interval.estimate)}{unit} [{low}, {high}]"
-
-
-def check_level(level: float) -> None:
-    """Raise unless 0 < level < 1."""
-    if not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
 
 
 def check_interval(interval: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level, check_size
+from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_size
 from curvewise.stats import (
     crossing_interval,
     difference_interval,
@@ -18,7 +18,7 @@ from curvewise.stats import (
     first_crossing,
 )
 from curvewise.tables import about, number
-from curvewise.types import FloatArray, Interval, Result, Unit
+from curvewise.types import FloatArray, Interval, Result, Unit, check_level, interval_columns
 
 SEARCH = 1e3
 """Crossings and equal errors are looked for up to this multiple of the largest size."""
@@ -70,12 +70,7 @@ class CurveComparison(Result):
             "crossing n": self.crossing,
             "data-equivalence factor": self.data_equivalence,
         }
-        return {
-            "quantity": list(rows),
-            "estimate": [i.estimate for i in rows.values()],
-            "low": [i.low for i in rows.values()],
-            "high": [i.high for i in rows.values()],
-        }
+        return interval_columns(rows)
 
     def summary(self) -> str:
         """The verdict in a few sentences."""

@@ -13,7 +13,6 @@ from curvewise.learning.base import (
     Curve,
     CurveIntervals,
     check_interval,
-    check_level,
 )
 from curvewise.learning.calibration import power_interval
 from curvewise.learning.power import FORMS, PowerFits, size_weights
@@ -30,7 +29,7 @@ from curvewise.learning.profile import (
 )
 from curvewise.learning.units import bounds
 from curvewise.tables import number
-from curvewise.types import FloatArray, Interval
+from curvewise.types import FloatArray, Interval, check_level
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError
-from curvewise.learning.base import check_level, check_size, check_sizes_to_predict
+from curvewise.learning.base import check_size, check_sizes_to_predict
 from curvewise.learning.curve import LearningCurve
 from curvewise.tables import number, whole
-from curvewise.types import FloatArray, Result, Unit
+from curvewise.types import FloatArray, Result, Unit, check_level
 
 
 @dataclass(frozen=True, eq=False)

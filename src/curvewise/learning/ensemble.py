@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, CurveIntervals, check_level
+from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, CurveIntervals
 from curvewise.learning.calibration import ensemble_interval
 from curvewise.learning.diagnose import diagnose
 from curvewise.learning.extrapolate import Ensemble, fit_ensemble, fit_member
@@ -23,7 +23,7 @@ from curvewise.learning.replicates import Replicates
 from curvewise.learning.units import Scale, bounds
 from curvewise.stats import excluded_level
 from curvewise.tables import number
-from curvewise.types import FloatArray, Interval, Unit
+from curvewise.types import FloatArray, Interval, Unit, check_level
 
 ENSEMBLE_FORMS = ("auto", "constrained", "last")
 """Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried."""

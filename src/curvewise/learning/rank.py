@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_level, check_size
+from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_size
 from curvewise.learning.compare import cost, likely
 from curvewise.stats import probability_lowest
 from curvewise.tables import number
-from curvewise.types import FloatArray, Result, Unit
+from curvewise.types import FloatArray, Result, Unit, check_level
 
 
 @dataclass(frozen=True, eq=False)

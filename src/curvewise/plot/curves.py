@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.learning import LearningCurves
-from curvewise.learning.base import INTERVALS, Curve, check_level
+from curvewise.learning.base import INTERVALS, Curve
 from curvewise.plot import layers
 from curvewise.plot.layers import Look, Picture
 from curvewise.plot.scene import CROWD, NAMED_IN_CROWD, curve_legend, finish_axes, looks_of
@@ -20,7 +20,7 @@ from curvewise.plot.sizes import SizeAxis
 from curvewise.plot.style import NEUTRAL, OWN, new_axes, style, write_caption
 from curvewise.plot.wording import caption_of, labels_of, reach_line, warning_lines, warnings_of
 from curvewise.tables import number
-from curvewise.types import FloatArray
+from curvewise.types import FloatArray, check_level
 
 Values: TypeAlias = tuple[ArrayLike, ArrayLike]
 

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from curvewise.errors import InputError
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, shorten
-from curvewise.plot.variance_parts import MARK, Measure, finish, is_narrow, warned
+from curvewise.plot.variance_parts import MARK, Measure, finish, is_narrow, raise_top, warned
 from curvewise.types import FloatArray
 from curvewise.variance.luck import SeedLuck
 from curvewise.variance.test_sets import TestSetComparison, TestSetPair
@@ -46,12 +46,13 @@ def plot_seed_luck(
     measure = Measure(result.unit)
     first, second = measure.of(result.first_errors), measure.of(result.second_errors)
     picked = first <= np.sort(first)[max(1, math.ceil(result.top * len(first) - 1e-9)) - 1]
-    names = ("first", "second") if result.split == "pair" else ("one part", "the other part")
+    pair = result.split == "pair"
+    names = ("the first test set", "the second test set") if pair else ("part 1", "part 2")
     with style():
         own = ax is None
         ax = ax or new_axes(height=5.0)
-        _cloud(ax, first[~picked], second[~picked], NEUTRAL, RUNS)
-        _cloud(ax, first[picked], second[picked], colour(0), PICKED)
+        _cloud(ax, first[~picked], second[~picked], NEUTRAL, RUNS, len(first))
+        _cloud(ax, first[picked], second[picked], colour(0), PICKED, len(first))
         gains = [result.gain_first, result.gain_second]
         for i, (values, gain) in enumerate(zip((first, second), gains, strict=True)):
             mean = float(values.mean())
@@ -59,35 +60,35 @@ def plot_seed_luck(
             look = {"linewidth": 1.4, "zorder": 3.5, "gid": MARK, "label": "_mean"}
             draw(mean, color="#4D4D4D", linestyle="--", **look)
             draw(mean - float(measure.of(gain.estimate)), color=colour(0), **look)
-        ax.set_xlabel(
-            measure.label(
-                f"error on {names[0]} of the test set"
-                if "part" in names[0]
-                else "error on the first test set"
-            )
+        ax.set_xlabel(measure.label(f"error on {names[0]}"))
+        ax.set_ylabel(measure.label(f"error on {names[1]}"))
+        key = _luck_key(result)[:: 2 if is_narrow(ax) else 1]
+        if legend and not own:
+            raise_top(ax, 1 if is_narrow(ax) else 2)
+        finish(
+            ax,
+            own,
+            key,
+            _luck_caption(result),
+            legend=legend,
+            caption=caption,
+            columns=2,
+            loc="upper left",
         )
-        ax.set_ylabel(
-            measure.label(
-                f"error on {names[1]}" if "part" in names[1] else "error on the second test set"
-            )
-        )
-        key = _luck_key(result)
-        finish(ax, own, key, _luck_caption(result), legend=legend, caption=caption, columns=2)
     return ax
 
 
-def _cloud(ax: Axes, x: FloatArray, y: FloatArray, shade: str, gid: str) -> None:
+def _cloud(ax: Axes, x: FloatArray, y: FloatArray, shade: str, gid: str, many: int) -> None:
     """A dot per run, smaller and paler where there are many; pixels where there are very many."""
-    many = len(x) + len(y)
     dots = ax.scatter(
         x,
         y,
-        s=float(np.clip(6000 / max(many, 1), 3.0, 16.0)),
+        s=float(np.clip(5000 / many, 3.0, 16.0)),
         color=shade,
-        alpha=float(np.clip(200 / max(many, 1) ** 0.8, 0.1, 0.75)),
+        alpha=float(np.clip(150 / many**0.8, 0.1, 0.75)),
         linewidths=0.0,
         zorder=2.5,
-        rasterized=many > 2 * _MANY,
+        rasterized=many > _MANY,
         label="_runs",
     )
     dots.set_gid(gid)
@@ -96,9 +97,9 @@ def _cloud(ax: Axes, x: FloatArray, y: FloatArray, shade: str, gid: str) -> None
 def _luck_key(result: SeedLuck) -> list[tuple[Any, str]]:
     dot = {"linestyle": "none", "marker": "o", "markersize": 4.5}
     return [
-        (Line2D([], [], color=colour(0), **dot), f"best {result.top:.0%} on the first"),
-        (Line2D([], [], color=NEUTRAL, **dot), "the other runs"),
+        (Line2D([], [], color=colour(0), **dot), f"best {result.top:.0%}"),
         (Line2D([], [], color=colour(0), linewidth=1.4), "their mean"),
+        (Line2D([], [], color=NEUTRAL, **dot), "the others"),
         (Line2D([], [], color="#4D4D4D", linewidth=1.4, linestyle="--"), "mean of all runs"),
     ]
 
@@ -106,9 +107,9 @@ def _luck_key(result: SeedLuck) -> list[tuple[Any, str]]:
 def _luck_caption(result: SeedLuck) -> list[str]:
     measure, r, e = Measure(result.unit), result.correlation, result.expected
     return [
-        f"Correlation {r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}]; {e.estimate:.2f} would follow"
-        f" from the variance that is real. The best {result.top:.0%} on the first are better than"
-        f" the mean by {measure.told(result.gain_first)} there, and by"
+        f"{result.runs:,} runs; correlation {r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}], where"
+        f" {e.estimate:.2f} would follow from the variance that is real. The best {result.top:.0%}"
+        f" on the first are better than the mean by {measure.told(result.gain_first)} there, and by"
         f" {measure.told(result.gain_second)} on the second.",
         *warned(result),
     ]
@@ -173,9 +174,11 @@ def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
         i, j = place[p.first], place[p.second]
         r = p.true_correlation if true else p.correlation
         values[i, j] = values[j, i] = r.estimate
-        sure = p.stable if true else p.adjusted < 1 - result.level
         text = "?" if math.isnan(r.estimate) else f"{r.estimate:.2f}"
-        told[i][j] = told[j][i] = f"{text}*" if sure else text
+        if true and not p.stable and text != "?":
+            text = f"({text})"
+        star = "*" if not true and p.adjusted < 1 - result.level else ""
+        told[i][j] = told[j][i] = text + star
     image = ax.imshow(values, cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="auto")
     image.set_gid(CELL)
     small = is_narrow(ax) or len(place) > 8
@@ -196,7 +199,7 @@ def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
 
 def _matrix_caption(result: TestSetComparison, true: bool) -> list[str]:
     star = (
-        "Star: both true variances are told from 0"
+        "Brackets, question mark: a true variance is not told from 0"
         if true
         else f"Star: not 0 (Holm over the {len(result.pairs)} pairs)"
     )
@@ -216,7 +219,7 @@ def _pair(result: TestSetComparison, names: tuple[str, str]) -> TestSetPair:
 def _scatter(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> None:
     units = [Measure(result.decompositions[name].unit) for name in names]
     x, y = (m.of(result.run_errors[name]) for m, name in zip(units, names, strict=True))
-    _cloud(ax, x, y, colour(0), RUNS)
+    _cloud(ax, x, y, colour(0), RUNS, len(x))
     short = safe_names(names, 30)
     ax.set_xlabel(units[0].label(f"error on {short[0]}"))
     ax.set_ylabel(units[1].label(f"error on {short[1]}"))

@@ -263,14 +263,21 @@ def view(
     return float(max(left - pad, floor)), float(right + pad)
 
 
-def rows_of(ax: Axes, names: Sequence[str]) -> None:
-    """Names of rows at the left of a forest plot, the first on top."""
+def rows_of(ax: Axes, names: Sequence[str], room: bool = False) -> None:
+    """Names of rows at the left of a forest plot, the first on top; room for a legend below."""
     ax.set_yticks(np.arange(len(names)), labels=list(names))
-    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_ylim(len(names) - 0.4 + (0.18 * len(names) if room else 0.0), -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", alpha=0.25, linewidth=0.6)
     if is_narrow(ax):
         ax.tick_params(axis="y", labelsize=8.0)
+
+
+def raise_top(ax: Axes, rows: int) -> None:
+    """Leave room for a legend of so many rows above the data."""
+    low, high = ax.get_ylim()
+    share = 0.03 + rows * (0.1 if is_narrow(ax) else 0.065)
+    ax.set_ylim(low, low + (high - low) / (1 - share))
 
 
 def spans_decades(values: ArrayLike, ratio: float = 10.0) -> bool:
@@ -283,7 +290,7 @@ def log_sizes(ax: Axes, ticks: Sequence[float] | None = None) -> None:
     """A log x axis in plain numbers; with ticks, at those that leave room for their labels."""
     ax.set_xscale("log")
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: safe_text(number(x))))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: safe_text(number(x, 3))))
     if ticks is None:
         ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
     else:
@@ -291,13 +298,14 @@ def log_sizes(ax: Axes, ticks: Sequence[float] | None = None) -> None:
 
 
 def thinned(ax: Axes, ticks: Sequence[float]) -> list[float]:
-    """Ticks from the last to the first that stand far enough apart for their labels."""
+    """Ticks that stand far enough apart for their labels: both ends first, then large ones."""
     places = ax.transScale.transform([(t, 1.0) for t in ticks])[:, 0]
     left, right = (float(ax.transScale.transform((x, 1.0))[0]) for x in (min(ticks), max(ticks)))
     inch = width_of(ax) / max(right - left, 1e-12)
     kept: list[int] = []
-    for i in np.argsort(-places, kind="stable").tolist():
-        size = 0.085 * len(number(ticks[i])) + 0.12
+    order = np.argsort(-places, kind="stable").tolist()
+    for i in [*order[:1], *order[-1:], *order[1:-1]]:
+        size = 0.085 * len(number(ticks[i], 3)) + 0.12
         if all(abs(places[i] - places[k]) * inch >= size for k in kept):
             kept.append(i)
     return sorted(float(ticks[i]) for i in kept)

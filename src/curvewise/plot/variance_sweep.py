@@ -32,6 +32,7 @@ from curvewise.plot.variance_parts import (
     thinned,
     view,
     warned,
+    width_of,
 )
 from curvewise.tables import number
 from curvewise.types import FloatArray
@@ -42,6 +43,14 @@ from curvewise.variance.twins import TwinDisagreement
 LINE = "curvewise-line"
 EXCESS = "curvewise-excess"
 LEVEL = "curvewise-level"
+
+_VERDICTS = {
+    "suffices": "suffices",
+    "less": "gives less",
+    "more": "gives more",
+    "unclear": "remains unclear",
+}
+_CALM = "largest without excess"
 
 
 def plot_sweep(
@@ -85,10 +94,13 @@ def plot_sweep(
             log_sizes(ax, x.tolist())
         else:
             ax.set_xticks(thinned(ax, x.tolist()))
-        ax.set_xlabel(safe_text(result.name, 50))
+        ax.set_xlabel(safe_text(result.name, 24 if is_narrow(ax) else 50))
         _marks(ax, result)
         lines = [_sweep_caption(result), *warned(result)]
-        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2)
+        narrow = is_narrow(ax)
+        columns = 1 if narrow else 2
+        key = key[:3] if narrow else key
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns)
     return ax
 
 
@@ -128,7 +140,7 @@ def _deviations(
             ("distribution", "D", "-"),
         )
     ]
-    labels = ["test error", "if errors were independent", "true error", "excess"]
+    labels = ["test error", "independent errors", "true error", "excess"]
     return list(zip([*handles, Patch(color=SERIES["test set"], alpha=0.15)], labels, strict=True))
 
 
@@ -161,13 +173,15 @@ def _series(
 
 
 def _marks(ax: Axes, result: VarianceSweep) -> None:
+    """Vertical lines at the best value and at the largest without excess; in short, if narrow."""
     largest = result.largest_without_excess
+    best, calm = ("best", "no excess") if is_narrow(ax) else ("lowest error", _CALM)
     if largest == result.best:
-        mark_value(ax, result.best, "lowest error, largest without excess")
+        mark_value(ax, result.best, f"{best}, {calm}")
         return
-    mark_value(ax, result.best, "lowest error")
+    mark_value(ax, result.best, best)
     if largest is not None:
-        mark_value(ax, largest, "largest without excess", "-.")
+        mark_value(ax, largest, calm, "-.")
 
 
 def _sweep_caption(result: VarianceSweep) -> str:
@@ -221,9 +235,9 @@ def plot_sources(
             ax.plot(estimate, row + up, marker, color=SERIES[name], ms=5.5, gid=LINE, label="_std")
             ax.axvline(estimate[0], color=SERIES[name], ls=":", lw=1.1, zorder=0.7, gid=LEVEL)
         ax.set_xlim(*limits)
-        longest = 11 if is_narrow(ax) else 28
+        longest = 14 if is_narrow(ax) else 28
         texts = safe_names(names, longest)
-        rows_of(ax, texts)
+        rows_of(ax, texts, room=legend and not own)
         ax.axhspan(-0.6, 0.5, color=NEUTRAL, alpha=0.12, lw=0.0, zorder=0.2)
         ax.set_xlabel(measure.label("std between runs"))
         key = [
@@ -235,13 +249,23 @@ def plot_sources(
         ]
         lines = [_sources_caption(result), *warned(result)]
         indent = max(map(len, texts)) / 14
-        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, indent=indent)
+        finish(
+            ax,
+            own,
+            key,
+            lines,
+            legend=legend,
+            caption=caption,
+            columns=2,
+            indent=indent,
+            loc="lower left",
+        )
     return ax
 
 
 def _sources_caption(result: SourceShares) -> str:
     words = [
-        f"{shorten(clean(name), 30)} {verdict}"
+        f"{shorten(clean(name), 30)} {_VERDICTS[verdict]}"
         for name, verdict in zip(result.sources, result.verdicts, strict=True)
     ]
     return (
@@ -284,9 +308,9 @@ def plot_twins(
         note(
             ax,
             "different seeds",
-            (0.99, level),
+            (0.99, above),
             xycoords=ax.get_yaxis_transform(),
-            xytext=(0, 3),
+            xytext=(0, 2),
             textcoords="offset points",
             ha="right",
             color="#4D4D4D",
@@ -295,8 +319,7 @@ def plot_twins(
         if numbers:
             ax.set_xlabel("when the twin was poked")
         else:
-            longest = 9 if is_narrow(ax) else 22
-            ax.set_xticks(x, labels=safe_names(map(str, result.when), longest))
+            _categories(ax, result.when)
             ax.set_xlim(-0.6, len(x) - 0.4)
             ax.set_xlabel("what was done to the twin")
         ax.set_ylabel(
@@ -306,12 +329,22 @@ def plot_twins(
     return ax
 
 
+def _categories(ax: Axes, names: Sequence[Any]) -> None:
+    """Names under the axis, aslant where they would touch."""
+    room = int(width_of(ax) / len(names) / 0.085)
+    if max(len(str(n)) for n in names) <= room:
+        ax.set_xticks(range(len(names)), labels=safe_names(map(str, names), room))
+        return
+    texts = safe_names(map(str, names), 22)
+    ax.set_xticks(range(len(names)), labels=texts, rotation=25, ha="right", rotation_mode="anchor")
+
+
 def _twins_caption(result: TwinDisagreement) -> str:
     most = max(zip(result.fraction, result.when, strict=True), key=lambda pair: pair[0].estimate)
-    part = most[0]
+    part, low, high = (f"{100 * x:.0f}%" for x in (most[0].estimate, most[0].low, most[0].high))
     return (
         f"Bars: {100 * result.level:.4g}% intervals. {result.runs:,} runs with their twins on"
-        f" {result.examples:,} examples; at most ({shorten(clean(str(most[1])), 40)}) twins show"
-        f" {100 * part.estimate:.0f}% [{100 * part.low:.0f}%, {100 * part.high:.0f}%] of the"
-        " disagreement of different seeds."
+        f" {result.examples:,} examples; those that differ most"
+        f" ({shorten(clean(str(most[1])), 40)}) show {part} [{low}, {high}] of the disagreement of"
+        " different seeds."
     )

@@ -3,7 +3,14 @@
 from curvewise.types.coercion import as_predictions
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import KINDS, Predictions, Source
-from curvewise.types.results import Interval, Result, data_frame, plain
+from curvewise.types.results import (
+    Interval,
+    Result,
+    check_level,
+    data_frame,
+    interval_columns,
+    plain,
+)
 from curvewise.types.units import UNITS, FloatArray, Unit, as_floats
 
 __all__ = [
@@ -18,6 +25,8 @@ __all__ = [
     "Unit",
     "as_floats",
     "as_predictions",
+    "check_level",
     "data_frame",
+    "interval_columns",
     "plain",
 ]

@@ -74,8 +74,9 @@ def _amended(
     if labels is not None:
         truth = np.asarray(labels)
         check_labels(truth, given.shape)
-        if given.labels is not None:
-            if not np.array_equal(given.true_classes, truth):
+        known = given.true_classes
+        if known is not None:
+            if not np.array_equal(known, truth):
                 raise InputError("labels differs from the labels that predictions brings along.")
         else:
             given = replace(given, labels=_whole(truth, "labels"))

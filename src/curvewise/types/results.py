@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError
 from curvewise.tables import format_table, number
 
 if TYPE_CHECKING:
@@ -125,6 +125,27 @@ class Result(ABC):
         notes = f"<ul>{notes}</ul>" if notes else ""
         cells = format_table(self.columns(), "html", 4)
         return f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"
+
+
+def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:
+    """Columns of a table with a row for each quantity: its estimate, low and high.
+
+    >>> interval_columns({"error": Interval(0.2, 0.1, 0.3)})
+    {'quantity': ['error'], 'estimate': [0.2], 'low': [0.1], 'high': [0.3]}
+    """
+    return {
+        "quantity": list(rows),
+        "estimate": [i.estimate for i in rows.values()],
+        "low": [i.low for i in rows.values()],
+        "high": [i.high for i in rows.values()],
+    }
+
+
+def check_level(level: float) -> float:
+    """Raise unless a level of coverage lies strictly between 0 and 1."""
+    if not isinstance(level, int | float | np.number) or not 0 < level < 1:
+        raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+    return float(level)
 
 
 def data_frame(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from scipy.special import ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.types import FloatArray, Interval, Predictions
-from curvewise.variance.anova import satterthwaite, std_interval, t_interval
+from curvewise.variance.anova import example_variance, satterthwaite, std_interval, t_interval
 from curvewise.variance.tails import judge_tails
 
 
@@ -36,17 +36,6 @@ class Test:
     estimate: Interval
     statistic: float
     pvalue: float
-
-
-def example_variance(
-    values: FloatArray, groups: NDArray[np.int64] | None = None
-) -> tuple[float, int]:
-    """Variance of a mean over sampled examples (or groups of them), and the number of units."""
-    deviation = values - values.mean()
-    if groups is not None:
-        deviation = np.bincount(groups, weights=deviation)
-    units = len(deviation)
-    return float((deviation**2).sum()) * units / (units - 1) / len(values) ** 2, units
 
 
 def example_interval(

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.types import FloatArray, Predictions
-from curvewise.variance._estimates import Test, example_variance, mean_test
+from curvewise.variance._estimates import Test, mean_test
 from curvewise.variance._votes import Votes
+from curvewise.variance.anova import example_variance
 
 Statistic: TypeAlias = Callable[[NDArray[Any], int, NDArray[np.bool_]], FloatArray]
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance._error_counts import (
     binomial_pmf,
     drawn_together,
@@ -24,7 +24,7 @@ from curvewise.variance._estimates import run_std
 from curvewise.variance.anova import Split, split_variance
 from curvewise.variance.poisson_binomial import poisson_binomial_pmf
 from curvewise.variance.totals import Totals, measure_totals
-from curvewise.variance.wording import check_level, said, said_interval, said_pvalue
+from curvewise.variance.wording import said, said_interval, said_pvalue
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""

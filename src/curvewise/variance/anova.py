@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, fdtri, stdtrit
 
 from curvewise.types import FloatArray, Interval
@@ -122,22 +123,24 @@ def std_interval(variance: float, degrees: float, level: float) -> Interval:
     return Interval(math.sqrt(variance), limits[0], limits[1], level)
 
 
-def example_error(totals: Totals) -> tuple[float, int]:
-    """Variance of the mean error from sampling examples (or groups), and its number of units.
+def example_variance(
+    values: FloatArray, groups: NDArray[np.int64] | None = None
+) -> tuple[float, int]:
+    """Variance of a mean over sampled examples (or groups of them), and the number of units.
 
     The cluster-robust variance of a mean; without groups each example is a cluster.
     """
-    deviation = totals.example - totals.example.mean()
-    if totals.groups is not None:
-        deviation = np.bincount(totals.groups, weights=deviation)
+    deviation = values - values.mean()
+    if groups is not None:
+        deviation = np.bincount(groups, weights=deviation)
     units = len(deviation)
-    return float((deviation**2).sum()) * units / (units - 1) / totals.examples**2, units
+    return float((deviation**2).sum()) * units / (units - 1) / len(values) ** 2, units
 
 
 def mean_interval(totals: Totals, split: Split, level: float) -> Interval:
     """Mean error on the distribution, runs and examples both counted as sampled."""
     by_run = split.test_set / split.runs
-    by_example, units = example_error(totals)
+    by_example, units = example_variance(totals.example, totals.groups)
     variance = max(by_run, by_example, by_run + by_example - split.noise / split.runs)
     return t_interval(
         float(totals.run.mean()),

@@ -13,11 +13,10 @@ from scipy.special import stdtr, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats import holm
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance._estimates import chance, interval_of, run_std
 from curvewise.variance._task_errors import FitOfTasks, fit_tasks, task_calibration, task_errors
 from curvewise.variance._votes import Votes, count_votes
-from curvewise.variance.wording import check_level
 
 MOST_CLASSES = 12
 """Up to here every task is measured: 2,047 of them."""

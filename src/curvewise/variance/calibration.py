@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance._calibration_checks import (
     GAP,
     IDENTITY,
@@ -24,7 +24,7 @@ from curvewise.variance._estimates import chance, example_interval, interval_of,
 from curvewise.variance._votes import Votes, count_votes
 from curvewise.variance.anova import Split, mean_interval, split_variance
 from curvewise.variance.totals import measure_totals
-from curvewise.variance.wording import check_level, said, said_interval, said_pvalue
+from curvewise.variance.wording import said, said_interval, said_pvalue
 
 BINS = 10
 VERDICTS = {

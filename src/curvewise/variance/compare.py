@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import permutation_pvalue, probability_below, sign_flip_pvalue
-from curvewise.types import Interval, Predictions, Unit, as_predictions
+from curvewise.types import Interval, Predictions, Unit, as_predictions, check_level
 from curvewise.variance.comparison import RunComparison
 from curvewise.variance.difference import (
     Difference,
@@ -25,7 +25,6 @@ from curvewise.variance.difference import (
     score_difference,
 )
 from curvewise.variance.tails import FEWEST
-from curvewise.variance.wording import check_level
 
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on the distribution."""

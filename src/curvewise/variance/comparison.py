@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from curvewise.types import Interval, Result
+from curvewise.types import Interval, Result, interval_columns
 from curvewise.variance.difference import Difference
 from curvewise.variance.wording import said, said_interval, said_pvalue
 
@@ -107,13 +107,8 @@ class RunComparison(Result):
                 math.nan,
             ),
         }
-        return {
-            "quantity": list(rows),
-            "estimate": [i.estimate for i, _ in rows.values()],
-            "low": [i.low for i, _ in rows.values()],
-            "high": [i.high for i, _ in rows.values()],
-            "p": [p for _, p in rows.values()],
-        }
+        intervals = {name: interval for name, (interval, _) in rows.items()}
+        return {**interval_columns(intervals), "p": [p for _, p in rows.values()]}
 
     def summary(self) -> str:
         """The verdict in a few sentences."""

@@ -17,6 +17,7 @@ from curvewise.types import (
     Unit,
     as_floats,
     as_predictions,
+    check_level,
 )
 from curvewise.variance.anova import (
     Split,
@@ -31,7 +32,6 @@ from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.robust import measure_influence, robust_interval
 from curvewise.variance.tails import Tails, judge_tails
 from curvewise.variance.totals import Totals, measure_totals, totals_of_counts
-from curvewise.variance.wording import check_level
 
 INTERVALS = ("auto", "F", "bootstrap", "robust")
 

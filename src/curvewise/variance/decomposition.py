@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from curvewise.types import FloatArray, Interval, Result
+from curvewise.types import FloatArray, Interval, Result, interval_columns
 from curvewise.variance.anova import Split
 from curvewise.variance.totals import Totals
 from curvewise.variance.wording import said, said_interval, said_pvalue
@@ -108,12 +108,7 @@ class VarianceDecomposition(Result):
             "… robust": self.robust_interval,
             "distribution share": self.share_interval,
         }
-        return {
-            "quantity": list(rows),
-            "estimate": [i.estimate for i in rows.values()],
-            "low": [i.low for i in rows.values()],
-            "high": [i.high for i in rows.values()],
-        }
+        return interval_columns(rows)
 
     def summary(self) -> str:
         """The decomposition in a few sentences."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.types import FloatArray, Interval, Predictions, Unit
-from curvewise.variance.anova import Split, example_error, satterthwaite, split_variance
+from curvewise.variance.anova import Split, example_variance, satterthwaite, split_variance
 from curvewise.variance.totals import Totals, measure_totals
 
 MANY = 1e9
@@ -114,12 +114,11 @@ def check_same_examples(a: Predictions, b: Predictions) -> None:
         )
     if (a.kind == "losses") != (b.kind == "losses"):
         raise InputError(f"a is of kind {a.kind!r} and b of kind {b.kind!r}: pass the same.")
-    for name in ("true_classes", "example_ids", "groups"):
+    said = {"true_classes": "labels", "example_ids": "example_ids", "groups": "groups"}
+    for name, word in said.items():
         one, two = getattr(a, name), getattr(b, name)
         if one is not None and two is not None and not np.array_equal(one, two):
-            raise InputError(
-                f"a and b have different {name.replace('true_classes', 'labels')}: they are not of one test set."
-            )
+            raise InputError(f"a and b have different {word}: they are not of one test set.")
 
 
 def is_scores(values: Any) -> bool:
@@ -176,7 +175,7 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
     split = split_variance(totals)
     value, runs = float(totals.run.mean()), totals.runs
     by_run = split.test_set / runs
-    by_example, units = example_error(totals)
+    by_example, units = example_variance(totals.example, totals.groups)
     variance = max(by_run, by_example, by_run + by_example - split.noise / runs)
     degrees = _degrees(variance, [by_run, by_example], [runs - 1, units - 1])
     one, two = measure_totals(a), measure_totals(b)
@@ -196,7 +195,7 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
     value = float(a.run.mean() - b.run.mean())
     by_run = [s.test_set / s.runs for s in splits]
     welch = sum(by_run)
-    by_example, units = example_error(replace(a, example=a.example - b.example))
+    by_example, units = example_variance(a.example - b.example, a.groups)
     # What varies with the run in each cell is in both parts: count it once.
     twice = sum(s.noise / s.runs for s in splits)
     variance = max(welch, by_example, welch + by_example - twice)
@@ -215,8 +214,7 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
     parts = [_run_part(p) for p in (a, b)]
     one, two = (_example_means(p) for p in (a, b))
     value = float(one.mean() - two.mean())
-    shape = Totals(one, one - two, 0.0, 0.0, 0.0, groups=_codes(_groups(a, b)))
-    by_example, units = example_error(shape)
+    by_example, units = example_variance(one - two, _codes(_groups(a, b)))
     real = sum(distribution_std**2 / p.runs for p in (a, b))
     return Difference(
         Estimate(value, min(sum(parts), by_example) + real, units - 1),

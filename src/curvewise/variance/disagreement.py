@@ -8,16 +8,24 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import (
+    FloatArray,
+    Interval,
+    Predictions,
+    Result,
+    as_predictions,
+    check_level,
+    interval_columns,
+)
 from curvewise.variance._estimates import (
     Test,
     chance,
     example_interval,
-    example_variance,
     mean_test,
 )
 from curvewise.variance._votes import Votes, count_votes
-from curvewise.variance.wording import check_level, said_interval, said_pvalue
+from curvewise.variance.anova import example_variance
+from curvewise.variance.wording import said_interval, said_pvalue
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +75,7 @@ class Disagreement(Result):
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high."""
         rows = {"disagreement": self.disagreement, "error": self.error, "gap": self.gap}
-        return {
-            "quantity": list(rows),
-            "estimate": [i.estimate for i in rows.values()],
-            "low": [i.low for i in rows.values()],
-            "high": [i.high for i in rows.values()],
-        }
+        return interval_columns(rows)
 
     def summary(self) -> str:
         """Disagreement and error in a few sentences."""

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance._class_counts import class_counts
-from curvewise.variance._estimates import chance, example_interval, example_variance, mean_test
+from curvewise.variance._estimates import chance, example_interval, mean_test
 from curvewise.variance._votes import Votes, count_votes
-from curvewise.variance.wording import check_level, said_interval
+from curvewise.variance.anova import example_variance
+from curvewise.variance.wording import said_interval
 
 METHODS = ("auto", "vote", "average")
 BLOCK_CELLS = 2**22

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import (
+    FloatArray,
+    Interval,
+    Predictions,
+    Result,
+    as_predictions,
+    check_level,
+    interval_columns,
+)
 from curvewise.variance._estimates import correlate, interval_of, same_runs
 from curvewise.variance._halves import (
     best_of,
@@ -23,7 +31,7 @@ from curvewise.variance._halves import (
 from curvewise.variance.anova import share_interval, split_variance
 from curvewise.variance.tails import judge_tails
 from curvewise.variance.totals import Totals, measure_totals
-from curvewise.variance.wording import check_level, said_interval, said_pvalue
+from curvewise.variance.wording import said_interval, said_pvalue
 
 FEWEST = 4
 """Runs below which a correlation has no interval."""
@@ -93,12 +101,7 @@ class SeedLuck(Result):
         if self.random is not None:
             rows["random splits"] = self.random
         rows |= {"gain on the first": self.gain_first, "gain on the second": self.gain_second}
-        return {
-            "quantity": list(rows),
-            "estimate": [i.estimate for i in rows.values()],
-            "low": [i.low for i in rows.values()],
-            "high": [i.high for i in rows.values()],
-        }
+        return interval_columns(rows)
 
     def summary(self) -> str:
         """What luck is worth, in a few sentences."""

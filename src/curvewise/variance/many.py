@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.stats import benjamini_hochberg, holm
-from curvewise.types import FloatArray, Interval, Predictions, Result, Unit, as_predictions
+from curvewise.types import (
+    FloatArray,
+    Interval,
+    Predictions,
+    Result,
+    Unit,
+    as_predictions,
+    check_level,
+)
 from curvewise.variance.compare import SCORES_ONLY, few_runs
 from curvewise.variance.difference import (
     Difference,
@@ -25,7 +33,7 @@ from curvewise.variance.difference import (
 )
 from curvewise.variance.tails import FEWEST
 from curvewise.variance.totals import Totals, measure_totals
-from curvewise.variance.wording import check_level, said, said_interval
+from curvewise.variance.wording import said, said_interval
 
 ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
 

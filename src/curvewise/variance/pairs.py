@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance._bits import IntArray, column_pack
 from curvewise.variance._hypergeometric import smallest_pvalue
 from curvewise.variance._pair_counts import TILE, estimate_seconds, iter_pair_counts
 from curvewise.variance._pair_search import Found, PairSearch
 from curvewise.variance.totals import measure_totals
-from curvewise.variance.wording import check_level, said
+from curvewise.variance.wording import said
 
 LONG = 20.0
 """Seconds of counting from which it is said beforehand how long it will take."""

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.types import Interval
+from curvewise.types import Interval, check_level
 from curvewise.variance._power import DifferencePower, VariancePower, fewest_runs
 from curvewise.variance._spread import Known, difference_power, noise_of
 from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.run_plan import RunPlan
-from curvewise.variance.wording import check_level
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")

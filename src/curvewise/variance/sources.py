@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
-from curvewise.types import FloatArray, Interval, Predictions, Result
+from curvewise.types import FloatArray, Interval, Predictions, Result, check_level
 from curvewise.variance.anova import Split
 from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.ratio import DRAWS, VarianceRatio, measure_split, variance_ratio
 from curvewise.variance.totals import Totals
 from curvewise.variance.variances import observed_std, tail_notes, true_std
-from curvewise.variance.wording import check_level, said_interval, said_pvalue
+from curvewise.variance.wording import said_interval, said_pvalue
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Predictions, Unit, as_predictions
+from curvewise.types import FloatArray, Predictions, Unit, as_predictions, check_level
 from curvewise.variance._looks import Looks, simulate_looks
 from curvewise.variance.difference import (
     Estimate,
@@ -21,7 +21,6 @@ from curvewise.variance.difference import (
 )
 from curvewise.variance.stopped import StoppingCheck, StoppingPlan
 from curvewise.variance.totals import measure_totals
-from curvewise.variance.wording import check_level
 
 DRAWS = 100_000
 EFFECTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)

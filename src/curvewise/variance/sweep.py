@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
 from curvewise.tables import number
-from curvewise.types import Interval, Predictions, Result
+from curvewise.types import Interval, Predictions, Result, check_level
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.difference import unpaired_difference
-from curvewise.variance.wording import check_level, said, said_interval, said_pvalue
+from curvewise.variance.wording import said, said_interval, said_pvalue
 
 
 @dataclass(frozen=True, eq=False)

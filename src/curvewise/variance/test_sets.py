@@ -15,11 +15,11 @@ from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance._estimates import correlate, same_runs
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.decomposition import VarianceDecomposition
-from curvewise.variance.wording import check_level, said, said_pvalue
+from curvewise.variance.wording import said, said_pvalue
 
 
 @dataclass(frozen=True)

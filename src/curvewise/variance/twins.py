@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions
+from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance._class_counts import class_counts
 from curvewise.variance._crossed import Crossed, crossed_interval
 from curvewise.variance.difference import check_same_examples
-from curvewise.variance.wording import check_level, said_interval
+from curvewise.variance.wording import said_interval
 
 BLOCK_CELLS = 2**20
 """Cells of runs × examples compared at a time."""
@@ -283,8 +283,7 @@ def _matched(base: Predictions, given: Any, labels: ArrayLike | None, name: str)
             f"{name} has {twin.runs} runs and reference has {base.runs}: run r must be the twin of"
             " run r."
         )
-    truth = None if twin.labels is None else _renumbered(twin.labels, twin, base)
-    check_same_examples(base, replace(twin, labels=truth))
+    check_same_examples(base, twin)
     if base.has_classes != twin.has_classes:
         raise InputError(f"{name} is of kind {twin.kind!r}, reference of kind {base.kind!r}.")
     one, two = base.run_ids, twin.run_ids

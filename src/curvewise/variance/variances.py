@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.tables import number
-from curvewise.types import FloatArray, Interval, Predictions, Result
+from curvewise.types import FloatArray, Interval, Predictions, Result, check_level, interval_columns
 from curvewise.variance.anova import Split, f_interval, std_interval
 from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.ratio import DRAWS, measure_split, variance_ratio
 from curvewise.variance.tails import FEWEST, judge_tails
 from curvewise.variance.totals import Totals
-from curvewise.variance.wording import check_level, said_interval, said_pvalue
+from curvewise.variance.wording import said_interval, said_pvalue
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +106,8 @@ class VarianceComparison(Result):
             "test-set ratio": self.test_set_pvalue,
             "distribution ratio": self.distribution_pvalue,
         }
-        return {
-            "quantity": list(rows),
-            "estimate": [i.estimate for i in rows.values()],
-            "low": [i.low for i in rows.values()],
-            "high": [i.high for i in rows.values()],
-            "p": [pvalues.get(name, math.nan) for name in rows],
-        }
+        pvalue = [pvalues.get(name, math.nan) for name in rows]
+        return {**interval_columns(rows), "p": pvalue}
 
     def summary(self) -> str:
         """The comparison in a few sentences."""

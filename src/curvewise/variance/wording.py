@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import math
 
-from curvewise.errors import InputError
 from curvewise.tables import number
 from curvewise.types import Interval
-
-
-def check_level(level: float) -> float:
-    """A level of coverage strictly between 0 and 1."""
-    if not 0 < level < 1:
-        raise InputError(f"level={level} must lie between 0 and 1, such as 0.95.")
-    return level
 
 
 def said(value: float, unit: str) -> str:

@@ -1,0 +1,260 @@
+"""Pictures of agreement: two runs against one, ensembles, and examples that err together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+
+from curvewise.plot.style import NEUTRAL, colour, new_axes, style
+from curvewise.plot.text import clean, shorten
+from curvewise.plot.variance_parts import (
+    Measure,
+    bars,
+    choose,
+    diagonal,
+    ends_of,
+    finish,
+    is_narrow,
+    log_sizes,
+    note,
+    view,
+    warned,
+)
+from curvewise.types import FloatArray
+from curvewise.variance.disagreement import Disagreement
+from curvewise.variance.ensemble import Ensemble
+from curvewise.variance.pairs import DependentPairs
+from curvewise.variance.wording import said_pvalue
+
+POINT = "curvewise-point"
+BINS = "curvewise-bins"
+LINE = "curvewise-line"
+BAND = "curvewise-band"
+PAIRS = "curvewise-pairs"
+LABEL = "curvewise-label"
+
+_LABELLED = 5
+_MANY_BARS = 60
+
+
+def plot_disagreement(
+    result: Disagreement,
+    ax: Axes | None = None,
+    *,
+    what: str = "mean",
+    name: str | None = None,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw how often two runs disagree against how often one errs.
+
+    Drawn again on the same Axes, another training gets the next colour.
+
+    Parameters
+    ----------
+    result : Disagreement
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    what : {"mean", "examples"}
+        The means over all examples with their intervals; or means over examples on which runs
+        disagree alike.
+    name : str, optional
+        What to write beside it.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    choose("what", what, ("mean", "examples"))
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.8)
+        drawn = [line for line in ax.lines if line.get_gid() in (POINT, BINS)]
+        shade = colour(len(drawn))
+        if what == "mean":
+            _mean(ax, result, name, shade)
+        else:
+            _like_examples(ax, result, shade)
+        ax.set_xlabel("error of a run (%)")
+        ax.set_ylabel("disagreement of two runs (%)")
+        measure = Measure("fraction")
+        said = f"{shorten(clean(name), 40)}: " if name else ""
+        text = (
+            f"{said}error minus disagreement {measure.told(result.gap)}"
+            f" ({said_pvalue(result.pvalue)}); dashed: equal, as for calibrated votes."
+        )
+        finish(ax, own, [], [text[0].upper() + text[1:], *warned(result)], caption=caption)
+    return ax
+
+
+def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
+    measure = Measure("fraction")
+    x, left, right = measure.interval(result.error)
+    y, low, high = measure.interval(result.disagreement)
+    bars(ax, [x], [low], [high], shade, limits=(0.0, 100.0))
+    bars(ax, [y], [left], [right], shade, limits=(0.0, 100.0), horizontal=True)
+    ax.plot([x], [y], "o", color=shade, ms=6.5, gid=POINT, label="_training")
+    if name:
+        shift = {"xytext": (6, -4), "textcoords": "offset points", "va": "top", "color": shade}
+        note(ax, shorten(clean(name), 24), (x, y), **shift)
+    ends = np.array([low, high, left, right, *_drawn_ends(ax)])
+    pad = 0.08 * max(float(np.ptp(ends)), 1.0)
+    limits = max(0.0, float(ends.min()) - pad), min(100.0, float(ends.max()) + pad)
+    _square(ax, *limits)
+
+
+def _drawn_ends(ax: Axes) -> list[float]:
+    """What of earlier calls must stay in view."""
+    points = [line for line in ax.lines if line.get_gid() == POINT]
+    return [
+        float(v[0]) for p in points for v in (np.asarray(p.get_xdata()), np.asarray(p.get_ydata()))
+    ]
+
+
+def _square(ax: Axes, low: float, high: float) -> None:
+    for line in [line for line in ax.lines if line.get_gid() == "curvewise-diagonal"]:
+        line.remove()
+    diagonal(ax, low, high)
+    ax.set_xlim(low, high)
+    ax.set_ylim(low, high)
+
+
+def _like_examples(ax: Axes, result: Disagreement, shade: str, count: int = 10) -> None:
+    """Means over examples in equal ranges of disagreement; area by their number."""
+    disagree, error = result.example_disagreement, result.example_errors
+    top = float(disagree.max()) or 1.0
+    place = np.minimum((disagree / top * count).astype(int), count - 1)
+    size = np.bincount(place, minlength=count)
+    some = size > 0
+    x, y = (100 * np.bincount(place, v, count)[some] / size[some] for v in (error, disagree))
+    ax.plot(x, y, color=shade, lw=1.0, alpha=0.7, gid=BINS, label="_bins")
+    ax.scatter(x, y, s=12 + 120 * np.sqrt(size[some] / size.sum()), color=shade, zorder=2.5, lw=0.0)
+    _square(ax, 0.0, 1.06 * float(max(x.max(), y.max())) or 1.0)
+
+
+def plot_ensemble(result: Ensemble, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
+    """Draw the error of ensembles against their size, on a log scale of sizes.
+
+    Parameters
+    ----------
+    result : Ensemble
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    measure = Measure("fraction")
+    estimate, low, high = map(measure.of, ends_of(result.errors))
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.0)
+        sizes = result.sizes.astype(np.float64)
+        shade = colour(0)
+        ax.fill_between(sizes, low, high, color=shade, alpha=0.18, lw=0.0, gid=BAND)
+        ax.plot(sizes, estimate, color=shade, marker="o", ms=5, gid=LINE, label="_error")
+        ax.axhline(estimate[0], color=NEUTRAL, ls="--", lw=0.9, zorder=0.6, label="_single")
+        note(
+            ax,
+            "a single run",
+            (0.99, estimate[0]),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="right",
+            color="#6E6E6E",
+        )
+        ax.set_ylim(*view(estimate, low, high, floor=0.0))
+        log_sizes(ax, sizes.tolist())
+        ax.set_xlabel("runs in the ensemble")
+        ax.set_ylabel("error (%)")
+        how = {"vote": "vote by plurality", "average": "averaged scores"}[result.method]
+        said = (
+            f"All {result.runs:,} runs ({how}) gain {measure.told(result.gain)} over a single run."
+            f" Shaded: {100 * result.level:.4g}% intervals for new examples."
+        )
+        finish(ax, own, [], [said, *warned(result)], caption=caption)
+    return ax
+
+
+def plot_dependent_pairs(
+    result: DependentPairs, ax: Axes | None = None, *, caption: bool | None = None
+) -> Axes:
+    """Draw how often both examples of a pair are right against what independence would give.
+
+    Parameters
+    ----------
+    result : DependentPairs
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    x, y = 100 * result.expected_correct, 100 * result.both_correct
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=5.0)
+        diagonal(ax, 0.0, 100.0)
+        effect = 100 * result.min_effect
+        edge = np.array([0.0, 100.0])
+        ax.fill_between(
+            edge, edge - effect, edge + effect, color=NEUTRAL, alpha=0.15, lw=0.0, gid=BAND
+        )
+        if 0 < len(x) <= _MANY_BARS:
+            _, low, high = ends_of(result.differences)
+            bars(ax, x, x + 100 * low, x + 100 * high, colour(0), limits=(0.0, 100.0), width=1.0)
+        dots = _dots(ax, x, y)
+        dots.set_gid(PAIRS)
+        ax.set_xlim(0.0, 100.0)
+        ax.set_ylim(0.0, 100.0)
+        _label_pairs(ax, result, x, y)
+        ax.set_xlabel("both right if independent (%)")
+        ax.set_ylabel("both right (%)")
+        finish(ax, own, [], [_pairs_caption(result), *warned(result)], caption=caption)
+    return ax
+
+
+def _dots(ax: Axes, x: FloatArray, y: FloatArray) -> PathCollection:
+    look: dict[str, Any] = {"s": 22 if len(x) <= _MANY_BARS else 10, "linewidths": 0.0}
+    return ax.scatter(x, y, color=colour(0), zorder=2.6, rasterized=len(x) > 2000, **look)
+
+
+def _label_pairs(ax: Axes, result: DependentPairs, x: FloatArray, y: FloatArray) -> None:
+    """Names of the first few, unless another name or the edge is too near."""
+    if len(x) == 0:
+        at = {"xycoords": "axes fraction", "ha": "center", "gid": LABEL}
+        note(ax, "no pair is shown to be dependent", (0.5, 0.06), **at)
+        return
+    far = (30.0, 8.0) if is_narrow(ax) else (18.0, 5.0)
+    kept: list[int] = []
+    for i in range(min(_LABELLED, len(x))):
+        clear = all(abs(x[i] - x[k]) > far[0] or abs(y[i] - y[k]) > far[1] for k in kept)
+        if not clear:
+            continue
+        kept.append(i)
+        names = (shorten(clean(str(n)), 14) for n in (result.first_ids[i], result.second_ids[i]))
+        above = y[i] > x[i]
+        note(
+            ax,
+            ", ".join(names),
+            (float(x[i]), float(y[i])),
+            xytext=(-6, 3) if above else (6, -3),
+            textcoords="offset points",
+            ha="right" if above else "left",
+            va="bottom" if above else "top",
+            gid=LABEL,
+        )
+
+
+def _pairs_caption(result: DependentPairs) -> str:
+    measure = Measure("fraction")
+    listed = len(result.first)
+    shown = f"; the {listed:,} largest are drawn" if listed < result.dependent else ""
+    named = " Numbers: the two examples." if listed else ""
+    return (
+        f"{result.dependent:,} of {result.pairs:,} pairs are shown to deviate by"
+        f" {measure.said(result.min_effect)} or more (the grey band) over {result.runs:,}"
+        f" runs{shown}.{named}"
+    )
