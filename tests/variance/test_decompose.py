@@ -17,6 +17,7 @@ from curvewise.types import Predictions
 from curvewise.variance import decompose_totals, decompose_variance
 from curvewise.variance.anova import example_variance, f_interval, split_variance
 from curvewise.variance.bootstrap import bootstrap_variances
+from curvewise.variance.tails import judge_tails
 from curvewise.variance.totals import measure_totals
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
@@ -135,10 +136,20 @@ def test_negative_estimates_stay_negative_and_show_zero():
 
 
 def test_identical_runs_have_no_variance_at_all():
-    with pytest.warns(CurvewiseWarning, match="repeat another run"):
-        v = decompose_variance(np.tile([0, 1, 0, 0, 1, 1, 0, 0], (6, 1)))
+    with pytest.warns(CurvewiseWarning, match="5 run.s. repeat another run"):
+        v = decompose_variance(np.tile([0, 1, 0, 0, 1, 1, 0, 0] * 30, (6, 1)))
     assert (v.test_set_std, v.independent_std, v.distribution_std) == (0, 0, 0)
     assert tuple(v.distribution_interval) == (0, 0)
+
+
+def test_a_run_given_twice_is_noticed_but_not_a_coincidence():
+    rng = np.random.default_rng(1)
+    errors = rng.random((10, 200)) < 0.3
+    with pytest.warns(CurvewiseWarning, match="1 run.s. repeat another run"):
+        decompose_variance(np.vstack([errors, errors[:1]]))
+    rare = np.zeros((10, 40), dtype=bool)
+    rare[0, 3] = rare[4, 7] = True
+    assert not any("repeat" in w for w in decompose_variance(rare, interval="robust").warnings)
 
 
 def test_losses_follow_the_same_formulas_whatever_their_level():
@@ -513,3 +524,70 @@ def test_result_can_be_written_down():
     assert list(v.columns()["quantity"])[3] == "distribution std"
     assert v.run_errors.shape == (8,)
     assert v.example_errors.shape == (100,)
+
+
+# the rule
+
+
+def test_excess_kurtosis_is_scipys():
+    values = np.random.default_rng(0).gamma(1.0, size=37)
+    assert judge_tails(values).excess_kurtosis == pytest.approx(stats.kurtosis(values, bias=False))
+
+
+@pytest.mark.parametrize("runs", [5, 8, 20, 30, 100, 1000, 20_000])
+def test_normal_runs_seldom_look_heavy(runs):
+    rng = np.random.default_rng(runs)
+    sets = 40 if runs > 5000 else 400
+    heavy = np.mean([judge_tails(rng.standard_normal(runs)).heavy for _ in range(sets)])
+    assert heavy <= 0.1
+
+
+def test_failed_runs_ask_for_the_bootstrap():
+    rng = np.random.default_rng(3)
+    fails = {10: 0, 40: 0}
+    for runs in fails:
+        true = np.where(np.arange(runs) % 10 == 0, 0.5, 0.1)[:, None]
+        errors = rng.random((runs, 300)) < true
+        if runs < 30:
+            with pytest.warns(CurvewiseWarning, match="no interval is sure to hold"):
+                v = decompose_variance(errors)
+            assert v.method == "robust"
+        else:
+            v = decompose_variance(errors)
+            assert v.method == "bootstrap"
+            assert v.warnings == ()
+        plain = f_interval(v._split, 0.95)
+        assert v.distribution_interval.low < plain[0] ** 0.5
+    with pytest.warns(CurvewiseWarning, match="too narrow"):
+        assert decompose_variance(errors, interval="F").method == "F"
+
+
+def test_bootstrap_covers_with_failed_runs_where_f_does_not():
+    """A small version of benchmarks/coverage.py."""
+    rng = np.random.default_rng(5)
+    truth = 0.4 * np.sqrt(0.1 * 0.9)
+    hits = {"auto": 0, "F": 0}
+    for _ in range(120):
+        true = np.where(rng.random((40, 1)) < 0.1, 0.5, 0.1)
+        errors = rng.random((40, 200)) < true
+        v = decompose_variance(errors, resamples=300)
+        hits["auto"] += truth in v.distribution_interval
+        low, high = f_interval(v._split, 0.95)
+        hits["F"] += low <= truth**2 <= high
+    assert hits["auto"] / 120 >= 0.88
+    assert hits["F"] / 120 < 0.85
+
+
+@quiet
+def test_robust_counts_the_examples_too():
+    """As many runs as examples, which the runs shift unequally: F is too sure of itself."""
+    rng = np.random.default_rng(6)
+    hits = {"robust": 0, "F": 0}
+    for _ in range(150):
+        p = rng.beta(1.0, 9.0, 150)  # a run multiplies errors, so that hard examples vary more
+        errors = rng.random((400, 150)) < p * (1 + 0.3 * rng.standard_normal((400, 1)))
+        v = decompose_variance(errors, axes=("runs", "examples"), interval="F")
+        hits["robust"] += 0.03 in v.robust_interval
+        hits["F"] += 0.03 in v.distribution_interval
+    assert hits["robust"] / 150 >= 0.88
+    assert hits["F"] / 150 < 0.8

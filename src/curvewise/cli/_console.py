@@ -100,6 +100,8 @@ def as_options(message: str) -> str:
 
     >>> as_options("Pass unit='percent', or columns={'n': 'size'} and drop_failed=True.")
     "Pass --unit percent, or --column 'n=size' and --drop-failed."
+    >>> as_options("pass axes=('runs', 'examples'), and labels= for classes")
+    'pass --axes runs,examples, and --labels for classes'
     """
     message = re.sub(r"\bsource='([^']*)'", r"\1", message)
     message = re.sub(r"columns=\{'(\w+)': None\}", r"--column \1=", message)
@@ -110,14 +112,21 @@ def as_options(message: str) -> str:
         message,
     )
     message = re.sub(r"columns=\{'(\w+)': …\}", r"--column \1=NAME", message)
-    names = "unit|wide|form|weights|interval|metric|split"
-    message = re.sub(rf"\b({names})='([^' ]*)'", r"--\1 \2", message)
-    message = re.sub(rf"\b({names})='([^']*)'", r"--\1 '\2'", message)
-    return re.sub(
-        r"\b(drop_failed|higher_is_better)=True",
-        lambda m: "--" + m[1].replace("_", "-"),
+    message = re.sub(
+        r"\baxes=\(([^)]*)\)",
+        lambda m: "--axes " + ",".join(re.findall(r"'(\w+)'", m[1])),
         message,
     )
+    names = "unit|wide|form|weights|interval|metric|split|kind|learner|key|by|target"
+    message = re.sub(rf"\b({names})='([^' ]*)'", r"--\1 \2", message)
+    message = re.sub(rf"\b({names})='([^']*)'", r"--\1 '\2'", message)
+    options = "labels|groups|difference|distribution_std|test_set_std|independent_std|examples"
+    message = re.sub(rf"\b({options})=(?= |:|,|\.)", lambda m: _option(m[1]), message)
+    return re.sub(r"\b(drop_failed|higher_is_better|paired)=True", lambda m: _option(m[1]), message)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -23,8 +23,22 @@ variance = App(
 MOST_PAIRS = 30
 """Pairs of trainings that are shown; --json has all of them."""
 
+ERRORS = (
+    "estimate",
+    "difference",
+    "low",
+    "high",
+    "detectable difference",
+    "detectable std",
+    "standard error",
+    "half-width",
+)
+"""Columns that hold errors or standard deviations of errors, which are shown in percent."""
+
 Gate = Literal["worse", "better", "equivalent", "undecided", "maybe-worse"]
 File = Annotated[str, Parameter(name="FILE")]
+OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show_default=False)]
+Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
 
 
 @variance.command
@@ -194,6 +208,84 @@ def compare(
     return page.close(GATE if met else 0)
 
 
+@variance.command
+def plan(
+    files: OptionalFiles = [],  # noqa: B006
+    /,
+    *,
+    difference: Positive = None,
+    distribution_std: Positive = None,
+    test_set_std: Positive = None,
+    independent_std: Positive = None,
+    examples: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
+    disagreement: Positive = None,
+    power: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.8,
+    paired: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    target: Literal["distribution", "test set"] = "distribution",
+    level: Level = 0.95,
+    reading: PredictionReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Say how many runs to train: to see a difference, or to see that runs really differ.
+
+    What is known of the variance comes from a pilot (files of runs that exist) or from numbers.
+
+    Example: `curvewise variance plan new.npz old.npz --difference 0.002`
+
+    Example: `curvewise variance plan --difference 0.002 --test-set-std 0.002 --target "test set"`
+
+    Parameters
+    ----------
+    files
+        A pilot: predictions of a few runs of one training, or of both.
+    difference
+        The difference of errors that should be seen: 0.002 for 0.2 points.
+    distribution_std
+        Instead: the standard deviation of true error that should be told from 0.
+    test_set_std
+        Without a pilot: the standard deviation of test error between runs.
+    independent_std
+        Without a pilot: what of it independent errors would give.
+    examples
+        Size of the test set; a pilot knows it.
+    disagreement
+        Share of examples that one training usually gets right and the other wrong.
+    power
+        Chance of seeing what is there.
+    paired
+        Runs of both trainings come in pairs that share seeds.
+    target
+        Show it for new examples, or for this test set only.
+    level
+        Coverage of the interval that goes with the test.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.variance import decompose_variance, plan_runs
+
+    if len(files) > 2:
+        raise UsageError("A pilot is of one training or of two: give one file or two.")
+    read = [(reading or PredictionReading()).load(file, alone=len(files) == 1) for file in files]
+    with quietly():
+        pilots = tuple(decompose_variance(given, level=level) for given in read)
+        result = plan_runs(
+            difference=difference,
+            distribution_std=distribution_std,
+            pilot=pilots if len(pilots) == 2 else pilots[0] if pilots else None,
+            test_set_std=test_set_std,
+            independent_std=independent_std,
+            examples=examples,
+            disagreement=disagreement,
+            power=power,
+            level=level,
+            paired=paired,
+            target=target,
+        )
+    _show(page, result, "What runs buy")
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
 def _trainings(
     files: list[str], reading: PredictionReading, scores: ScoreReading
 ) -> dict[str, Any]:
@@ -279,7 +371,10 @@ def _worded(result: Any) -> dict[str, Any]:
         return columns
     rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
     free = [str(name).startswith(("chance", "distribution share")) for name in rows]
-    for key in ("estimate", "difference", "low", "high"):
+    for key in ("power", "one more run"):
+        if key in columns:
+            columns[key] = [f"{value:.1%}" for value in columns[key]]
+    for key in ERRORS:
         if key in columns:
             columns[key] = [
                 value if value != value else f"{value:.3f}" if is_free else said(value, "fraction")

@@ -66,7 +66,7 @@ def decompose_variance(
     interval : {"auto", "F", "bootstrap", "robust"}
         Of the distribution-wise standard deviation. "auto" takes the F interval unless run errors
         have heavy tails: an excess kurtosis above two of its standard errors, or a run more than
-        four robust standard deviations from the median. Then it takes the two-way bootstrap, or
+        about four robust standard deviations from the median. Then it takes the two-way bootstrap, or
         with fewer than 30 runs the robust closed form.
     level : float
         Coverage of the intervals.
@@ -229,9 +229,18 @@ def _warnings(totals: Totals, split: Split, tails: Tails, method: str) -> list[s
             f"the groups weigh as much as {split.units:.1f} of equal size: too few to tell the"
             " distribution from this test set."
         )
-    if totals.twins:
+    if totals.twins and not _by_chance(totals):
         said_so.append(
             f"{totals.twins} run(s) repeat another run on every example. If that is the same run"
             " given twice, leave it out: the intervals count it as new."
         )
     return said_so
+
+
+def _by_chance(totals: Totals) -> bool:
+    """Whether two of so many runs may well agree on every example though they differ."""
+    if not totals.binary:
+        return False
+    p = (totals.example * totals.runs + 0.5) / (totals.runs + 1)
+    same = float(np.log1p(-2 * p * (1 - p)).sum())
+    return math.log(totals.runs * (totals.runs - 1) / 2) + same > math.log(0.01)

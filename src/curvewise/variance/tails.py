@@ -20,8 +20,9 @@ KURTOSIS = 2.0
 """Tails are heavy when the excess kurtosis is above this many of its standard errors …"""
 
 OUTLIER = 4.0
-"""… or a run lies further from the median than this many robust standard deviations, and
-further than one of so many normal runs would in one case out of a hundred."""
+"""… or a run lies further from the median than this many robust standard deviations: more with
+few runs, where those are uncertain, and with very many, of which one lies far out by chance. Of
+normal runs about one set in twenty looks heavy by either."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Tails:
         if self.runs < FEWEST:
             return False
         limit = KURTOSIS * math.sqrt(24 / self.runs)
-        furthest = max(OUTLIER, float(-ndtri(0.005 / self.runs)))
+        furthest = max(OUTLIER * (1 + 10 / self.runs**1.5), float(-ndtri(0.005 / self.runs)))
         return self.excess_kurtosis > limit or self.outlier > furthest
 
     @property
