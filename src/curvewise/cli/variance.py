@@ -1,4 +1,4 @@
-"""``curvewise variance``: decompose, compare, plan."""
+"""``curvewise variance``: decompose, examine, compare, plan."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli._console import GATE, Page, UsageError, sentences, warn, warn_each
-from curvewise.cli._files import choose, names_of, quietly, save_plot
+from curvewise.cli._console import GATE, UsageError, sentences, warn, warn_each
+from curvewise.cli._files import quietly, save_plot
 from curvewise.cli._options import Drawing, Files, Showing
 from curvewise.cli._predictions import Level, PredictionReading, ScoreReading
+from curvewise.cli._trainings import (
+    choose_two,
+    compare_many,
+    gate_holds,
+    read_trainings,
+    show_result,
+    with_runs,
+)
 
 variance = App(
     name="variance",
@@ -20,22 +28,24 @@ variance = App(
     "folder with one file per run, or a CSV or Parquet table with a row for each run and example.",
 )
 
-MOST_PAIRS = 30
-"""Pairs of trainings that are shown; --json has all of them."""
-
-ERRORS = (
-    "estimate",
-    "difference",
-    "low",
-    "high",
-    "detectable difference",
-    "detectable std",
-    "standard error",
-    "half-width",
-)
-"""Columns that hold errors or standard deviations of errors, which are shown in percent."""
-
 Gate = Literal["worse", "better", "equivalent", "undecided", "maybe-worse"]
+Question = Literal[
+    "accuracy", "luck", "calibration", "disagreement", "ensemble", "pairs", "bipartitions"
+]
+EXAMINED = {
+    "accuracy": "measure_accuracy_distribution",
+    "luck": "measure_seed_luck",
+    "calibration": "measure_calibration",
+    "disagreement": "measure_disagreement",
+    "ensemble": "measure_ensemble",
+    "pairs": "measure_dependent_pairs",
+    "bipartitions": "measure_bipartitions",
+}
+"""Questions about the runs of one training, and the function that answers each."""
+OF_ERRORS = ("accuracy", "luck", "pairs")
+"""What can be answered without knowing which class was predicted."""
+QUICK = tuple(name for name in EXAMINED if name != "bipartitions")
+
 File = Annotated[str, Parameter(name="FILE")]
 OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show_default=False)]
 Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
@@ -88,7 +98,7 @@ def decompose(
         given = (reading or PredictionReading()).load(file)
         with quietly():
             result = decompose_variance(given, interval=interval, level=level, rng=seed)
-    _show(page, result, f"{result.runs:,} runs, {result.examples:,} examples")
+    show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples")
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
@@ -108,6 +118,60 @@ def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading) 
     found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False)
     right = np.concatenate(list(found.values()))
     return errors, len(errors) - right if reading.higher_is_better else right
+
+
+@variance.command
+def examine(
+    file: File,
+    /,
+    *,
+    what: Annotated[list[Question], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    level: Level = 0.95,
+    reading: PredictionReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Look at the runs of one training from other sides.
+
+    accuracy: do test errors vary as independent errors would? luck: do lucky seeds stay lucky on
+    other examples? calibration: do err/2n and its like predict the variance here? disagreement:
+    is it as large as the error? ensemble: what does a vote of the runs gain? pairs: which examples
+    fail together? bipartitions: the same formulas on all two-class tasks.
+
+    Example: `curvewise variance examine runs.npz --what luck --plot luck.png`
+
+    Parameters
+    ----------
+    file
+        Predictions of many runs.
+    what
+        Which of these to look at; repeat for several. By default all that the predictions allow
+        except bipartitions.
+    level
+        Coverage of the intervals.
+    """
+    page = (showing or Showing()).page()
+    given = (reading or PredictionReading()).load(file)
+    asked: list[str] = list(what) or [
+        q for q in EXAMINED if q in QUICK and (given.has_classes or q in OF_ERRORS)
+    ]
+    if drawing and drawing.plot and len(asked) > 1:
+        raise UsageError("--plot draws one picture: choose with --what.")
+    results = {}
+    for name in asked:
+        with quietly():
+            results[name] = _examine(name, given, level)
+        page.say(sentences(results[name]))
+        warn_each(results[name].all_warnings)
+    page.document = {name: result.to_dict() for name, result in results.items()}
+    save_plot(drawing.plot if drawing else None, results[asked[0]].plot)
+    return page.close()
+
+
+def _examine(name: str, given: Any, level: float) -> Any:
+    import curvewise.variance
+
+    return getattr(curvewise.variance, EXAMINED[name])(given, level=level)
 
 
 @variance.command
@@ -168,13 +232,13 @@ def compare(
     """
     page = (showing or Showing()).page()
     by_score = scores or ScoreReading()
-    trainings = _trainings(files, reading or PredictionReading(), by_score)
-    trainings = _with_runs(trainings, min_runs)
+    trainings = read_trainings(files, reading or PredictionReading(), by_score)
+    trainings = with_runs(trainings, min_runs)
     many = len(trainings) > 2 and a is None and b is None
     if many or baseline is not None:
         if fail_if or margin is not None:
             raise UsageError("--margin and --fail-if compare two trainings: name them --a and --b.")
-        return _compare_many(
+        return compare_many(
             page,
             trainings,
             by_score,
@@ -184,7 +248,7 @@ def compare(
             multiplicity=multiplicity,
             level=level,
         )
-    one, two = _two(trainings, a, b)
+    one, two = choose_two(trainings, a, b)
     options = by_score.options if by_score.scores else {"distribution_std": distribution_std}
 
     from curvewise.variance import compare_runs
@@ -200,9 +264,9 @@ def compare(
             rng=seed,
             **options,
         )
-    _show(page, result, f"{one} minus {two} ({level:.0%} intervals)", style="bold")
+    show_result(page, result, f"{one} minus {two} ({level:.0%} intervals)", style="bold")
     save_plot(drawing.plot if drawing else None, result.plot)
-    met = [gate for gate in fail_if if _holds(result, gate)]
+    met = [gate for gate in fail_if if gate_holds(result, gate)]
     if met:
         warn(f"--fail-if {met[0]} holds: exit status {GATE}.")
     return page.close(GATE if met else 0)
@@ -281,103 +345,6 @@ def plan(
             paired=paired,
             target=target,
         )
-    _show(page, result, "What runs buy")
+    show_result(page, result, "What runs buy")
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
-
-
-def _trainings(
-    files: list[str], reading: PredictionReading, scores: ScoreReading
-) -> dict[str, Any]:
-    if scores.scores:
-        found: dict[str, Any] = dict(scores.load(files))
-    else:
-        names = names_of(files)
-        found = {names[file]: reading.load(file, alone=False) for file in names}
-    if len(found) < 2:
-        raise UsageError(
-            f"There is one training, {next(iter(found))!r}: a comparison needs two. Give a file for"
-            " each; of a table of scores, --by names the column that tells trainings apart."
-        )
-    return found
-
-
-def _with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
-    few = [
-        name for name, t in trainings.items() if (t.runs if hasattr(t, "runs") else len(t)) < fewest
-    ]
-    if few:
-        shown = ", ".join(map(repr, few[:5])) + (" …" if len(few) > 5 else "")
-        warn(f"{len(few)} training(s) have fewer than {fewest} runs and are left out: {shown}.")
-    kept = {name: t for name, t in trainings.items() if name not in few}
-    if len(kept) < 2:
-        raise UsageError(f"--min-runs {fewest} leaves {len(kept)} training(s) to compare.")
-    return kept
-
-
-def _two(trainings: dict[str, Any], a: str | None, b: str | None) -> tuple[str, str]:
-    names = list(trainings)
-    if a is None and b is None:
-        a, b = names
-    one, two = choose("--a", a, names), choose("--b", b, names)
-    if one == two:
-        raise UsageError(f"Both are {one!r}: a comparison needs two trainings.")
-    return one, two
-
-
-def _compare_many(
-    page: Page,
-    trainings: dict[str, Any],
-    scores: ScoreReading,
-    drawing: Drawing | None,
-    **options: Any,
-) -> int:
-    from curvewise.variance import compare_trainings
-
-    with quietly():
-        result = compare_trainings(
-            trainings, **options, **(scores.options if scores.scores else {})
-        )
-    page.document = result.to_dict()
-    page.say(sentences(result))
-    order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
-    rows = {name: [column[i] for i in order] for name, column in _worded(result).items()}
-    shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
-    page.table(f"{shown} (intervals hold together at {result.level:.0%})", rows, None)
-    warn_each(result.all_warnings)
-    save_plot(drawing.plot if drawing else None, result.plot)
-    return page.close()
-
-
-def _holds(result: Any, gate: str) -> bool:
-    if gate in ("equivalent", "undecided"):
-        return bool(result.verdict == gate)
-    return bool(getattr(result, gate.replace("-", "_")))
-
-
-def _show(page: Page, result: Any, title: str, style: str = "") -> None:
-    page.document = result.to_dict()
-    page.say(sentences(result), style=style)
-    page.table(title, _worded(result), None)
-    warn_each(result.all_warnings)
-
-
-def _worded(result: Any) -> dict[str, Any]:
-    """The table with errors as percentages; shares, chances and p-values stay as they are."""
-    from curvewise.variance.wording import said
-
-    columns = dict(result.columns())
-    if result.unit != "fraction":
-        return columns
-    rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
-    free = [str(name).startswith(("chance", "distribution share")) for name in rows]
-    for key in ("power", "one more run"):
-        if key in columns:
-            columns[key] = [f"{value:.1%}" for value in columns[key]]
-    for key in ERRORS:
-        if key in columns:
-            columns[key] = [
-                value if value != value else f"{value:.3f}" if is_free else said(value, "fraction")
-                for value, is_free in zip(columns[key], free, strict=True)
-            ]
-    return columns

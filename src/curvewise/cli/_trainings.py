@@ -1,0 +1,128 @@
+"""Trainings in, comparisons out: what the commands of ``curvewise variance`` share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curvewise.cli._console import Page, UsageError, sentences, warn, warn_each
+from curvewise.cli._files import choose, names_of, quietly, save_plot
+from curvewise.cli._options import Drawing
+from curvewise.cli._predictions import PredictionReading, ScoreReading
+
+MOST_PAIRS = 30
+"""Pairs of trainings that are shown; --json has all of them."""
+
+ERRORS = (
+    "estimate",
+    "difference",
+    "low",
+    "high",
+    "detectable difference",
+    "detectable std",
+    "standard error",
+    "half-width",
+)
+"""Columns that hold errors or standard deviations of errors, which are shown in percent."""
+
+
+def read_trainings(
+    files: list[str], reading: PredictionReading, scores: ScoreReading
+) -> dict[str, Any]:
+    """Predictions or scores of each training, by name."""
+    if scores.scores:
+        found: dict[str, Any] = dict(scores.load(files))
+    else:
+        names = names_of(files)
+        found = {names[file]: reading.load(file, alone=False) for file in names}
+    if len(found) < 2:
+        raise UsageError(
+            f"There is one training, {next(iter(found))!r}: a comparison needs two. Give a file for"
+            " each; of a table of scores, --by names the column that tells trainings apart."
+        )
+    return found
+
+
+def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
+    """Leave out trainings with too few runs, and say which."""
+    few = [
+        name for name, t in trainings.items() if (t.runs if hasattr(t, "runs") else len(t)) < fewest
+    ]
+    if few:
+        shown = ", ".join(map(repr, few[:5])) + (" …" if len(few) > 5 else "")
+        warn(f"{len(few)} training(s) have fewer than {fewest} runs and are left out: {shown}.")
+    kept = {name: t for name, t in trainings.items() if name not in few}
+    if len(kept) < 2:
+        raise UsageError(f"--min-runs {fewest} leaves {len(kept)} training(s) to compare.")
+    return kept
+
+
+def choose_two(trainings: dict[str, Any], a: str | None, b: str | None) -> tuple[str, str]:
+    """The two trainings to compare."""
+    names = list(trainings)
+    if a is None and b is None:
+        a, b = names
+    one, two = choose("--a", a, names), choose("--b", b, names)
+    if one == two:
+        raise UsageError(f"Both are {one!r}: a comparison needs two trainings.")
+    return one, two
+
+
+def compare_many(
+    page: Page,
+    trainings: dict[str, Any],
+    scores: ScoreReading,
+    drawing: Drawing | None,
+    **options: Any,
+) -> int:
+    """Compare all pairs of trainings and show the clearest."""
+    from curvewise.variance import compare_trainings
+
+    with quietly():
+        result = compare_trainings(
+            trainings, **options, **(scores.options if scores.scores else {})
+        )
+    page.document = result.to_dict()
+    page.say(sentences(result))
+    order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
+    rows = {name: [column[i] for i in order] for name, column in _worded(result).items()}
+    shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
+    page.table(f"{shown} (intervals hold together at {result.level:.0%})", rows, None)
+    warn_each(result.all_warnings)
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+def gate_holds(result: Any, gate: str) -> bool:
+    """Whether a result is what ``--fail-if`` names."""
+    if gate in ("equivalent", "undecided"):
+        return bool(result.verdict == gate)
+    return bool(getattr(result, gate.replace("-", "_")))
+
+
+def show_result(page: Page, result: Any, title: str, style: str = "") -> None:
+    """Print the sentences, the table and the warnings of a result."""
+    page.document = result.to_dict()
+    page.say(sentences(result), style=style)
+    page.table(title, _worded(result), None)
+    warn_each(result.all_warnings)
+
+
+def _worded(result: Any) -> dict[str, Any]:
+    """The table with errors as percentages; shares, chances and p-values stay as they are."""
+    from curvewise.variance.wording import said
+
+    columns = dict(result.columns())
+    if result.unit != "fraction":
+        return columns
+    rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
+    free = [str(name).startswith(("chance", "distribution share")) for name in rows]
+    for key in ("power", "one more run"):
+        if key in columns:
+            columns[key] = [f"{value:.1%}" for value in columns[key]]
+    for key in ERRORS:
+        if key in columns:
+            columns[key] = [
+                value if value != value else f"{value:.3f}" if is_free else said(value, "fraction")
+                for value, is_free in zip(columns[key], free, strict=True)
+            ]
+    return columns

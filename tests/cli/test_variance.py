@@ -1,0 +1,173 @@
+"""``curvewise variance`` as a user calls it."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Predictions of three trainings on one test set; c is worse by two points."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 3000)
+    hard = rng.random(3000) ** 5
+
+    def train(name, runs, more):
+        wrong = rng.random((runs, 3000)) < np.minimum(1, hard + more)
+        preds = np.where(wrong, (labels + 1) % 5, labels).astype(np.uint8)
+        np.savez_compressed(tmp_path / f"{name}.npz", preds=preds, labels=labels)
+        return tmp_path / f"{name}.npz"
+
+    return {"a": train("a", 12, 0), "b": train("b", 14, 0), "c": train("c", 12, 0.02)}
+
+
+def test_decompose(call, files):
+    seen = call("variance", "decompose", files["a"])
+    assert seen.code == 0
+    assert "On the distribution, the standard deviation between runs is" in seen.out
+    assert "distribution std" in seen.out
+    assert "values from 'preds'" in seen.err
+    told = call("variance", "decompose", files["a"], "--json").document
+    assert told["type"] == "VarianceDecomposition"
+    assert told["runs"] == 12
+    assert told["distribution_interval"]["low"] <= told["distribution_std"]
+
+
+def test_decompose_draws(call, files, tmp_path):
+    seen = call("variance", "decompose", files["a"], "--plot", tmp_path / "v.png")
+    assert seen.code == 0
+    assert (tmp_path / "v.png").stat().st_size > 5000
+
+
+def test_decompose_from_totals(call, tmp_path):
+    rng = np.random.default_rng(1)
+    errors = rng.random((20, 300)) < rng.random(300) ** 3
+    (tmp_path / "runs.csv").write_text(
+        "run,accuracy\n" + "".join(f"{i},{1 - e.mean()}\n" for i, e in enumerate(errors))
+    )
+    rows = "".join(f'"he said\t{i}\t{c}\n' for i, c in enumerate((~errors).sum(axis=0)))
+    (tmp_path / "right.tsv").write_text(f"text\tindex\tright\n{rows}")
+    options = ("--scores", "--accuracy", "--counts-column", "right")
+    seen = call(
+        "variance",
+        "decompose",
+        tmp_path / "runs.csv",
+        "--counts",
+        tmp_path / "right.tsv",
+        *options,
+        "--value-column",
+        "accuracy",
+        "--json",
+    )
+    assert seen.code == 0, seen.err
+    covariance = np.cov(errors.T)
+    expected = (covariance.sum() - np.trace(covariance)) / (300 * 299)
+    assert seen.document["distribution_variance"] == pytest.approx(expected)
+
+
+def test_compare_as_a_gate(call, files):
+    worse = call("variance", "compare", files["c"], files["a"], "--fail-if", "worse")
+    assert worse.code == 3
+    assert "a is better than c on the distribution" in " ".join(worse.out.split())
+    assert "exit status 3" in worse.err
+    gate = ("--margin", 0.005, "--fail-if", "worse")
+    assert call("variance", "compare", files["c"], files["a"], *gate).code == 3
+    assert call("variance", "compare", files["a"], files["c"], *gate).code == 0
+    assert call("variance", "compare", files["b"], files["a"], *gate).code == 0
+    lax = call("variance", "compare", files["c"], files["a"], "--margin", 0.2, "--fail-if", "worse")
+    assert lax.code == 0
+    same = call(
+        "variance", "compare", files["b"], files["a"], "--margin", 0.05, "--fail-if", "equivalent"
+    )
+    assert same.code == 3
+    unsure = call("variance", "compare", files["b"], files["a"], "--fail-if", "maybe-worse")
+    assert unsure.code == 3
+
+
+def test_compare_many(call, files):
+    seen = call("variance", "compare", *files.values())
+    assert seen.code == 0
+    assert "The 3 clearest of 3 pairs" in seen.out
+    told = call("variance", "compare", *files.values(), "--baseline", "a", "--json").document
+    assert told["pairs"] == [["b", "a"], ["c", "a"]]
+    assert told["verdicts"] == ["undecided", "b better"]
+    refused = call("variance", "compare", *files.values(), "--fail-if", "worse")
+    assert refused.code == 2
+    two = call("variance", "compare", *files.values(), "--a", "c", "--b", "a", "--fail-if", "worse")
+    assert two.code == 3
+
+
+def test_compare_scores(call, tmp_path):
+    rng = np.random.default_rng(2)
+    path = tmp_path / "losses.csv"
+    with open(path, "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["recipe", "val_loss"])
+        for recipe, mean, runs in (("old", 3.28, 10), ("new", 3.27, 12), ("lone", 3.0, 1)):
+            rows.writerows([recipe, rng.normal(mean, 0.001)] for _ in range(runs))
+    options = ("--scores", "--by", "recipe", "--unit", "loss")
+    lone = call("variance", "compare", path, *options)
+    assert lone.code == 1
+    assert "two or more" in lone.err
+    seen = call("variance", "compare", path, *options, "--min-runs", 2, "--json")
+    assert seen.code == 0
+    assert "1 training(s) have fewer than 2 runs and are left out: 'lone'" in seen.err
+    assert seen.document["scope"] == "test set"
+    assert seen.document["verdict"] == "b better"
+    assert "scores alone" in seen.err
+
+
+def test_plan(call, files):
+    seen = call("variance", "plan", files["a"], files["c"], "--difference", 0.01)
+    assert seen.code == 0
+    assert "runs of each training" in seen.out
+    told = call(
+        "variance",
+        "plan",
+        "--difference",
+        0.002,
+        "--test-set-std",
+        0.002,
+        "--target",
+        "test set",
+        "--json",
+    ).document
+    assert told["runs"] == 17
+    refused = call("variance", "plan")
+    assert refused.code == 1
+    assert "--difference" in refused.err
+
+
+def test_examine(call, files, tmp_path):
+    seen = call("variance", "examine", files["a"])
+    assert seen.code == 0
+    for word in ("luckiest", "correlation", "disagree", "ensemble", "violate"):
+        assert word in seen.out
+    one = call("variance", "examine", files["a"], "--what", "luck", "--json").document
+    assert set(one) == {"luck"}
+    assert call("variance", "examine", files["a"], "--plot", tmp_path / "x.png").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("decompose", "absent.npz"), 1, "no such file"),
+        (("decompose", "-"), 2, "not from stdin"),
+        (("compare", "{a}"), 2, "one training"),
+        (("compare", "{a}", "{a}"), 2, "one training"),
+        (("compare", "{a}", "{b}", "--unit", "loss"), 2, "for --scores"),
+        (("compare", "{a}", "{b}", "--margin", "-1"), 2, "margin"),
+        (("decompose", "{a}", "--level", "95"), 2, "level"),
+        (("decompose", "{a}", "--column", "run"), 2, "PART=COLUMN"),
+        (("decompose", "{a}", "--axes", "examples,runs"), 1, "label"),
+        (("decompose", "{a}", "--counts", "{b}"), 2, "--scores"),
+        (("plan", "{a}", "{b}", "{c}"), 2, "one file or two"),
+    ],
+)
+def test_wrong_calls_say_what_to_do(call, files, arguments, code, message):
+    seen = call("variance", *(a.format(**{k: str(v) for k, v in files.items()}) for a in arguments))
+    assert seen.code == code
+    assert message in " ".join(seen.err.split()) + " ".join(seen.out.split())

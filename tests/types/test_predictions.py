@@ -1,0 +1,164 @@
+"""Predictions: what an array is taken for, what is asked for, and how it is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from curvewise.errors import InputError
+from curvewise.types import Predictions, as_predictions
+
+LABELS = np.array([0, 1, 2, 1, 0, 2, 1])
+PREDS = np.array([[0, 1, 2, 1, 0, 0, 1], [0, 1, 1, 1, 0, 2, 2], [1, 1, 2, 1, 0, 2, 1]])
+ERRORS = (PREDS != LABELS).astype(np.uint8)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.float32, np.float64, ">i4"])
+def test_labels_of_every_type(dtype):
+    p = as_predictions(PREDS.astype(dtype), LABELS.astype(dtype))
+    assert p.kind == "labels"
+    np.testing.assert_array_equal(p.errors(), ERRORS)
+
+
+def test_classes_beyond_a_byte_do_not_wrap_around():
+    labels = LABELS + 256
+    assert as_predictions(PREDS.astype(np.uint8), labels).errors().all()
+    assert as_predictions(PREDS + 256, labels).errors().tolist() == ERRORS.tolist()
+    assert as_predictions((PREDS + 253).astype(np.uint8), LABELS + 253).errors().tolist() == (
+        ERRORS.tolist()
+    )
+
+
+@pytest.mark.parametrize("kind", ["errors", "correct"])
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, float])
+def test_flags_of_every_type(kind, dtype):
+    values = ERRORS if kind == "errors" else 1 - ERRORS
+    p = as_predictions(values.astype(dtype), kind=kind)
+    np.testing.assert_array_equal(p.errors(), ERRORS)
+    packed = Predictions(np.packbits(values, axis=1), kind, packed=7)
+    np.testing.assert_array_equal(packed.errors(), ERRORS)
+    assert packed.shape == (3, 7)
+
+
+def test_names_and_negative_numbers_become_codes():
+    names = np.array(["zebra", "ant", "cat"])
+    p = as_predictions(names[PREDS], names[LABELS])
+    np.testing.assert_array_equal(p.errors(), ERRORS)
+    assert p.classes == ("ant", "cat", "zebra")
+    assert p.true_classes.tolist() == names[LABELS].tolist()
+    signed = as_predictions(PREDS - 1, LABELS - 1)
+    np.testing.assert_array_equal(signed.errors(), ERRORS)
+    assert signed.classes == (-1, 0, 1)
+
+
+def test_probabilities_are_told_from_repeats_by_their_sums():
+    scores = np.eye(3)[PREDS] * 0.6 + 0.4 / 3
+    assert as_predictions(scores, LABELS).kind == "probabilities"
+    logits = 5 * scores
+    with pytest.raises(InputError, match="three axes"):
+        as_predictions(logits, LABELS)
+    p = as_predictions(logits, LABELS, kind="probabilities")
+    np.testing.assert_array_equal(p.errors(), ERRORS)
+    repeats = np.stack([PREDS, PREDS[::-1]], axis=2)
+    q = as_predictions(repeats, LABELS, axes=("runs", "examples", "repeats"))
+    assert (q.repeats, q.binary) == (2, False)
+    np.testing.assert_allclose(q.errors(), (ERRORS + ERRORS[::-1]) / 2)
+
+
+def test_a_memory_map_stays_one_and_is_let_go(tmp_path):
+    np.save(tmp_path / "p.npy", PREDS)
+    mapped = np.load(tmp_path / "p.npy", mmap_mode="r")
+    p = as_predictions(mapped, LABELS)
+    assert isinstance(p.values, np.memmap)
+    assert [start for start, _ in p.blocks(size=8)] == [0, 1, 2]
+    np.testing.assert_array_equal(p.errors(), ERRORS)
+    np.testing.assert_array_equal(p.errors(), ERRORS)  # and once more
+
+
+def test_what_was_written_to_a_map_is_not_lost(tmp_path):
+    np.save(tmp_path / "p.npy", np.zeros((4000, 2000), dtype=np.uint8))
+    private = np.load(tmp_path / "p.npy", mmap_mode="c")
+    private[:] = 1
+    p = Predictions(private, "errors")
+    assert all(block.all() for _, block in p.error_blocks())
+    assert private.all()
+
+
+def test_a_large_map_is_not_held(tmp_path):
+    resource = pytest.importorskip("resource")
+    size = 2**26
+    np.save(tmp_path / "p.npy", np.zeros((size // 2**14, 2**14), dtype=np.uint8))
+    mapped = np.load(tmp_path / "p.npy", mmap_mode="r")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    total = sum(int(block.sum()) for _, block in Predictions(mapped, "errors").error_blocks())
+    assert total == 0
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < size / 1024 / 2  # kilobytes; half the file
+
+
+def test_a_source_that_can_only_be_sliced_is_enough():
+    class Slices:
+        shape, dtype = PREDS.shape, PREDS.dtype
+
+        def __getitem__(self, rows):
+            assert isinstance(rows, slice)
+            return PREDS[rows]
+
+    p = as_predictions(Slices(), LABELS)
+    np.testing.assert_array_equal(p.errors(), ERRORS)
+
+
+def test_subset_keeps_what_belongs_together():
+    p = Predictions(
+        PREDS,
+        "labels",
+        labels=LABELS,
+        groups=np.array([0, 0, 1, 1, 2, 2, 3]),
+        run_ids=np.array(["a", "b", "c"]),
+        example_ids=np.arange(7) * 10,
+    )
+    part = p.subset(runs=[2, 0], examples=np.array([True, False, True, True, False, False, True]))
+    assert part.run_ids.tolist() == ["c", "a"]
+    assert part.example_ids.tolist() == [0, 20, 30, 60]
+    assert part.groups.tolist() == [0, 1, 1, 3]
+    np.testing.assert_array_equal(part.errors(), ERRORS[[2, 0]][:, [0, 2, 3, 6]])
+    bits = Predictions(np.packbits(ERRORS, axis=1), "errors", packed=7)
+    np.testing.assert_array_equal(bits.subset(examples=[5, 1]).errors(), ERRORS[:, [5, 1]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Predictions(PREDS, "labels"), "needs labels="),
+        (lambda: Predictions(PREDS, "label"), "kind='label'"),
+        (lambda: Predictions(PREDS, "errors", run_ids=np.array([1, 1, 2])), "repeats a run"),
+        (lambda: Predictions(PREDS, "errors", run_ids=np.array([1, 2])), "run_ids has shape"),
+        (lambda: Predictions(PREDS[0], "errors"), "runs × examples"),
+        (lambda: Predictions(np.packbits(ERRORS, axis=1), "errors", packed=9), "2 bytes a run"),
+        (lambda: Predictions(PREDS, "losses", packed=7), "packed="),
+        (lambda: as_predictions(PREDS, LABELS, axes=("runs", "classes")), "axes="),
+        (lambda: as_predictions(PREDS, LABELS.astype(str)), "both be names"),
+        (lambda: as_predictions(PREDS, LABELS + 0.5), "whole numbers|classes"),
+        (lambda: as_predictions(np.ma.masked_equal(PREDS, 2), LABELS), "masked"),
+        (lambda: as_predictions(PREDS.astype(complex), LABELS), "dtype"),
+        (
+            lambda: as_predictions(np.ones((2, 5, 3)) / 3, np.full(5, 4)),
+            "3 classes along its last axis",
+        ),
+    ],
+)
+def test_bad_input_is_named(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_amending_what_is_known():
+    p = Predictions(ERRORS, "errors")
+    assert as_predictions(p, LABELS).labels.tolist() == LABELS.tolist()
+    known = as_predictions(PREDS, LABELS)
+    assert as_predictions(known, LABELS) is known
+    with pytest.raises(InputError, match="differs"):
+        as_predictions(known, LABELS[::-1])
+    with pytest.raises(InputError, match="already knows"):
+        as_predictions(known, kind="errors")
+    assert as_predictions(p, groups=["x", "y", "x", "y", "z", "z", "z"]).groups.max() == 2
