@@ -48,7 +48,7 @@ def test_lines_of_python_that_the_demo_shows_run(call, start, tmp_path):
     assert "python examples/digits_learning_curves.py" in shown
     lines = [line.strip() for line in shown.splitlines() if line.startswith("  ")]
     assert lines[0] == "import curvewise as cw"
-    assert len(lines) == 3
+    assert len(lines) == 4
     done = start("-c", "\n".join(lines), python=True)
     assert done.code == 0, done.err
     assert "bagged trees" in done.out

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from curvewise.cli._answers import show_curves
 from curvewise.cli._console import Page, note, sentences, warn_each
+from curvewise.cli._demo_seeds import RUNS, TREES, show_seeds
 from curvewise.cli._files import fit_files, save_plot
 from curvewise.cli._options import Fitting
 from curvewise.errors import MissingDependencyError
@@ -31,7 +32,8 @@ LEGEND = (
 PYTHON = """\
 import curvewise as cw
 m = cw.load_measurements({path!r}); curves = cw.fit_learning_curves(m)
-print(cw.compare_learning_curves(*curves))"""
+print(cw.compare_learning_curves(*curves))
+print(cw.decompose_variance(cw.load_predictions({predictions!r})))"""
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,12 @@ def demo(
     dry_run: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> int:
-    """See it work: learning curves of two classifiers on scikit-learn's handwritten digits.
+    """See it work on scikit-learn's handwritten digits: learning curves, and many seeds.
 
     Trains bagged trees and naive Bayes on growing subsets, fits and compares their curves, asks
-    how much data an error of 5% takes and which will be better with four times the data. Takes
-    about ten seconds. Trained models are kept: a demo that was stopped goes on where it was.
+    how much data an error of 5% takes and which will be better with four times the data. Then
+    trains the trees with many seeds, and asks what of the spread between them is real. Takes
+    about twenty seconds. What was trained is kept: a demo that was stopped goes on where it was.
 
     Parameters
     ----------
@@ -88,6 +91,7 @@ def demo(
     show_curves(page, curves, Fitting(), None, LEGEND)
     four_times = _decide(page, measurements, curves)
     files = [_write_csv(out / "errors.csv", measurements), *_draw(out, curves)]
+    files += show_seeds(page, out, seed, fast)
     page.document["files"] = files
     _say_how(page, files, four_times)
     return page.close()
@@ -105,7 +109,8 @@ def _say_plan(page: Page, schedule: Schedule, out: Path, seed: int) -> int:
     }
     page.say(
         f"Would train {schedule.runs} models, {A} and {B} on the same subsets of the digits data, "
-        f"with seed {seed}, and write measurements, figures and runs into {out}. Nothing was done."
+        f"then {A} of {TREES[0]} and {TREES[1]} with up to {RUNS} seeds each, all from seed "
+        f"{seed}, and write measurements, figures and runs into {out}. Nothing was done."
     )
     columns: dict[str, Sequence[Any]] = {
         "training size": schedule.sizes,
@@ -205,13 +210,17 @@ def _say_how(page: Page, files: Sequence[str], four_times: float) -> None:
         "curvewise. From the measurements just written:",
         close=True,
     )
-    page.code(PYTHON.format(path=files[0]))
+    predictions = next(f for f in files if f.endswith(".npz"))
+    page.code(PYTHON.format(path=files[0], predictions=predictions))
     page.say("The same on the command line", style="bold")
     table = shlex.quote(files[0])
+    few, more = (shlex.quote(f) for f in files if f.endswith(".npz"))
     page.code(
         f"curvewise learning compare {table}\n"
         f"curvewise learning fit {table} --reach {TARGET:g}\n"
-        f"curvewise learning rank {table} --at {four_times:.0f}"
+        f"curvewise learning rank {table} --at {four_times:.0f}\n"
+        f"curvewise variance decompose {few}\n"
+        f"curvewise variance compare {more} {few} --margin 0.01 --fail-if worse"
     )
     page.say("Written", style="bold")
     page.code("\n".join(files))

@@ -23,6 +23,37 @@ from curvewise.plot.checks import plot_left_out, plot_plan, plot_stability, plot
 from curvewise.plot.compare import plot_comparison
 from curvewise.plot.curves import plot_learning_curves
 from curvewise.plot.ranking import plot_ranking, plot_reach
+from curvewise.plot.variance_accuracy import plot_accuracy_distribution
+from curvewise.plot.variance_agreement import (
+    plot_dependent_pairs,
+    plot_disagreement,
+    plot_ensemble,
+)
+from curvewise.plot.variance_calibration import plot_bipartitions, plot_calibration
+from curvewise.plot.variance_compare import plot_run_comparison
+from curvewise.plot.variance_forest import plot_trainings, plot_variance_comparison
+from curvewise.plot.variance_luck import plot_seed_luck, plot_test_sets
+from curvewise.plot.variance_plan import plot_run_plan, plot_stopping_check, plot_stopping_plan
+from curvewise.plot.variance_sources import plot_sources, plot_twins
+from curvewise.plot.variance_spread import plot_decomposition
+from curvewise.plot.variance_sweep import plot_sweep
+from curvewise.variance.accuracy import AccuracyDistribution
+from curvewise.variance.bipartitions import Bipartitions
+from curvewise.variance.calibration import Calibration
+from curvewise.variance.comparison import RunComparison
+from curvewise.variance.decomposition import VarianceDecomposition
+from curvewise.variance.disagreement import Disagreement
+from curvewise.variance.ensemble import Ensemble
+from curvewise.variance.luck import SeedLuck
+from curvewise.variance.many import TrainingComparison
+from curvewise.variance.pairs import DependentPairs
+from curvewise.variance.run_plan import RunPlan
+from curvewise.variance.sources import SourceShares
+from curvewise.variance.stopped import StoppingCheck, StoppingPlan
+from curvewise.variance.sweep import VarianceSweep
+from curvewise.variance.test_sets import TestSetComparison
+from curvewise.variance.twins import TwinDisagreement
+from curvewise.variance.variances import VarianceComparison
 
 PICTURES: dict[type, Callable[..., Axes]] = {
     Curve: plot_learning_curves,
@@ -34,6 +65,24 @@ PICTURES: dict[type, Callable[..., Axes]] = {
     LeaveOneSizeOut: plot_left_out,
     Stability: plot_stability,
     VarianceCheck: plot_variance_check,
+    VarianceDecomposition: plot_decomposition,
+    AccuracyDistribution: plot_accuracy_distribution,
+    SeedLuck: plot_seed_luck,
+    TestSetComparison: plot_test_sets,
+    VarianceSweep: plot_sweep,
+    SourceShares: plot_sources,
+    TwinDisagreement: plot_twins,
+    Calibration: plot_calibration,
+    Bipartitions: plot_bipartitions,
+    Disagreement: plot_disagreement,
+    Ensemble: plot_ensemble,
+    DependentPairs: plot_dependent_pairs,
+    RunComparison: plot_run_comparison,
+    TrainingComparison: plot_trainings,
+    VarianceComparison: plot_variance_comparison,
+    RunPlan: plot_run_plan,
+    StoppingPlan: plot_stopping_plan,
+    StoppingCheck: plot_stopping_check,
 }
 """How a result of each class, or of a class derived from it, is drawn."""
 

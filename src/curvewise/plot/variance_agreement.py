@@ -10,6 +10,7 @@ from matplotlib.collections import PathCollection
 
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, shorten
+from curvewise.plot.variance_axes import is_narrow, log_sizes, view, width_of
 from curvewise.plot.variance_parts import (
     Measure,
     bars,
@@ -17,10 +18,7 @@ from curvewise.plot.variance_parts import (
     diagonal,
     ends_of,
     finish,
-    is_narrow,
-    log_sizes,
     note,
-    view,
     warned,
 )
 from curvewise.types import FloatArray
@@ -79,12 +77,14 @@ def plot_disagreement(
         ax.set_xlabel("error of a run (%)")
         ax.set_ylabel("disagreement of two runs (%)")
         measure = Measure("fraction")
-        said = f"{shorten(clean(name), 40)}: " if name else ""
-        text = (
-            f"{said}error minus disagreement {measure.told(result.gap)}"
-            f" ({said_pvalue(result.pvalue)}); dashed: equal, as for calibrated votes."
-        )
-        finish(ax, own, [], [text[0].upper() + text[1:], *warned(result)], caption=caption)
+        of = f" of {shorten(clean(name), 40)}" if name else ""
+        lines = [
+            "Dashed: equal, as for calibrated votes.",
+            f"Error minus disagreement{of}: {measure.told(result.gap)}"
+            f" ({said_pvalue(result.pvalue)}).",
+            *warned(result),
+        ]
+        finish(ax, own, [], lines, caption=caption)
     return ax
 
 
@@ -95,13 +95,23 @@ def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
     bars(ax, [x], [low], [high], shade, limits=(0.0, 100.0))
     bars(ax, [y], [left], [right], shade, limits=(0.0, 100.0), horizontal=True)
     ax.plot([x], [y], "o", color=shade, ms=6.5, gid=POINT, label="_training")
-    if name:
-        shift = {"xytext": (6, -4), "textcoords": "offset points", "va": "top", "color": shade}
-        note(ax, shorten(clean(name), 24), (x, y), **shift)
     ends = np.array([low, high, left, right, *_drawn_ends(ax)])
-    pad = 0.08 * max(float(np.ptp(ends)), 1.0)
-    limits = max(0.0, float(ends.min()) - pad), min(100.0, float(ends.max()) + pad)
+    start = 0.0 if ends.min() < 0.5 * ends.max() else float(ends.min())
+    pad = 0.08 * max(float(ends.max()) - start, 1.0)
+    limits = max(0.0, start - pad), min(100.0, float(ends.max()) + pad)
     _square(ax, *limits)
+    if name:
+        right_half = x > sum(limits) / 2
+        note(
+            ax,
+            shorten(clean(name), 24),
+            (x, y),
+            xytext=(-6 if right_half else 6, -5),
+            textcoords="offset points",
+            ha="right" if right_half else "left",
+            va="top",
+            color=shade,
+        )
 
 
 def _drawn_ends(ax: Axes) -> list[float]:
@@ -231,14 +241,15 @@ def _label_pairs(ax: Axes, result: DependentPairs, x: FloatArray, y: FloatArray)
     kept: list[int] = []
     for i in range(min(_LABELLED, len(x))):
         clear = all(abs(x[i] - x[k]) > far[0] or abs(y[i] - y[k]) > far[1] for k in kept)
-        if not clear:
+        names = (shorten(clean(str(n)), 14) for n in (result.first_ids[i], result.second_ids[i]))
+        text, above = ", ".join(names), y[i] > x[i]
+        size = 8.5 * len(text) / width_of(ax)
+        if not clear or not (size < x[i] if above else x[i] + size < 100):
             continue
         kept.append(i)
-        names = (shorten(clean(str(n)), 14) for n in (result.first_ids[i], result.second_ids[i]))
-        above = y[i] > x[i]
         note(
             ax,
-            ", ".join(names),
+            text,
             (float(x[i]), float(y[i])),
             xytext=(-6, 3) if above else (6, -3),
             textcoords="offset points",
@@ -254,7 +265,7 @@ def _pairs_caption(result: DependentPairs) -> str:
     shown = f"; the {listed:,} largest are drawn" if listed < result.dependent else ""
     named = " Numbers: the two examples." if listed else ""
     return (
-        f"{result.dependent:,} of {result.pairs:,} pairs are shown to deviate by"
-        f" {measure.said(result.min_effect)} or more (the grey band) over {result.runs:,}"
-        f" runs{shown}.{named}"
+        f"{result.dependent:,} of {result.pairs:,} pairs lie {measure.said(result.min_effect)} or"
+        f" more off the diagonal (outside the grey band) over {result.runs:,} runs, and not by"
+        f" chance{shown}.{named}"
     )

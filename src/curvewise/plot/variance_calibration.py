@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from curvewise.plot.style import colour, new_axes, style
 from curvewise.plot.text import safe_names
+from curvewise.plot.variance_axes import is_narrow, rows_of, view
 from curvewise.plot.variance_parts import (
     SERIES,
     Measure,
@@ -20,9 +21,6 @@ from curvewise.plot.variance_parts import (
     diagonal,
     ends_of,
     finish,
-    is_narrow,
-    rows_of,
-    view,
     warned,
     zero_line,
 )
@@ -114,7 +112,7 @@ def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     names = [words.get(name, name) for name in rows]
     rows_of(ax, names)
     ax.set_xlim(*limits)
-    ax.set_xlabel("std of test error between runs (%)")
+    ax.set_xlabel("std between runs (%)")
     return ["Predictions have the variance of true error added; independent errors have not."], 1.3
 
 
@@ -131,7 +129,7 @@ def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     rows_of(ax, names)
     ax.set_xlim(*limits)
     ax.set_xlabel("part of error − disagreement (%)")
-    said = "Vermilion: differs from 0 (Holm over the classes)."
+    said = "Orange-red: differs from 0 (Holm over the classes)."
     if len(checks) < len(result.class_checks):
         said += f" The {len(checks)} clearest of {len(result.class_checks)} classes are shown."
     return [said], max(map(len, names)) / 14
@@ -196,7 +194,7 @@ def plot_bipartitions(
             dots.set_gid(TASKS)
             dot = Line2D([], [], color=shade, marker=marker, ms=5, linestyle="none")
             key.append((dot, f"{name}: R² = {r.estimate:.2f}"))
-        key = [*key[::-1], (line, "equal")]
+        key = [*key[::-1], *([] if is_narrow(ax) else [(line, "equal")])]
         ax.set_xlim(*limits)
         ax.set_ylim(*limits)
         ax.set_xlabel("predicted std (%)")

@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 from curvewise.errors import InputError
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, shorten
-from curvewise.plot.variance_parts import MARK, Measure, finish, is_narrow, raise_top, warned
+from curvewise.plot.variance_axes import is_narrow, raise_top
+from curvewise.plot.variance_parts import MARK, Measure, finish, warned
 from curvewise.types import FloatArray
 from curvewise.variance.luck import SeedLuck
 from curvewise.variance.test_sets import TestSetComparison, TestSetPair
@@ -57,7 +58,7 @@ def plot_seed_luck(
         for i, (values, gain) in enumerate(zip((first, second), gains, strict=True)):
             mean = float(values.mean())
             draw = ax.axhline if i else ax.axvline
-            look = {"linewidth": 1.4, "zorder": 3.5, "gid": MARK, "label": "_mean"}
+            look: dict[str, Any] = {"linewidth": 1.4, "zorder": 3.5, "gid": MARK, "label": "_mean"}
             draw(mean, color="#4D4D4D", linestyle="--", **look)
             draw(mean - float(measure.of(gain.estimate)), color=colour(0), **look)
         ax.set_xlabel(measure.label(f"error on {names[0]}"))
@@ -95,7 +96,7 @@ def _cloud(ax: Axes, x: FloatArray, y: FloatArray, shade: str, gid: str, many: i
 
 
 def _luck_key(result: SeedLuck) -> list[tuple[Any, str]]:
-    dot = {"linestyle": "none", "marker": "o", "markersize": 4.5}
+    dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5}
     return [
         (Line2D([], [], color=colour(0), **dot), f"best {result.top:.0%}"),
         (Line2D([], [], color=colour(0), linewidth=1.4), "their mean"),
@@ -108,9 +109,10 @@ def _luck_caption(result: SeedLuck) -> list[str]:
     measure, r, e = Measure(result.unit), result.correlation, result.expected
     return [
         f"{result.runs:,} runs; correlation {r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}], where"
-        f" {e.estimate:.2f} would follow from the variance that is real. The best {result.top:.0%}"
-        f" on the first are better than the mean by {measure.told(result.gain_first)} there, and by"
-        f" {measure.told(result.gain_second)} on the second.",
+        f" {e.estimate:.2f} would follow from the variance that is real.",
+        f"The best {result.top:.0%} on the first are better than the mean by"
+        f" {measure.told(result.gain_first)} there, and by {measure.told(result.gain_second)} on"
+        " the second.",
         *warned(result),
     ]
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
+from matplotlib.legend import Legend
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
-from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import AutoLocator, MaxNLocator
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.plot.style import NEUTRAL, colour, make_legend, write_caption
 from curvewise.plot.text import clean, safe_text, shorten
+from curvewise.plot.variance_axes import is_narrow
 from curvewise.tables import number
 from curvewise.types import FloatArray, Interval
 
@@ -28,8 +29,8 @@ ZERO = "curvewise-zero"
 MARK = "curvewise-mark"
 """Group ids of the artists."""
 
-NARROW = 4.0
-"""Inches of Axes below which a legend inside them is set smaller."""
+LONGEST_LINE = 200
+"""Characters of a caption after which a sentence begins a new line."""
 
 
 @dataclass(frozen=True)
@@ -126,39 +127,42 @@ def finish(
         handles, labels = zip(*key, strict=True)
         box = make_legend(ax, handles, map(plain, labels), outside=own, columns=columns)
         if not own:
-            _fit(ax, box, loc)
+            _inside(ax, box, loc, columns)
     if caption:
-        write_caption(ax, lines, under=box if own else None, indent=indent)
+        said = [piece for line in lines for piece in _pieces(line)]
+        write_caption(ax, said, under=box if own else None, indent=indent)
 
 
-def _fit(ax: Axes, box: Any, loc: str | None) -> None:
-    if loc is not None:
-        box.set_loc(loc)
-    frame = box.get_frame()
-    frame.set_alpha(0.75)
-    frame.set_linewidth(0.0)
+def _pieces(line: str) -> list[str]:
+    """A line of a caption, in two after a sentence where it would be cut for its length."""
+    at = line.rfind(". ", 0, LONGEST_LINE) if len(line) > LONGEST_LINE else -1
+    return [line] if at < 0 else [line[: at + 1], *_pieces(line[at + 2 :])]
+
+
+def _inside(ax: Axes, box: Legend, loc: str | None, columns: int) -> None:
+    """A legend among the data: opaque, without a frame, smaller in narrow Axes."""
     if is_narrow(ax):
-        for text in box.get_texts():
-            text.set_fontsize(7.0)
-        for handle in box.legend_handles:
-            if isinstance(handle, Line2D):
-                handle.set_xdata(np.linspace(0, 18, len(np.asarray(handle.get_xdata()))))
+        texts, handles = [t.get_text() for t in box.get_texts()], box.legend_handles
+        box = ax.legend(
+            [h for h in handles if h is not None],
+            [str(i) for i in range(len(texts))],
+            fontsize=7.0,
+            ncols=columns,
+            borderpad=0.2,
+            handlelength=1.6,
+            handletextpad=0.5,
+            columnspacing=0.9,
+        )
+        for artist, text in zip(box.get_texts(), texts, strict=True):
+            artist.set_text(text)
+    if loc is not None:
+        box.set_loc(cast("Any", loc))
+    box.get_frame().set(alpha=1.0, linewidth=0.0)
 
 
 def plain(text: str) -> str:
     """A line of a legend or a label of ours, in glyphs that the font has; never cut."""
     return safe_text(text, 400)
-
-
-def width_of(ax: Axes) -> float:
-    """Width of the Axes in inches."""
-    figure = ax.get_figure(root=True)
-    return 7.0 if figure is None else ax.get_position().width * float(figure.get_size_inches()[0])
-
-
-def is_narrow(ax: Axes) -> bool:
-    """Whether the Axes are one of several, or in a column of a paper."""
-    return width_of(ax) < NARROW
 
 
 def warned(result: Any, most: int = 1) -> list[str]:
@@ -196,23 +200,28 @@ def halo() -> list[Any]:
 
 def note(ax: Axes, text: str, xy: tuple[float, float], **options: Any) -> Annotation:
     """Small text among the data."""
-    given = {"fontsize": 8.0, "zorder": 5.0, "path_effects": halo(), "gid": MARK} | options
+    given: dict[str, Any] = {
+        "fontsize": 8.0,
+        "zorder": 5.0,
+        "path_effects": halo(),
+        "gid": MARK,
+    } | options
     return ax.annotate(plain(text), xy, **given)
 
 
-def mark_value(ax: Axes, x: float, text: str, ls: str = ":") -> None:
-    """A thin vertical line with its text along it, at the top."""
+def mark_value(ax: Axes, x: float, text: str, ls: str = ":", bottom: bool = False) -> None:
+    """A thin vertical line with its text along it, at the top or at the bottom."""
     ax.axvline(x, color=NEUTRAL, linewidth=0.9, linestyle=ls, zorder=0.6, gid=MARK, label="_line")
     note(
         ax,
         text,
-        (x, 0.985),
+        (x, 0.015 if bottom else 0.985),
         xycoords=ax.get_xaxis_transform(),
         xytext=(-2.5, 0.0),
         textcoords="offset points",
         rotation=90,
         ha="right",
-        va="top",
+        va="bottom" if bottom else "top",
         color="#6E6E6E",
     )
 
@@ -240,75 +249,13 @@ def bars(
         if cut.any():
             edges = np.full(int(cut.sum()), edge)
             x, y = (edges, at[cut]) if horizontal else (at[cut], edges)
-            style = {"linestyle": "none", "marker": marker, "markersize": 5.0, "color": shade}
+            style: dict[str, Any] = {
+                "linestyle": "none",
+                "marker": marker,
+                "markersize": 5.0,
+                "color": shade,
+            }
             ax.plot(x, y, clip_on=False, gid=CUT, label="_cut", **style)
-
-
-def view(
-    estimate: ArrayLike, low: ArrayLike, high: ArrayLike, *also: float, floor: float = -np.inf
-) -> tuple[float, float]:
-    """Limits of an axis: all estimates, and interval ends within a few spreads of them."""
-    middle, lows, highs = (np.ravel(np.asarray(v, dtype=np.float64)) for v in (estimate, low, high))
-    known = np.concatenate([middle[np.isfinite(middle)], np.asarray(also, dtype=np.float64)])
-    if len(known) == 0:
-        return 0.0, 1.0
-    with np.errstate(invalid="ignore"):
-        widths = np.abs(np.concatenate([highs - middle, middle - lows]))
-    usual = float(np.median(widths[np.isfinite(widths)])) if np.isfinite(widths).any() else 0.0
-    span = max(float(np.ptp(known)), 3.0 * usual, 1e-9 + 0.02 * float(np.abs(known).max()))
-    ends = np.concatenate([lows, highs])
-    ends = np.clip(ends[np.isfinite(ends)], known.min() - span, known.max() + span)
-    left, right = min(known.min(), *ends, np.inf), max(known.max(), *ends, -np.inf)
-    pad = 0.05 * max(right - left, 0.1 * span)
-    return float(max(left - pad, floor)), float(right + pad)
-
-
-def rows_of(ax: Axes, names: Sequence[str], room: bool = False) -> None:
-    """Names of rows at the left of a forest plot, the first on top; room for a legend below."""
-    ax.set_yticks(np.arange(len(names)), labels=list(names))
-    ax.set_ylim(len(names) - 0.4 + (0.18 * len(names) if room else 0.0), -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="x", alpha=0.25, linewidth=0.6)
-    if is_narrow(ax):
-        ax.tick_params(axis="y", labelsize=8.0)
-
-
-def raise_top(ax: Axes, rows: int) -> None:
-    """Leave room for a legend of so many rows above the data."""
-    low, high = ax.get_ylim()
-    share = 0.03 + rows * (0.1 if is_narrow(ax) else 0.065)
-    ax.set_ylim(low, low + (high - low) / (1 - share))
-
-
-def spans_decades(values: ArrayLike, ratio: float = 10.0) -> bool:
-    """Whether a log scale shows these better."""
-    array = np.asarray(values, dtype=np.float64)
-    return bool(len(array) and (array > 0).all() and array.max() >= ratio * array.min())
-
-
-def log_sizes(ax: Axes, ticks: Sequence[float] | None = None) -> None:
-    """A log x axis in plain numbers; with ticks, at those that leave room for their labels."""
-    ax.set_xscale("log")
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: safe_text(number(x, 3))))
-    if ticks is None:
-        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
-    else:
-        ax.set_xticks(thinned(ax, ticks))
-
-
-def thinned(ax: Axes, ticks: Sequence[float]) -> list[float]:
-    """Ticks that stand far enough apart for their labels: both ends first, then large ones."""
-    places = ax.transScale.transform([(t, 1.0) for t in ticks])[:, 0]
-    left, right = (float(ax.transScale.transform((x, 1.0))[0]) for x in (min(ticks), max(ticks)))
-    inch = width_of(ax) / max(right - left, 1e-12)
-    kept: list[int] = []
-    order = np.argsort(-places, kind="stable").tolist()
-    for i in [*order[:1], *order[-1:], *order[1:-1]]:
-        size = 0.085 * len(number(ticks[i], 3)) + 0.12
-        if all(abs(places[i] - places[k]) * inch >= size for k in kept):
-            kept.append(i)
-    return sorted(float(ticks[i]) for i in kept)
 
 
 SERIES = {"test set": colour(0), "independent": colour(1), "distribution": colour(2)}

@@ -1,10 +1,8 @@
-"""Pictures of the variance along a hyperparameter, by source of randomness, and after a poke."""
+"""Pictures of the variance between runs along a hyperparameter."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from curvewise.plot.sizes import tick_log_values
-from curvewise.plot.style import NEUTRAL, colour, new_axes, style
-from curvewise.plot.text import clean, safe_names, safe_text, shorten
+from curvewise.plot.style import colour, new_axes, style
+from curvewise.plot.text import safe_text
+from curvewise.plot.variance_axes import is_narrow, log_sizes, spans_decades, thinned, view
 from curvewise.plot.variance_parts import (
     CUT,
     SERIES,
@@ -23,33 +22,17 @@ from curvewise.plot.variance_parts import (
     choose,
     ends_of,
     finish,
-    is_narrow,
-    log_sizes,
     mark_value,
-    note,
-    rows_of,
-    spans_decades,
-    thinned,
-    view,
     warned,
-    width_of,
 )
 from curvewise.tables import number
 from curvewise.types import FloatArray
-from curvewise.variance.sources import SourceShares
 from curvewise.variance.sweep import VarianceSweep
-from curvewise.variance.twins import TwinDisagreement
 
 LINE = "curvewise-line"
 EXCESS = "curvewise-excess"
 LEVEL = "curvewise-level"
 
-_VERDICTS = {
-    "suffices": "suffices",
-    "less": "gives less",
-    "more": "gives more",
-    "unclear": "remains unclear",
-}
 _CALM = "largest without excess"
 
 
@@ -85,7 +68,8 @@ def plot_sweep(
             key = _deviations(ax, result, measure, x)
             ax.set_ylabel(measure.label("std between runs"))
         else:
-            limits = view(*map(measure.of, ends_of(result.error)))
+            estimate, low, high = map(measure.of, ends_of(result.error))
+            limits = view(estimate, low, high)
             _series(ax, x, result.error, measure, colour(0), "o", limits)
             ax.set_ylim(*limits)
             ax.set_ylabel(measure.label("mean error"))
@@ -169,6 +153,7 @@ def _series(
 ) -> None:
     estimate, low, high = map(measure.of, ends_of(intervals))
     bars(ax, x, low, high, shade, limits=limits, width=1.1)
+    estimate = np.where(estimate < limits[0], np.nan, estimate)
     ax.plot(x, estimate, color=shade, linewidth=1.5, marker=marker, ms=4.5, gid=LINE, label="_std")
 
 
@@ -187,164 +172,9 @@ def _marks(ax: Axes, result: VarianceSweep) -> None:
 def _sweep_caption(result: VarianceSweep) -> str:
     found = [number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
     said = f"shown at {', '.join(found)}" if found else "shown at no value"
+    others = [number(v) for v in result.tied if v != result.best]
+    tied = f" Its error is not told from that at {', '.join(others[:8])}." if others else ""
     return (
         f"Bars: {100 * result.level:.4g}% intervals. Excess over independent errors is {said}"
-        " (Holm over the values)."
-    )
-
-
-def plot_sources(
-    result: SourceShares,
-    ax: Axes | None = None,
-    *,
-    legend: bool = True,
-    caption: bool | None = None,
-) -> Axes:
-    """Draw the standard deviations of each source of randomness beside those of all together.
-
-    Parameters
-    ----------
-    result : SourceShares
-        What to draw.
-    ax : Axes, optional
-        Where; a new figure by default.
-    legend : bool
-        Say what is what.
-    caption : bool, optional
-        Say what was found under the picture; by default where there is room.
-    """
-    measure = Measure(result.unit)
-    seen = [result.baseline_test_set_std, *result.test_set_std]
-    true = [result.baseline_distribution_std, *result.distribution_std]
-    names = [result.baseline, *result.sources]
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=2.2 + 0.5 * len(names))
-        ends = [
-            measure.of(e)
-            for e in map(np.concatenate, zip(*map(ends_of, (seen, true)), strict=True))
-        ]
-        limits = view(*ends, 0.0, floor=0.0)
-        row = np.arange(len(names))
-        for series, name, marker, up in (
-            (seen, "test set", "o", -0.13),
-            (true, "distribution", "D", 0.13),
-        ):
-            estimate, low, high = map(measure.of, ends_of(series))
-            bars(ax, row + up, low, high, SERIES[name], limits=limits, horizontal=True)
-            ax.plot(estimate, row + up, marker, color=SERIES[name], ms=5.5, gid=LINE, label="_std")
-            ax.axvline(estimate[0], color=SERIES[name], ls=":", lw=1.1, zorder=0.7, gid=LEVEL)
-        ax.set_xlim(*limits)
-        longest = 14 if is_narrow(ax) else 28
-        texts = safe_names(names, longest)
-        rows_of(ax, texts, room=legend and not own)
-        ax.axhspan(-0.6, 0.5, color=NEUTRAL, alpha=0.12, lw=0.0, zorder=0.2)
-        ax.set_xlabel(measure.label("std between runs"))
-        key = [
-            (Line2D([], [], color=SERIES[name], marker=m, ms=5), text)
-            for name, m, text in (
-                ("test set", "o", "test error"),
-                ("distribution", "D", "true error"),
-            )
-        ]
-        lines = [_sources_caption(result), *warned(result)]
-        indent = max(map(len, texts)) / 14
-        finish(
-            ax,
-            own,
-            key,
-            lines,
-            legend=legend,
-            caption=caption,
-            columns=2,
-            indent=indent,
-            loc="lower left",
-        )
-    return ax
-
-
-def _sources_caption(result: SourceShares) -> str:
-    words = [
-        f"{shorten(clean(name), 30)} {_VERDICTS[verdict]}"
-        for name, verdict in zip(result.sources, result.verdicts, strict=True)
-    ]
-    return (
-        f"Bars: {100 * result.level:.4g}% intervals; dotted: {shorten(clean(result.baseline), 30)}."
-        f" Alone, on this test set: {'; '.join(words)}."
-    )
-
-
-def plot_twins(
-    result: TwinDisagreement, ax: Axes | None = None, *, caption: bool | None = None
-) -> Axes:
-    """Draw how often runs and their twins disagree, by when the twins were poked.
-
-    Parameters
-    ----------
-    result : TwinDisagreement
-        What to draw.
-    ax : Axes, optional
-        Where; a new figure by default.
-    caption : bool, optional
-        Say what was found under the picture; by default where there is room.
-    """
-    measure = Measure("fraction")
-    numbers = all(isinstance(w, Real) and math.isfinite(w) for w in result.when)
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.2)
-        x = np.array(result.when if numbers else range(len(result.when)), dtype=np.float64)
-        order = np.argsort(x)
-        estimate, low, high = (measure.of(v)[order] for v in ends_of(result.disagreement))
-        level, below, above = measure.interval(result.seeds)
-        limits = 0.0, 1.15 * max(float(high.max()), above)
-        bars(ax, x[order], low, high, colour(0), limits=limits)
-        joined = "-" if numbers else "none"
-        ax.plot(
-            x[order], estimate, color=colour(0), marker="o", ls=joined, gid=LINE, label="_twins"
-        )
-        ax.axhspan(below, above, color=NEUTRAL, alpha=0.3, lw=0.0, zorder=0.4, gid=LEVEL)
-        ax.axhline(level, color="#4D4D4D", ls="--", lw=1.1, zorder=0.5, gid=LEVEL, label="_seeds")
-        note(
-            ax,
-            "different seeds",
-            (0.99, above),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="right",
-            color="#4D4D4D",
-        )
-        ax.set_ylim(*limits)
-        if numbers:
-            ax.set_xlabel("when the twin was poked")
-        else:
-            _categories(ax, result.when)
-            ax.set_xlim(-0.6, len(x) - 0.4)
-            ax.set_xlabel("what was done to the twin")
-        ax.set_ylabel(
-            "disagreement (%)" if result.measured == "predictions" else "one right, one wrong (%)"
-        )
-        finish(ax, own, [], [_twins_caption(result), *warned(result)], caption=caption)
-    return ax
-
-
-def _categories(ax: Axes, names: Sequence[Any]) -> None:
-    """Names under the axis, aslant where they would touch."""
-    room = int(width_of(ax) / len(names) / 0.085)
-    if max(len(str(n)) for n in names) <= room:
-        ax.set_xticks(range(len(names)), labels=safe_names(map(str, names), room))
-        return
-    texts = safe_names(map(str, names), 22)
-    ax.set_xticks(range(len(names)), labels=texts, rotation=25, ha="right", rotation_mode="anchor")
-
-
-def _twins_caption(result: TwinDisagreement) -> str:
-    most = max(zip(result.fraction, result.when, strict=True), key=lambda pair: pair[0].estimate)
-    part, low, high = (f"{100 * x:.0f}%" for x in (most[0].estimate, most[0].low, most[0].high))
-    return (
-        f"Bars: {100 * result.level:.4g}% intervals. {result.runs:,} runs with their twins on"
-        f" {result.examples:,} examples; those that differ most"
-        f" ({shorten(clean(str(most[1])), 40)}) show {part} [{low}, {high}] of the disagreement of"
-        " different seeds."
+        f" (Holm over the values). The mean error is lowest at {number(result.best)}.{tied}"
     )

@@ -139,12 +139,12 @@ class VarianceDecomposition(Result):
         )
 
     def _wider(self) -> str:
-        """What the F interval leaves out, where that makes a difference."""
+        """The interval without what F takes for granted, where that makes a difference."""
         robust = self.robust_interval
         if self.method != "F" or robust.width <= WIDER * self.distribution_interval.width:
             return ""
         low, high = said(robust.low, self.unit), said(robust.high, self.unit)
-        return f", or [{low}, {high}] when also the examples count as sampled"
+        return f"; [{low}, {high}] if runs need not be normal nor shift all examples alike"
 
     def _design(self) -> str:
         parts = [f"in {self.groups:,} groups"] if self.groups else []
