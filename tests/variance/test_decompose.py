@@ -591,3 +591,26 @@ def test_robust_counts_the_examples_too():
         hits["F"] += 0.03 in v.distribution_interval
     assert hits["robust"] / 150 >= 0.88
     assert hits["F"] / 150 < 0.8
+
+
+# sizes at which something could overflow or be merged wrongly
+
+
+@quiet
+def test_counts_beyond_a_byte():
+    errors = np.random.default_rng(0).random((1500, 40)) < 0.95
+    v = decompose_variance(errors, axes=("runs", "examples"), interval="F")
+    assert v.example_errors == pytest.approx(errors.mean(axis=0))
+    covariance = np.cov(errors.T)
+    assert v.distribution_variance == pytest.approx(
+        (covariance.sum() - np.trace(covariance)) / (40 * 39)
+    )
+
+
+def test_blocks_of_losses_are_merged():
+    rng = np.random.default_rng(1)
+    losses = rng.gamma(2.0, size=(300, 2500)) + 0.1 * rng.standard_normal((300, 1))
+    assert len(list(Predictions(losses, "losses").blocks())) > 2
+    v = decompose_variance(losses, interval="F")
+    total = losses.sum(axis=1).var(ddof=1) - losses.var(axis=0, ddof=1).sum()
+    assert v.distribution_variance == pytest.approx(total / (2500 * 2499), rel=1e-9)
