@@ -89,7 +89,7 @@ def _resolve_public_name(app, env, node, contnode):
     if node.get("refdomain") != "py" or node["reftarget"].startswith("curvewise."):
         return None
     domain = env.get_domain("py")
-    for module in ("curvewise", "curvewise.learning", "curvewise.study"):
+    for module in ("curvewise", "curvewise.learning", "curvewise.variance", "curvewise.study"):
         name = f"{module}.{node['reftarget']}"
         if name in domain.objects:
             return domain.resolve_xref(
@@ -109,7 +109,9 @@ def _join_attributes(app, what, name, obj, options, lines):
 
 def _hide_constructor(app, what, name, obj, options, signature, annotation):
     """Results are made by functions: their fields are no arguments for a user."""
-    hidden = what == "class" and (issubclass(obj, Result) or name.endswith(("Intervals", "Run")))
+    hidden = what == "class" and (
+        issubclass(obj, Result) or name.endswith(("Intervals", "Run", "Check", "Pair"))
+    )
     return ("", annotation) if hidden else None
 
 
