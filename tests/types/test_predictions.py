@@ -140,6 +140,9 @@ def test_subset_keeps_what_belongs_together():
         (lambda: as_predictions(PREDS, LABELS.astype(str)), "both be names"),
         (lambda: as_predictions(PREDS, LABELS + 0.5), "whole numbers|classes"),
         (lambda: as_predictions(np.ma.masked_equal(PREDS, 2), LABELS), "masked"),
+        (lambda: as_predictions(PREDS, np.ma.masked_equal(LABELS, 2)), "masked"),
+        (lambda: Predictions(PREDS, "labels", labels=LABELS - 1), "from 0 on"),
+        (lambda: as_predictions(PREDS, LABELS, groups=[np.nan, 1, 1, 2, 2, 3, 3]), "NaN"),
         (lambda: as_predictions(PREDS.astype(complex), LABELS), "dtype"),
         (
             lambda: as_predictions(np.ones((2, 5, 3)) / 3, np.full(5, 4)),
@@ -150,6 +153,19 @@ def test_subset_keeps_what_belongs_together():
 def test_bad_input_is_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_objects_are_compared_as_what_they_are():
+    mixed = as_predictions(PREDS.astype(float).astype(object), LABELS.astype(object))
+    np.testing.assert_array_equal(mixed.errors(), ERRORS)
+    flags = as_predictions((ERRORS == 1).astype(object), np.zeros(7, dtype=object))
+    np.testing.assert_array_equal(flags.errors(), ERRORS)
+
+
+def test_a_table_is_sent_to_the_reader():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(InputError, match="load_predictions"):
+        as_predictions(pd.DataFrame(PREDS), LABELS)
 
 
 def test_amending_what_is_known():

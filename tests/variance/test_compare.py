@@ -12,7 +12,7 @@ from scipy import stats
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
 from curvewise.variance import compare_runs, compare_trainings
-from curvewise.variance.difference import predictions_difference
+from curvewise.variance.difference import predictions_difference, score_difference
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
@@ -68,7 +68,7 @@ def test_paired_on_the_test_set_is_the_paired_t():
 
 
 def test_exact_permutations_match_scipy():
-    a, b = two(np.random.default_rng(2), runs=(5, 6))
+    a, b = two(np.random.default_rng(2), runs=(6, 6))
     c = compare_runs(a, b)
 
     def t(x, y, axis):
@@ -317,3 +317,83 @@ def test_score_only_language_models(data_dir):
     a, b = c.pairs[k]
     oracle = stats.ttest_ind(enough[a], enough[b], equal_var=False)
     assert c.pvalues[k] == pytest.approx(oracle.pvalue, rel=1e-5)
+
+
+# what an adversary found
+
+
+def test_groups_of_either_side_count():
+    rng = np.random.default_rng(20)
+    groups = np.arange(400) // 20
+    wrong = 0
+    for _ in range(200):
+        a, b = (rng.normal(size=(6, 400)) < rng.normal(size=20)[groups] - 1 for _ in range(2))
+        one, two = Predictions(a, "errors"), Predictions(b, "errors", groups=groups)
+        wrong += compare_runs(one, two, permutations=1).verdict != "undecided"
+    assert wrong / 200 < 0.12
+
+
+@quiet
+def test_few_runs_against_many_are_not_too_sure():
+    rng = np.random.default_rng(21)
+    found = {(2, 20): 0, (3, 20): 0, (2, 2): 0}
+    for a, b in found:
+        for _ in range(1000):
+            c = score_difference(rng.normal(size=a), rng.normal(size=b), False)
+            found[a, b] += 0 in c.test_set.interval(0.95)
+    assert min(found.values()) >= 930
+
+
+def test_interval_and_pvalue_agree_for_few_runs():
+    rng = np.random.default_rng(22)
+    for _ in range(50):
+        d = score_difference(rng.normal(size=3), rng.normal(1.5, 1, size=4), False).test_set
+        for level in (0.8, 0.95, 0.99):
+            assert (d.pvalue < 1 - level) == (0 not in d.interval(level))
+
+
+@quiet
+def test_one_run_against_many_counts_what_the_many_show():
+    rng = np.random.default_rng(23)
+    hits = 0
+    for _ in range(300):
+        p = rng.beta(2.0, 8.0, 500)
+        a = rng.random((1, 500)) < p
+        b = rng.random((5, 500)) < np.clip(p + 0.05 * rng.standard_normal((5, 1)), 0, 1)
+        gap = p.mean() - np.clip(p[:, None] + 0.05 * NODES, 0, 1).mean(axis=0) @ WEIGHTS
+        hits += gap in compare_runs(a, b, axes=("runs", "examples")).difference
+    assert hits / 300 > 0.88
+
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def test_no_difference_seen_is_not_equivalence():
+    nothing = np.zeros((5, 200), dtype=bool)
+    assert compare_runs(nothing, nothing, margin=0.005).verdict == "undecided"
+    assert compare_runs(nothing, nothing, margin=0.05).verdict == "equivalent"
+
+
+def test_unequal_runs_never_contradict_their_interval():
+    a = [0.30, 0.301, 0.299, 0.3005, 0.2995, 0.3002, 0.2998, 0.3001, 0.3, 0.3]
+    with pytest.warns(CurvewiseWarning):
+        c = compare_runs(a, [0.302, 0.31, 0.306])
+    assert 0 in c.test_set_difference
+    assert c.test_set_pvalue > 0.05
+
+
+def test_one_row_is_not_many_scores():
+    with pytest.raises(InputError, match="a\\[None, :\\]"):
+        compare_runs(np.zeros(50, int), np.ones(50, int), np.zeros(50, int))
+
+
+def test_named_classes_may_be_coded_differently():
+    names = np.array(["ant", "bee", "cat"])
+    labels = names[[0, 1, 1, 0, 2, 2] * 5]
+    a = np.tile(labels, (5, 1))
+    b = a.copy()
+    a[:, 0], b[:, 3] = "dog", "emu"
+    a[0, 1] = b[1, 5] = "cow"
+    c = compare_runs(a, b, labels)
+    assert c.difference.estimate == pytest.approx(0, abs=1e-12)

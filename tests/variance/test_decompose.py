@@ -139,7 +139,9 @@ def test_identical_runs_have_no_variance_at_all():
     with pytest.warns(CurvewiseWarning, match="5 run.s. repeat another run"):
         v = decompose_variance(np.tile([0, 1, 0, 0, 1, 1, 0, 0] * 30, (6, 1)))
     assert (v.test_set_std, v.independent_std, v.distribution_std) == (0, 0, 0)
-    assert tuple(v.distribution_interval) == (0, 0)
+    # they may differ on examples not seen, of which there are at most a share q: σ ≤ q/2
+    assert v.distribution_interval.low == 0
+    assert v.distribution_interval.high == pytest.approx((1 - 0.025 ** (1 / 240)) / 2)
 
 
 def test_a_run_given_twice_is_noticed_but_not_a_coincidence():
@@ -614,3 +616,56 @@ def test_blocks_of_losses_are_merged():
     v = decompose_variance(losses, interval="F")
     total = losses.sum(axis=1).var(ddof=1) - losses.var(axis=0, ddof=1).sum()
     assert v.distribution_variance == pytest.approx(total / (2500 * 2499), rel=1e-9)
+
+
+def test_no_errors_seen_is_not_no_error():
+    """A share of 0.5% of examples on which every run errs: 200 examples often hold none."""
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(300):
+        wrong = rng.random(200) < 0.005
+        errors = np.tile(wrong, (6, 1))
+        hits += 0.005 in decompose_variance(errors, interval="robust").error
+    assert hits / 300 > 0.93
+    v = decompose_variance(np.zeros((6, 200), dtype=bool))
+    assert v.error.low == 0
+    assert 0.01 < v.error.high < 0.03
+
+
+def test_repeats_of_errors_are_errors():
+    errors = np.random.default_rng(0).random((6, 50, 3)) < 0.2
+    v = decompose_variance(errors, kind="errors", axes=("runs", "examples", "repeats"))
+    assert v.unit == "fraction"
+    assert "mean error is" in v.summary()
+
+
+def test_few_sensitive_examples_ask_for_the_robust_interval():
+    rng = np.random.default_rng(2)
+    hits = {"auto": 0, "F": 0}
+    u = np.linspace(-6, 6, 2001)
+    density = np.exp(-u * u / 2) / np.exp(-u * u / 2).sum()
+    rate = 1 / (1 + np.exp(-3 * u))
+    truth = 0.05 * np.sqrt((density * (rate - (density * rate).sum()) ** 2).sum())
+    for _ in range(100):
+        sensitive = rng.random(500) < 0.05
+        shift = 1 / (1 + np.exp(-3 * rng.standard_normal((100, 1))))
+        errors = rng.random((100, 500)) < np.where(sensitive, shift, 0.05)
+        v = decompose_variance(errors)
+        hits["auto"] += truth in v.distribution_interval
+        low, high = f_interval(v._split, 0.95)
+        hits["F"] += low <= truth**2 <= high
+    assert hits["auto"] >= 88
+    assert hits["F"] < 80
+
+
+def test_failed_runs_widen_the_other_intervals_too():
+    rng = np.random.default_rng(4)
+    hits = {"test set": 0, "share": 0}
+    spread = 0.4 * np.sqrt(0.09)
+    noise = (0.9 * 0.09 + 0.1 * 0.25) / 300
+    for _ in range(100):
+        errors = rng.random((60, 300)) < np.where(rng.random((60, 1)) < 0.1, 0.5, 0.1)
+        v = decompose_variance(errors, resamples=300)
+        hits["test set"] += np.sqrt(spread**2 + noise) in v.test_set_interval
+        hits["share"] += spread**2 / (spread**2 + noise) in v.share_interval
+    assert min(hits.values()) >= 85

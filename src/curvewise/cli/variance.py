@@ -58,7 +58,7 @@ def decompose(
     *,
     counts: Path | None = None,
     counts_column: str | None = None,
-    interval: Literal["auto", "F", "bootstrap"] = "auto",
+    interval: Literal["auto", "F", "bootstrap", "robust"] = "auto",
     level: Level = 0.95,
     seed: int = 0,
     reading: PredictionReading | None = None,
@@ -80,8 +80,8 @@ def decompose(
     counts_column
         Its column.
     interval
-        Of the distribution-wise standard deviation: by default F, or the bootstrap where runs
-        have heavy tails.
+        Of the distribution-wise standard deviation: by default F, or what holds where runs have
+        heavy tails or differ in few examples.
     level
         Coverage of the intervals.
     seed

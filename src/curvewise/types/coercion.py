@@ -42,7 +42,7 @@ def as_predictions(
     if isinstance(predictions, Predictions):
         return _amended(predictions, labels, kind, axes, groups)
     values = _as_source(predictions, argument)
-    truth = None if labels is None else np.asarray(labels)
+    truth = None if labels is None else _plain(as_unmasked(labels, "labels"))
     if axes is not None:
         values = _arranged(values, tuple(axes), argument)
         kind = kind or ("probabilities" if "classes" in axes else None)
@@ -72,7 +72,7 @@ def _amended(
     if kind is not None or axes is not None:
         raise InputError("predictions already knows its kind and axes: leave kind= and axes= out.")
     if labels is not None:
-        truth = np.asarray(labels)
+        truth = np.asarray(as_unmasked(labels, "labels"))
         check_labels(truth, given.shape)
         known = given.true_classes
         if known is not None:
@@ -85,11 +85,21 @@ def _amended(
     return given
 
 
+def as_unmasked(values: Any, argument: str) -> Any:
+    """An array, unless some of it is masked."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise InputError(f"{argument} is a masked array: pass only what you mean to be counted.")
+    return values if hasattr(values, "dtype") else np.asarray(values)
+
+
 def _as_source(predictions: Any, argument: str) -> Any:
-    if np.ma.isMaskedArray(predictions) and np.ma.getmaskarray(predictions).any():
-        raise InputError(f"{argument} is a masked array: pass only the runs you mean.")
+    as_unmasked(predictions, argument)
+    if hasattr(predictions, "columns"):
+        raise InputError(
+            f"{argument} is a table: pass load_predictions(table), which finds runs, examples and"
+            " values by the names of its columns, or table.to_numpy() for runs × examples."
+        )
     lazy = all(hasattr(predictions, name) for name in ("shape", "dtype", "__getitem__"))
-    lazy = lazy and not hasattr(predictions, "iloc")  # a DataFrame is sliced by name
     values = predictions if lazy else np.asarray(predictions)
     if not isinstance(values.dtype, np.dtype):
         values = np.asarray(values)  # a torch tensor has its own dtypes
@@ -99,7 +109,9 @@ def _as_source(predictions: Any, argument: str) -> Any:
             " (× repeats or classes), none of them empty. From one score per run only compare_runs"
             " can say something."
         )
-    if values.dtype.kind not in "biufUSO":
+    if values.dtype.kind == "O":
+        values = _plain(np.asarray(values))
+    if values.dtype.kind not in "biufUS":
         raise InputError(f"{argument} has dtype {values.dtype}, which holds no predictions.")
     return values
 
@@ -197,9 +209,20 @@ def _smallest(values: Any) -> float:
     )
 
 
+def _plain(values: AnyArray) -> AnyArray:
+    """Objects as numbers if they are all numbers, else as text."""
+    if values.dtype.kind != "O":
+        return values
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        return values.astype(str)
+
+
 def _codes(names: AnyArray) -> tuple[AnyArray, NDArray[np.int64]]:
-    if names.dtype.kind == "O":
-        names = names.astype(str)
+    names = _plain(names)
+    if names.dtype.kind == "f" and np.isnan(names).any():
+        raise InputError("groups holds NaN: give every example a group, its own if need be.")
     found, codes = np.unique(names, return_inverse=True)
     return found, codes.astype(np.int64).ravel()
 

@@ -96,6 +96,8 @@ class Predictions:
             )
         if self.labels is not None:
             check_labels(self.labels, self.shape)
+            if self.labels.dtype.kind not in "iub" or self.labels.min() < 0:
+                raise InputError("labels of Predictions must be whole numbers from 0 on.")
         for name in ("groups", "example_ids"):
             _check_length(name, getattr(self, name), self.examples, "examples")
         _check_length("run_ids", self.run_ids, self.runs, "runs")

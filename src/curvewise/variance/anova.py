@@ -107,13 +107,22 @@ def f_interval(split: Split, level: float) -> tuple[float, float]:
     return limits[0], limits[1]
 
 
-def share_interval(split: Split, level: float) -> Interval:
-    """The share of the test-set variance that is real (Cronbach's α), by Feldt's interval."""
+def share_interval(
+    split: Split, level: float, limits: tuple[float, float] | None = None
+) -> Interval:
+    """The share of the test-set variance that is real (Cronbach's α).
+
+    Feldt's interval, or from ``limits`` of the distribution-wise variance where these were not
+    made by F.
+    """
     if split.test_set == 0:
         return Interval(math.nan, 0.0, 1.0, level)
-    low, high = f_quantiles(split, level)
-    limits = [min(1.0, max(0.0, 1 - q / split.ratio)) for q in (high, low)]
-    return Interval(split.distribution / split.test_set, limits[0], limits[1], level)
+    if limits is None:
+        low, high = f_quantiles(split, level)
+        ends = [min(1.0, max(0.0, 1 - q / split.ratio)) for q in (high, low)]
+    else:
+        ends = [v / (v + split.noise) if v + split.noise > 0 else 1.0 for v in limits]
+    return Interval(split.distribution / split.test_set, ends[0], ends[1], level)
 
 
 def std_interval(variance: float, degrees: float, level: float) -> Interval:
@@ -137,18 +146,43 @@ def example_variance(
     return float((deviation**2).sum()) * units / (units - 1) / len(values) ** 2, units
 
 
+FEW_UNITS = 4
+"""Where fewer examples (or groups) than this show anything, more may be missing from the sample."""
+
+
+def sampled_variance(
+    values: FloatArray, groups: NDArray[np.int64] | None, shown: NDArray[np.bool_]
+) -> tuple[float, int]:
+    """As :func:`example_variance`, for 0/1 errors of which few examples show any.
+
+    Where no example errs, or tells two trainings apart, one that does may be missing from the
+    sample: the variance is then not less than that of two such units, one each way.
+    """
+    variance, units = example_variance(values, groups)
+    seen = shown if groups is None else np.bincount(groups, weights=shown) > 0
+    if np.count_nonzero(seen) >= FEW_UNITS:
+        return variance, units
+    return max(variance, 2 / (units + 2) ** 2), units
+
+
 def mean_interval(totals: Totals, split: Split, level: float) -> Interval:
     """Mean error on the distribution, runs and examples both counted as sampled."""
     by_run = split.test_set / split.runs
-    by_example, units = example_variance(totals.example, totals.groups)
+    shown = totals.example != np.round(totals.example.mean())  # neither always right nor wrong
+    if totals.unit != "fraction":
+        shown[:] = True
+    by_example, units = sampled_variance(totals.example, totals.groups, shown)
     variance = max(by_run, by_example, by_run + by_example - split.noise / split.runs)
-    return t_interval(
+    found = t_interval(
         float(totals.run.mean()),
         variance,
         np.array([by_run, by_example]),
         np.array([split.runs - 1, units - 1]),
         level,
     )
+    if totals.unit != "fraction":
+        return found
+    return Interval(found.estimate, max(0.0, found.low), min(1.0, found.high), level)
 
 
 def satterthwaite(variance: float, parts: FloatArray, degrees: FloatArray) -> float:

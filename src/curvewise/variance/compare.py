@@ -18,12 +18,12 @@ from curvewise.types import Interval, Predictions, Unit, as_predictions, check_l
 from curvewise.variance.comparison import RunComparison
 from curvewise.variance.difference import (
     Difference,
-    Estimate,
     check_scores,
     is_scores,
     predictions_difference,
     score_difference,
 )
+from curvewise.variance.estimate import Estimate
 from curvewise.variance.tails import FEWEST
 
 DRAWS = 20_000
@@ -97,6 +97,11 @@ def compare_runs(
         raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
     question = _Question(names, margin, level, permutations, np.random.default_rng(rng))
     if is_scores(a) or is_scores(b):
+        if labels is not None or kind is not None or axes is not None or groups is not None:
+            raise InputError(
+                "a and b are one score per run, for which labels=, kind=, axes= and groups= mean"
+                " nothing. For one run of each training pass arrays of one row: a[None, :]."
+            )
         measure = Unit(unit or "fraction", higher_is_better)
         scores = check_scores(a, measure, "a"), check_scores(b, measure, "b")
         return _answer(score_difference(*scores, bool(paired)), question, measure.name)
@@ -173,7 +178,9 @@ def _permuted(parts: Difference, asked: _Question) -> float:
     if parts.paired:
         gaps = parts.a - parts.b
         return sign_flip_pvalue(gaps, draws=asked.permutations, rng=asked.rng)
-    return permutation_pvalue(parts.a, parts.b, draws=asked.permutations, rng=asked.rng)
+    p = permutation_pvalue(parts.a, parts.b, draws=asked.permutations, rng=asked.rng)
+    # With unequal numbers of runs and unequal spreads dealing runs at random is too sure.
+    return p if len(parts.a) == len(parts.b) else max(p, parts.test_set.pvalue)
 
 
 def _true_chance(parts: Difference, level: float, generator: np.random.Generator) -> Interval:
@@ -183,13 +190,15 @@ def _true_chance(parts: Difference, level: float, generator: np.random.Generator
     d = parts.distribution
     spread = sum(max(0.0, s.distribution) for s in parts.splits)
     value = _chance(np.array([d.value]), np.array([spread]))[0]
-    gaps = d.value + math.sqrt(d.variance) * generator.standard_t(min(d.degrees, 1e6), DRAWS)
+    gaps = d.draw(DRAWS, generator)
     spreads = np.zeros(DRAWS)
     for s in parts.splits:
         drawn = s.test_set * (s.runs - 1) / generator.chisquare(s.runs - 1, DRAWS)
         spreads += np.maximum(0.0, drawn - s.noise)
     tail = (1 - level) / 2
     low, high = np.quantile(_chance(gaps, spreads), [tail, 1 - tail])
+    if np.mean(spreads == 0) > tail:  # runs may not differ at all, and then the better always wins
+        low, high = (0.0 if d.value > 0 else low), (1.0 if d.value < 0 else high)
     return Interval(float(value), float(low), float(high), level)
 
 

@@ -36,7 +36,8 @@ class RunComparison(Result):
     test_set_difference : Interval
         The same for this very test set: only runs are sampled.
     test_set_pvalue : float
-        Two-sided, by permutation of runs (by flips of signs where they are paired).
+        Two-sided, by permutation of runs (by flips of signs where they are paired); where the
+        trainings have unequal numbers of runs, not less than by t.
     probability_better : Interval
         The chance that a random run of a has a lower test error than a random run of b.
     distribution_probability_better : Interval

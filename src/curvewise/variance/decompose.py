@@ -19,17 +19,17 @@ from curvewise.types import (
     as_predictions,
     check_level,
 )
+from curvewise.variance._estimates import run_std
 from curvewise.variance.anova import (
     Split,
     f_interval,
     mean_interval,
     share_interval,
     split_variance,
-    std_interval,
 )
 from curvewise.variance.bootstrap import bca_limits, bootstrap_variances, default_resamples
 from curvewise.variance.decomposition import VarianceDecomposition
-from curvewise.variance.robust import measure_influence, robust_interval
+from curvewise.variance.robust import UNEVEN, measure_influence, robust_interval
 from curvewise.variance.tails import Tails, judge_tails
 from curvewise.variance.totals import Totals, measure_totals, totals_of_counts
 
@@ -66,8 +66,10 @@ def decompose_variance(
     interval : {"auto", "F", "bootstrap", "robust"}
         Of the distribution-wise standard deviation. "auto" takes the F interval unless run errors
         have heavy tails: an excess kurtosis above two of its standard errors, or a run more than
-        about four robust standard deviations from the median. Then it takes the two-way bootstrap, or
-        with fewer than 30 runs the robust closed form.
+        about four robust standard deviations from the median. Then it takes the two-way
+        bootstrap, or with fewer than 30 runs the robust closed form; the latter also where the
+        runs differ in few of the examples, so that which examples were drawn matters more than
+        the number of runs.
     level : float
         Coverage of the intervals.
     resamples : int, optional
@@ -90,8 +92,11 @@ def decompose_variance(
     totals = measure_totals(given)
     split = split_variance(totals)
     tails = judge_tails(totals.run)
-    method = interval if interval != "auto" else tails.method
     influence = measure_influence(given)
+    uneven = influence.share > UNEVEN * 2 / (given.runs - 1)
+    method = interval if interval != "auto" else tails.method
+    if interval == "auto" and method == "F" and uneven:
+        method = "robust"
     robust = robust_interval(split, tails, influence.share, level)
     if method == "bootstrap":
         count = resamples or default_resamples(given.runs, totals.units)
@@ -183,10 +188,12 @@ def _result(
     level: float,
 ) -> VarianceDecomposition:
     std = math.sqrt(max(0.0, split.distribution))
+    if split.test_set == 0 and split.independent == 0:
+        limits = (_unseen(totals, level), _unseen(totals, level))
     notes = _warnings(totals, split, tails, method)
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)
-    share = share_interval(split, level)
+    share = share_interval(split, level, None if method == "F" else limits[0])
     parts = {"run": split.distribution, "example": split.example}
     parts["run × example"] = split.interaction
     if totals.repeats > 1:
@@ -198,7 +205,7 @@ def _result(
         groups=None if totals.groups is None else totals.units,
         error=mean_interval(totals, split, level),
         test_set_std=math.sqrt(split.test_set),
-        test_set_interval=std_interval(split.test_set, totals.runs - 1, level),
+        test_set_interval=run_std(totals.run, level),
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
         distribution_std=std,
@@ -210,7 +217,7 @@ def _result(
         components=parts,
         excess_kurtosis=tails.excess_kurtosis,
         method=method,
-        unit="fraction" if totals.binary else "loss",
+        unit=totals.unit,
         level=level,
         warnings=tuple(notes),
         _totals=totals,
@@ -220,6 +227,15 @@ def _result(
 
 def _roots(std: float, limits: tuple[float, float], level: float) -> Interval:
     return Interval(std, math.sqrt(limits[0]), math.sqrt(limits[1]), level)
+
+
+def _unseen(totals: Totals, level: float) -> tuple[float, float]:
+    """Runs that agree on every example seen may differ on others, of which few can be so.
+
+    If they differ on a share q of all examples, the variance of true error is at most q²/4.
+    """
+    share = 1 - ((1 - level) / 2) ** (1 / totals.units)
+    return 0.0, share**2 / 4 if totals.unit == "fraction" else 0.0
 
 
 def _warnings(totals: Totals, split: Split, tails: Tails, method: str) -> list[str]:

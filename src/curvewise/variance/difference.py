@@ -3,53 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Interval, Predictions, Unit
-from curvewise.variance.anova import Split, example_variance, satterthwaite, split_variance
+from curvewise.types import FloatArray, Predictions, Unit
+from curvewise.variance.anova import Split, sampled_variance, split_variance
+from curvewise.variance.estimate import MANY, Estimate
 from curvewise.variance.totals import Totals, measure_totals
-
-MANY = 1e9
-"""Degrees of freedom of a variance that is known."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with a variance and the degrees of freedom of that variance."""
-
-    value: float
-    variance: float
-    degrees: float
-
-    def interval(self, level: float) -> Interval:
-        """The t interval; unknown limits where the variance is not known."""
-        if math.isnan(self.variance):
-            return Interval(self.value, math.nan, math.nan, level)
-        half = float(stdtrit(self.degrees, (1 + level) / 2)) * math.sqrt(self.variance)
-        return Interval(self.value, self.value - half, self.value + half, level)
-
-    def tail(self, limit: float, above: bool = True) -> float:
-        """One-sided p-value: how often so large a value, if the truth were ``limit`` or less.
-
-        With ``above=False``, how often so small a one if it were ``limit`` or more.
-        """
-        if math.isnan(self.variance):
-            return math.nan
-        gap = (self.value - limit) * (1 if above else -1)
-        if self.variance == 0:
-            return 0.5 if gap == 0 else float(gap < 0)
-        return float(stdtr(self.degrees, -gap / math.sqrt(self.variance)))
-
-    @property
-    def pvalue(self) -> float:
-        """Two-sided, against 0."""
-        return min(1.0, 2 * self.tail(0.0, above=self.value > 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +112,9 @@ def predictions_difference(
         return single_run_difference(a, b, distribution_std)
     if together:
         return paired_difference(a, b)
-    return unpaired_difference(measure_totals(a), measure_totals(b))
+    groups = _groups(a, b)
+    one, two = (measure_totals(replace(p, groups=groups)) for p in (a, b))
+    return unpaired_difference(one, two)
 
 
 def _match(
@@ -170,18 +136,17 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
     """Run r of a goes with run r of b: the decomposition of their differences."""
     if a.runs != b.runs:
         raise InputError(f"paired=True, but a has {a.runs} runs and b has {b.runs}.")
-    gaps = Predictions(_Differences(a, b), "losses", groups=_groups(a, b))
-    totals = measure_totals(gaps)
+    groups = _groups(a, b)
+    a, b = replace(a, groups=groups), replace(b, groups=groups)
+    totals = measure_totals(Predictions(_Differences(a, b), "losses", groups=groups))
     split = split_variance(totals)
     value, runs = float(totals.run.mean()), totals.runs
     by_run = split.test_set / runs
-    by_example, units = example_variance(totals.example, totals.groups)
-    variance = max(by_run, by_example, by_run + by_example - split.noise / runs)
-    degrees = _degrees(variance, [by_run, by_example], [runs - 1, units - 1])
+    by_example, units = _by_example(totals.example, totals.groups, a.binary)
     one, two = measure_totals(a), measure_totals(b)
     return Difference(
-        Estimate(value, by_run, runs - 1),
-        Estimate(value, variance, degrees),
+        Estimate(value, by_run, ((by_run, runs - 1),)),
+        _both(value, [(by_run, runs - 1)], by_example, units, split.noise / runs),
         one.run,
         two.run,
         (split_variance(one), split_variance(two)),
@@ -193,32 +158,61 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
     """Runs of a and of b have nothing to do with each other; the examples are the same."""
     splits = split_variance(a), split_variance(b)
     value = float(a.run.mean() - b.run.mean())
-    by_run = [s.test_set / s.runs for s in splits]
-    welch = sum(by_run)
-    by_example, units = example_variance(a.example - b.example, a.groups)
+    runs = [(s.test_set / s.runs, s.runs - 1) for s in splits]
+    groups = a.groups if a.groups is not None else b.groups
+    by_example, units = _by_example(a.example - b.example, groups, a.binary)
     # What varies with the run in each cell is in both parts: count it once.
     twice = sum(s.noise / s.runs for s in splits)
-    variance = max(welch, by_example, welch + by_example - twice)
-    runs = [s.runs - 1 for s in splits]
     return Difference(
-        Estimate(value, welch, _degrees(welch, by_run, runs)),
-        Estimate(value, variance, _degrees(variance, [*by_run, by_example], [*runs, units - 1])),
+        Estimate(value, sum(v for v, _ in runs), tuple(runs)),
+        _both(value, runs, by_example, units, twice),
         a.run,
         b.run,
         splits,
     )
 
 
+def _both(
+    value: float, runs: list[tuple[float, int]], by_example: float, units: int, twice: float
+) -> Estimate:
+    """Runs and examples both sampled; ``twice`` is what both parts count."""
+    by_run = sum(v for v, _ in runs)
+    variance = max(by_run, by_example, by_run + by_example - twice)
+    rest = max(0.0, by_example - twice)
+    return Estimate(value, variance, (*runs, (rest, units - 1)))
+
+
+def _by_example(
+    gaps: FloatArray, groups: NDArray[np.int64] | None, binary: bool
+) -> tuple[float, int]:
+    """Variance from the sampling of examples, and the number of units."""
+    shown = gaps != 0 if binary else np.ones(len(gaps), dtype=bool)
+    return sampled_variance(gaps, groups, shown)
+
+
 def single_run_difference(a: Predictions, b: Predictions, distribution_std: float) -> Difference:
-    """One run of a or of b: the variance between runs is taken from calibration, not measured."""
-    parts = [_run_part(p) for p in (a, b)]
+    """One run of a or of b: what the data do not show is taken from calibration, or on trust.
+
+    A training with several runs brings its own variance between runs. Of one run, its part of the
+    test-set variance is err/2n, but not more than what the examples' differences leave room for.
+    """
     one, two = (_example_means(p) for p in (a, b))
     value = float(one.mean() - two.mean())
-    by_example, units = example_variance(one - two, _codes(_groups(a, b)))
-    real = sum(distribution_std**2 / p.runs for p in (a, b))
+    by_example, units = _by_example(one - two, _codes(_groups(a, b)), a.binary)
+    here: list[tuple[float, float]] = []
+    real: list[tuple[float, float]] = []
+    for p in (a, b):
+        if p.runs > 1:
+            split = split_variance(measure_totals(p))
+            here.append((split.test_set / p.runs, p.runs - 1))
+            real.append((max(0.0, split.distribution) / p.runs, p.runs - 1))
+        else:
+            assumed = float(p.errors().mean()) / (2 * p.examples) if p.binary else math.inf
+            here.append((min(assumed, by_example) + distribution_std**2, units - 1))
+            real.append((distribution_std**2, MANY))
     return Difference(
-        Estimate(value, min(sum(parts), by_example) + real, units - 1),
-        Estimate(value, by_example + real, units - 1),
+        Estimate(value, sum(v for v, _ in here), tuple(here)),
+        Estimate(value, by_example + sum(v for v, _ in real), (*real, (by_example, units - 1))),
         a.errors().mean(axis=1),
         b.errors().mean(axis=1),
         method="one run",
@@ -231,26 +225,14 @@ def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
         if len(a) != len(b):
             raise InputError(f"paired=True, but a has {len(a)} runs and b has {len(b)}.")
         gaps = a - b
-        value, variance = float(gaps.mean()), float(gaps.var(ddof=1)) / len(gaps)
-        degrees = float(len(gaps) - 1)
+        value = float(gaps.mean())
+        parts = [(float(gaps.var(ddof=1)) / len(gaps), len(gaps) - 1)]
     else:
-        parts = [float(x.var(ddof=1)) / len(x) for x in (a, b)]
-        value, variance = float(a.mean() - b.mean()), sum(parts)
-        degrees = _degrees(variance, parts, [len(a) - 1, len(b) - 1])
-    here, unknown = Estimate(value, variance, degrees), Estimate(value, math.nan, math.nan)
+        value = float(a.mean() - b.mean())
+        parts = [(float(x.var(ddof=1)) / len(x), len(x) - 1) for x in (a, b)]
+    here = Estimate(value, sum(v for v, _ in parts), tuple(parts))
+    unknown = Estimate(value, math.nan)
     return Difference(here, unknown, a, b, paired=paired, method="scores")
-
-
-def _run_part(p: Predictions) -> float:
-    """Variance of the mean test error of the runs there are, by err/2n if the errors are 0/1.
-
-    Whatever it is, it is part of how much the two differ between examples, which bounds it.
-    """
-    if p.runs > 1:
-        return split_variance(measure_totals(p)).test_set / p.runs
-    if not p.binary:
-        return math.inf
-    return float(p.errors().mean()) / (2 * p.examples)
 
 
 def _example_means(p: Predictions) -> FloatArray:
@@ -266,7 +248,3 @@ def _groups(a: Predictions, b: Predictions) -> NDArray[np.int64] | None:
 
 def _codes(groups: NDArray[np.int64] | None) -> NDArray[Any] | None:
     return None if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
-
-
-def _degrees(variance: float, parts: list[float], degrees: list[int]) -> float:
-    return min(MANY, satterthwaite(variance, np.array(parts), np.array(degrees, dtype=float)))

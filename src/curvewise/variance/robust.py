@@ -16,8 +16,15 @@ from scipy.special import fdtri, ndtri
 from curvewise.types import FloatArray, Predictions
 from curvewise.variance.anova import Split, split_variance
 from curvewise.variance.bootstrap import unit_blocks, unit_sizes
-from curvewise.variance.tails import ENOUGH, FEWEST, Tails
+from curvewise.variance.tails import FEWEST, Tails
 from curvewise.variance.totals import Totals, measure_totals
+
+MEASURED = 10
+"""Runs from which on the influence of examples is measured."""
+
+UNEVEN = 1.5
+"""The examples' part of the variance of an estimate, over that of normal runs, from which on the
+F interval is not taken."""
 
 ROWS = 16
 """Runs held as floats at once."""
@@ -47,8 +54,8 @@ NO_INFLUENCE = Influence(np.zeros(0), 0.0)
 
 
 def measure_influence(predictions: Predictions) -> Influence:
-    """How the estimate hangs on single examples; none is measured with fewer than 30 runs."""
-    if predictions.runs < ENOUGH:
+    """How the estimate hangs on single examples; not measured with fewer than ten runs."""
+    if predictions.runs < MEASURED:
         return NO_INFLUENCE
     step = max(1, predictions.runs // THINNED)
     thinned = predictions.subset(runs=slice(None, None, step)) if step > 1 else predictions

@@ -13,12 +13,12 @@ from curvewise.errors import InputError
 from curvewise.types import FloatArray, Predictions, Unit, as_predictions, check_level
 from curvewise.variance._looks import Looks, simulate_looks
 from curvewise.variance.difference import (
-    Estimate,
     check_same_examples,
     check_scores,
     is_scores,
     score_difference,
 )
+from curvewise.variance.estimate import Estimate
 from curvewise.variance.stopped import StoppingCheck, StoppingPlan
 from curvewise.variance.totals import measure_totals
 

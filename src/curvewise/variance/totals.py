@@ -39,8 +39,8 @@ class Totals:
         Mean variance between repeats of one example in one run; NaN without repeats.
     repeats : int
         Samples of an example in a run.
-    binary : bool
-        Whether every entry was 0 or 1.
+    unit : {"fraction", "loss"}
+        Errors that are 0 or 1 (or means of such over repeats), or losses.
     groups : ndarray of int, shape (examples,), optional
         Group of each example.
     twins : int
@@ -54,9 +54,14 @@ class Totals:
     cell_variance: float
     repeat_variance: float = float("nan")
     repeats: int = 1
-    binary: bool = True
+    unit: str = "fraction"
     groups: NDArray[np.int64] | None = None
     twins: int = 0
+
+    @property
+    def binary(self) -> bool:
+        """Whether each run was either right or wrong on an example."""
+        return self.unit == "fraction" and self.repeats == 1
 
     @property
     def runs(self) -> int:
@@ -183,7 +188,7 @@ def _averaged(predictions: Predictions) -> Totals:
         cell_variance=float(spread.mean()),
         repeat_variance=within / (predictions.runs * n) if repeats > 1 else float("nan"),
         repeats=repeats,
-        binary=predictions.binary,
+        unit="loss" if predictions.kind == "losses" else "fraction",
         groups=None if groups is None else codes,
         twins=seen.twins,
     )
