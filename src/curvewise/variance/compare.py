@@ -232,9 +232,9 @@ def _warnings(parts: Difference, unit: str) -> list[str]:
             else "only bounded, by how the two differ between examples"
         )
         return [
-            f"a training has one run only: its variance between runs is {assumed}, and that true"
-            " error does not vary between runs is taken on trust unless distribution_std says"
-            " otherwise. This is weak evidence: train more runs."
+            "a training has one run only, which is weak evidence: train more. On this test set its"
+            f" variance between runs is {assumed}. On the distribution its true error is taken not"
+            " to vary between runs, unless distribution_std says how much it does."
         ]
     if fewest < FEWEST:
         return [few_runs(fewest)]

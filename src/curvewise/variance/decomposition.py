@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from curvewise.types import FloatArray, Interval, Result, interval_columns
 from curvewise.variance.anova import Split
+from curvewise.variance.tails import ENOUGH
 from curvewise.variance.totals import Totals
 from curvewise.variance.wording import said, said_interval, said_pvalue
 
@@ -130,13 +131,18 @@ class VarianceDecomposition(Result):
                 f" {said(self.test_set_std, unit)}; if {apart} varied independently it would be"
                 f" {said(self.independent_std, unit)}.",
                 "On the distribution, the standard deviation between runs is"
-                f" {said_interval(self.distribution_interval, unit)}{self._wider()}.",
+                f" {said_interval(self.distribution_interval, unit)}"
+                f"{self._supposed()}{self._wider()}.",
                 real,
                 f"The runs {independent} independent errors (Cochran's Q,"
                 f" {said_pvalue(self.independence_pvalue)}).",
                 *(f"Beware: {w}" for w in self.warnings),
             ]
         )
+
+    def _supposed(self) -> str:
+        few = self.method == "F" and self.runs < ENOUGH
+        return " (if runs are normal, which so few do not show)" if few else ""
 
     def _wider(self) -> str:
         """The interval without what F takes for granted, where that makes a difference."""

@@ -232,9 +232,11 @@ def _difference(a: _Training, b: _Training, paired: bool | None) -> Difference:
         raise InputError("trainings mixes predictions and scores: pass the same for all.")
     assert a.predictions is not None
     assert b.predictions is not None
-    if paired is False:
+    unnamed = a.predictions.run_ids is None or b.predictions.run_ids is None
+    alike = (a.totals.groups is None) == (b.totals.groups is None)
+    if (paired is False or (paired is None and unnamed)) and alike:
         check_same_examples(a.predictions, b.predictions)
-        return unpaired_difference(a.totals, b.totals)
+        return unpaired_difference(a.totals, b.totals)  # which need not be read again
     return predictions_difference(a.predictions, b.predictions, paired)
 
 
