@@ -50,7 +50,7 @@ def test_decompose_from_totals(call, tmp_path):
     )
     rows = "".join(f'"he said\t{i}\t{c}\n' for i, c in enumerate((~errors).sum(axis=0)))
     (tmp_path / "right.tsv").write_text(f"text\tindex\tright\n{rows}")
-    options = ("--scores", "--accuracy", "--counts-column", "right")
+    options = ("--scores", "--counts-column", "right")
     seen = call(
         "variance",
         "decompose",
@@ -110,14 +110,35 @@ def test_compare_scores(call, tmp_path):
             rows.writerows([recipe, rng.normal(mean, 0.001)] for _ in range(runs))
     options = ("--scores", "--by", "recipe", "--unit", "loss")
     lone = call("variance", "compare", path, *options)
-    assert lone.code == 1
-    assert "two or more" in lone.err
+    assert lone.code == 2
+    assert "--min-runs 2" in " ".join(lone.err.split())
     seen = call("variance", "compare", path, *options, "--min-runs", 2, "--json")
     assert seen.code == 0
     assert "1 training(s) have fewer than 2 runs and are left out: 'lone'" in seen.err
     assert seen.document["scope"] == "test set"
     assert seen.document["verdict"] == "b better"
     assert "scores alone" in seen.err
+
+
+def test_one_table_of_two_trainings(call, tmp_path):
+    rng = np.random.default_rng(3)
+    with open(tmp_path / "both.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["model", "run", "example", "prediction", "label"])
+        for model, rate in (("old", 0.3), ("new", 0.1)):
+            for run in range(6):
+                for i, wrong in enumerate(rng.random(200) < rate):
+                    rows.writerow([model, run, i, (i + wrong) % 3, i % 3])
+    seen = call("variance", "compare", tmp_path / "both.csv", "--a", "new", "--b", "old", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["verdict"] == "a better"
+    assert seen.document["paired"]
+
+
+def test_tables_of_what_is_examined(call, files):
+    seen = call("variance", "examine", files["a"], "--what", "luck", "--table", "markdown")
+    assert "| correlation " in seen.out
+    assert "%" not in seen.out.split("| correlation")[1].splitlines()[0]
 
 
 def test_plan(call, files):
@@ -165,6 +186,8 @@ def test_examine(call, files, tmp_path):
         (("decompose", "{a}", "--axes", "examples,runs"), 1, "label"),
         (("decompose", "{a}", "--counts", "{b}"), 2, "--scores"),
         (("plan", "{a}", "{b}", "{c}"), 2, "one file or two"),
+        (("decompose", "{a}", "--scores"), 2, "cannot be decomposed"),
+        (("compare", "{a}", "{b}", "--margin", "1"), 1, "half a percentage point"),
     ],
 )
 def test_wrong_calls_say_what_to_do(call, files, arguments, code, message):

@@ -143,6 +143,9 @@ def test_subset_keeps_what_belongs_together():
         (lambda: as_predictions(PREDS, np.ma.masked_equal(LABELS, 2)), "masked"),
         (lambda: Predictions(PREDS, "labels", labels=LABELS - 1), "from 0 on"),
         (lambda: as_predictions(PREDS, LABELS, groups=[np.nan, 1, 1, 2, 2, 3, 3]), "NaN"),
+        (lambda: as_predictions(np.full((3, 7), 0.4), LABELS, kind="probabilities"), "np.stack"),
+        (lambda: as_predictions("runs.npz"), "load_predictions"),
+        (lambda: as_predictions([[1, 0, 1], [0, 1]]), "unequal lengths"),
         (lambda: as_predictions(PREDS.astype(complex), LABELS), "dtype"),
         (
             lambda: as_predictions(np.ones((2, 5, 3)) / 3, np.full(5, 4)),
@@ -160,6 +163,18 @@ def test_objects_are_compared_as_what_they_are():
     np.testing.assert_array_equal(mixed.errors(), ERRORS)
     flags = as_predictions((ERRORS == 1).astype(object), np.zeros(7, dtype=object))
     np.testing.assert_array_equal(flags.errors(), ERRORS)
+
+
+def test_labels_of_pandas():
+    pd = pytest.importorskip("pandas")
+    np.testing.assert_array_equal(as_predictions(PREDS, pd.Series(LABELS)).errors(), ERRORS)
+
+
+def test_nan_names_the_run():
+    broken = PREDS.astype(float)
+    broken[1, 2] = np.nan
+    with pytest.raises(InputError, match=r"run\(s\) 1: a run that diverged"):
+        as_predictions(broken, LABELS).errors()
 
 
 def test_a_table_is_sent_to_the_reader():

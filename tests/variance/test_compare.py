@@ -202,21 +202,29 @@ def test_one_run_each_says_how_weak_it_is():
     half = stats.t.ppf(0.975, 1999) * gap.std(ddof=1) / np.sqrt(2000)
     assert c.difference.high - c.difference.estimate == pytest.approx(half, rel=1e-9)
     assert c.method == "one run"
+    assert c.verdict == "undecided"
+    assert not c.worse
+    assert c.maybe_worse
+    assert "one run does not show" in c.summary().lower()
     with pytest.warns(CurvewiseWarning):
-        wider = compare_runs(a, b, distribution_std=0.02)
+        wider = compare_runs(a, b, distribution_std=0.001)
     assert wider.difference.width > c.difference.width
+    assert wider.verdict == "a better"
 
 
 def test_scores_alone_say_what_is_lost():
+    a, b = [0.91, 0.92, 0.9, 0.91, 0.915], [0.85, 0.86, 0.84, 0.85, 0.855]
     with pytest.warns(CurvewiseWarning, match="needs the predictions"):
-        c = compare_runs([0.91, 0.92, 0.9], [0.85, 0.86, 0.84], higher_is_better=True)
+        c = compare_runs(a, b, higher_is_better=True)
     assert c.verdict == "a better"
     assert c.scope == "test set"
     assert np.isnan(c.difference.low)
     assert c.difference.estimate == pytest.approx(-0.06)
+    a, b = [10 * x for x in a], [10 * x for x in b]
     with pytest.warns(CurvewiseWarning):
-        score = compare_runs([9.1, 9.2, 9], [8.5, 8.6, 8.4], unit="score", higher_is_better=True)
+        score = compare_runs(a, b, unit="score", higher_is_better=True)
     assert score.verdict == "a better"
+    assert np.isnan(score.pvalue)
 
 
 def test_same_seed_same_answer_whatever_the_global_generator():
@@ -369,6 +377,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
+@quiet
 def test_no_difference_seen_is_not_equivalence():
     nothing = np.zeros((5, 200), dtype=bool)
     assert compare_runs(nothing, nothing, margin=0.005).verdict == "undecided"
@@ -397,3 +406,45 @@ def test_named_classes_may_be_coded_differently():
     a[0, 1] = b[1, 5] = "cow"
     c = compare_runs(a, b, labels)
     assert c.difference.estimate == pytest.approx(0, abs=1e-12)
+
+
+@quiet
+def test_few_scores_do_not_contradict_their_pvalue():
+    c = compare_runs([0.1, 0.11, 0.1], [0.12, 0.13, 0.125])
+    assert (c.verdict != "undecided") == (c.test_set_pvalue < 0.05)
+
+
+@quiet
+def test_copies_of_a_run_are_noticed():
+    c = compare_runs([0.1, 0.1], [0.2, 0.2])
+    assert any("do not differ at all" in w for w in c.warnings)
+    c = compare_trainings({"x": [0.1, 0.1], "y": [0.2, 0.3]})
+    assert any("runs of x do not differ" in w for w in c.warnings)
+
+
+def test_hits_taken_for_errors_are_noticed():
+    rng = np.random.default_rng(24)
+    hits = rng.random((6, 100)) < 0.9
+    with pytest.warns(CurvewiseWarning, match="more than half of the answers are wrong"):
+        compare_runs(hits, rng.random((6, 100)) < 0.9)
+
+
+def test_a_margin_in_percent_is_refused():
+    a, b = two(np.random.default_rng(25), runs=(5, 6), n=50)
+    with pytest.raises(InputError, match="half a percentage point"):
+        compare_runs(a, b, margin=1)
+    with pytest.warns(CurvewiseWarning):
+        compare_runs([10.0, 11, 12, 11, 10], [9.0, 10, 9, 9, 8], unit="percent", margin=5)
+
+
+def test_equivalent_and_yet_better_is_said():
+    rng = np.random.default_rng(26)
+    a, b = rng.random((30, 3000)) < 0.10, rng.random((30, 3000)) < 0.11
+    c = compare_runs(a, b, margin=0.05)
+    assert c.verdict == "equivalent"
+    assert "Within that, a is better than b" in c.summary()
+
+
+def test_trainings_must_have_names():
+    with pytest.raises(InputError, match="dict"):
+        compare_trainings([np.zeros((5, 50)), np.zeros((5, 50))])

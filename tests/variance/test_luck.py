@@ -7,8 +7,13 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.types import Predictions
-from curvewise.variance._halves import best_of, expected_correlation
+from curvewise.types import Interval, Predictions
+from curvewise.variance._halves import (
+    best_of,
+    expected_correlation,
+    expected_of_pair,
+    expected_of_parts,
+)
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.luck import measure_seed_luck
 
@@ -96,6 +101,29 @@ def test_independent_errors_carry_nothing_over():
     assert 0.01 <= np.mean([f.pvalue < 0.05 for f in found]) <= 0.1
     assert np.mean([0 in f.gain_second for f in found]) > 0.9
     assert min(f.gain_first.low for f in found) > 0
+
+
+def test_no_real_variance_is_not_read_as_none():
+    """A negative variance gives 0 inside an interval that holds what independent errors leave."""
+    rng = np.random.default_rng(9)
+    found = [measure_seed_luck(runs_with_skill(rng, 20, 300, 0.0), splits=0) for _ in range(40)]
+    assert all(f.expected.low <= f.expected.estimate <= f.expected.high for f in found)
+    below = next(f for f in found if f.expected.estimate == 0 < f.expected.high)
+    assert "not to say there is none" in below.summary()
+    assert f"up to {below.expected.high:.3f}" in below.summary()
+    assert expected_of_parts(Interval(-0.05, 0.0, 0.5), (10, 10)).estimate == 0
+    pair = expected_of_pair(Interval(-0.1, 0.0, 0.6), Interval(0.5, 0.2, 0.6))
+    assert (pair.estimate, *pair) == pytest.approx((0.0, 0.0, 0.6))
+    unknown = expected_of_pair(Interval(np.nan, 0.0, 1.0), Interval(0.5, 0.2, 0.6))
+    assert np.isnan(unknown.estimate)
+    same = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (10, 1)), splits=0)
+    assert "What correlation to expect is not known" in same.summary()
+
+
+@pytest.mark.parametrize("runs", [4, 9, 10])
+def test_few_runs_are_said_to_be_few(runs):
+    luck = measure_seed_luck(runs_with_skill(np.random.default_rng(10), runs, 300), splits=0)
+    assert any(f"{runs} runs are few" in w for w in luck.warnings) == (runs < 10)
 
 
 def test_groups_stay_together():

@@ -11,7 +11,7 @@ from scipy.stats import f as f_distribution
 from curvewise.errors import InputError
 from curvewise.types import Predictions
 from curvewise.variance._power import t_power
-from curvewise.variance.anova import split_variance
+from curvewise.variance.anova import f_interval, split_variance
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.difference import unpaired_difference
 from curvewise.variance.plan import plan_runs
@@ -61,7 +61,7 @@ def test_large_degrees_of_freedom_join_smoothly():
 
 
 def test_variance_power_by_simulation():
-    """F tests of normal run effects on two-way data, drawn as mean squares."""
+    """F intervals of normal run effects on two-way data, drawn as mean squares."""
     rng = np.random.default_rng(0)
     noise, std, n = 0.0015**2, 0.001, 500
     plan = plan_runs(distribution_std=std, independent_std=math.sqrt(noise), examples=n, power=0.8)
@@ -70,7 +70,7 @@ def test_variance_power_by_simulation():
     between = (noise + std**2) * rng.chisquare(runs - 1, draws) / (runs - 1)
     rest = (runs - 1) * (n - 1)
     within = noise * rng.chisquare(rest, draws) / rest
-    found = between / within > f_distribution.ppf(0.95, runs - 1, rest)
+    found = between / within > f_distribution.ppf(0.975, runs - 1, rest)  # the lower end is above 0
     assert found.mean() == pytest.approx(plan.power_at(runs), abs=0.01)
     assert 0.8 <= plan.power_at(runs) < 0.82
     assert plan.question == "variance"
@@ -80,15 +80,16 @@ def test_variance_power_by_simulation():
 
 
 def test_variance_power_on_decompositions():
-    """How often decompose_variance tells σ from 0, on 0/1 errors."""
+    """How often the interval of decompose_variance excludes 0, on 0/1 errors."""
     rng = np.random.default_rng(1)
     pilot = decompose_variance(two_trainings(rng, 40, 1000)[0])
     plan = plan_runs(distribution_std=0.012, pilot=pilot)
     found = 0
     for _ in range(200):
         errors = two_trainings(rng, plan.runs, 1000, std=0.012)[0]
-        found += split_variance(measure_totals(errors)).independence_pvalue < 0.05
-    assert found / 200 == pytest.approx(plan.power_at(plan.runs), abs=0.1)
+        found += f_interval(split_variance(measure_totals(errors)), 0.95)[0] > 0
+    assert found / 200 == pytest.approx(plan.power_at(plan.runs), abs=0.08)
+    assert "its interval excludes 0" in plan.summary()
 
 
 def test_difference_on_the_distribution_by_simulation():
@@ -153,7 +154,21 @@ def test_one_more_run_buys_less_and_less():
     assert (np.diff(plan.table_power) >= -1e-12).all()
     widths = plan.table_half_width
     assert (np.diff(widths) < 0).all()
+    names = ["runs", "power", "detectable", "std error", "half-width", "one more"]
+    assert list(plan.columns()) == names
     assert len(plan.columns()["power"]) == len(plan.table_runs)
+
+
+@pytest.mark.parametrize("question", ["difference", "distribution_std"])
+def test_the_table_fits_a_terminal(question):
+    plan = plan_runs(
+        **{question: 0.002},
+        test_set_std=0.003,
+        independent_std=0.002,
+        examples=9000,
+        disagreement=0.002,
+    )
+    assert max(map(len, plan.table("text", digits=5).splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

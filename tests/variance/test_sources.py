@@ -149,6 +149,24 @@ def test_sources_are_ratios_of_variances():
     assert shares.pvalues[0] == pytest.approx(both.test_set_pvalue)
 
 
+def test_options_of_arrays_are_passed_on():
+    groups = np.repeat(np.arange(50), 10)
+    runs = {"all": errors_of(40, 500, 0.02, 1), "init": errors_of(50, 500, 0.01, 2)}
+    given = measure_sources(runs, groups=groups)
+    plain = measure_sources(runs)
+    assert given.distribution_share != plain.distribution_share
+    assert given.test_set_share[0].estimate == plain.test_set_share[0].estimate
+    carried = {k: Predictions(x, "errors", groups=groups) for k, x in runs.items()}
+    assert measure_sources(carried).to_dict() == given.to_dict()
+    mixed = {"all": Predictions(runs["all"], "errors"), "init": runs["init"]}
+    assert measure_sources(mixed, kind="errors", groups=groups).to_dict() == given.to_dict()
+    turned = {k: x.T.astype(float) for k, x in runs.items()}
+    losses = measure_sources(turned, kind="losses", axes=("examples", "runs"))
+    assert losses.unit == "loss"
+    assert losses.runs == (50,)
+    assert losses.test_set_share[0].estimate == pytest.approx(plain.test_set_share[0].estimate)
+
+
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [

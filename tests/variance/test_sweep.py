@@ -62,6 +62,34 @@ def test_values_that_are_as_good(runs):
     assert "Not shown to differ from it" in found.summary()
 
 
+def test_groups_of_any_value_count_for_all():
+    """20 groups of 30 equal examples whose difference varies by group: few would be told apart."""
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(20), 30)
+    hard = np.repeat(rng.uniform(0.1, 0.4, 20), 30)
+    other = hard + np.repeat(rng.normal(0.03, 0.1, 20), 30)
+    a, b = (rng.random((40, 600)) < np.clip(p, 0, 1) for p in (hard, other))
+    assert measure_sweep({1: a, 2: b}).tied == ()
+    given = measure_sweep({1: a, 2: b}, groups=groups)
+    assert set(given.tied) | {given.best} == {1, 2}
+    grouped = {k: Predictions(x, "errors", groups=groups) for k, x in ((1, a), (2, b))}
+    for one, two in ((grouped[1], b), (a, grouped[2]), (grouped[1], grouped[2])):
+        assert measure_sweep({1: one, 2: two}).to_dict() == given.to_dict()
+    known = decompose_variance(grouped[1])
+    assert measure_sweep({1: known, 2: b}).to_dict() == given.to_dict()
+    elsewhere = Predictions(b, "errors", groups=groups[::-1] // 2)
+    assert measure_sweep({1: grouped[1], 2: elsewhere}).tied == ()
+    few = measure_sweep({1: grouped[1], 2: b[:, :300]})
+    assert few[2]._totals.groups is None
+
+
+def test_axes_are_passed_on():
+    many = errors_of(0.0, 0.2, 0, runs=60, n=50)
+    found = measure_sweep({1: many.T}, axes=("examples", "runs"))
+    assert found.runs == (60,)
+    assert found.error[0] == decompose_variance(many, axes=("runs", "examples")).error
+
+
 def test_order_does_not_matter(runs):
     backwards = dict(reversed(runs.items()))
     assert measure_sweep(backwards).to_dict() == measure_sweep(runs).to_dict()

@@ -11,6 +11,7 @@ from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
+from curvewise.variance._true_correlation import true_correlation
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.test_sets import compare_test_sets
 
@@ -68,6 +69,36 @@ def test_true_correlation_is_found_and_covered(rho):
         assert np.mean([p.pvalue < 0.05 for p in found]) <= 0.1
 
 
+@pytest.mark.parametrize("noise", [0.03, 0.1, 0.5])
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 1.0])
+def test_true_correlation_is_covered_with_ten_runs(rho, noise):
+    """Normal true errors of variance 1; with more noise estimates above 1 are common."""
+    rng = np.random.default_rng(6)
+    hits, above = 0, 0
+    for _ in range(600):
+        z = rng.standard_normal((4, 10))
+        x = z[0] + np.sqrt(noise) * z[2]
+        y = rho * z[0] + np.sqrt(1 - rho**2) * z[1] + np.sqrt(noise) * z[3]
+        found = true_correlation(x, y, (noise, noise), True, 0.95)
+        hits += found.low <= rho <= found.high + 1e-12
+        above += found.estimate > 1
+        assert -1 <= found.low < found.high <= 1
+    assert hits >= 555  # 92.5%
+    assert above > 100 or rho < 0.9 or noise < 0.1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_correlation_above_one_keeps_an_interval(sign):
+    """Noise that is taken for larger than it is: what test errors show holds anyway."""
+    z = np.random.default_rng(7).standard_normal((2, 40))
+    x, y = z[0], sign * z[0] + 0.2 * z[1]
+    found = true_correlation(x, y, (0.5 * x.var(ddof=1), 0.5 * y.var(ddof=1)), True, 0.95)
+    assert abs(found.estimate) > 1.9
+    assert sorted(map(abs, found))[1] == 1
+    shown = stats.pearsonr(x, y).confidence_interval(0.95)
+    assert min(map(abs, found)) == pytest.approx(min(map(abs, shown)), abs=0.01)
+
+
 def test_no_true_variance_leaves_the_correlation_unknown():
     a, b = two(np.random.default_rng(2), spread=0.0)
     with pytest.warns(CurvewiseWarning, match="not told from 0"):
@@ -75,6 +106,8 @@ def test_no_true_variance_leaves_the_correlation_unknown():
     assert not c.pairs[0].stable
     assert tuple(c.pairs[0].true_correlation) == (-1, 1)
     assert "unknown for 1 of 1" in c.summary()
+    assert "that of true errors is not known." in c.summary()
+    assert "[-1.00, 1.00]" not in c.summary()
 
 
 @quiet

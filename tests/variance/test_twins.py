@@ -7,16 +7,17 @@ import itertools
 import numpy as np
 import pytest
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
-from curvewise.variance._crossed import Crossed
+from curvewise.variance._crossed import Crossed, Spread
 from curvewise.variance.twins import measure_twins
 
 
-def trained(rng, runs=8, n=60, poke=0.4, classes=4):
+def trained(rng, runs=8, n=60, poke=0.4, classes=4, unsure=None):
     """Answers of runs and of their twins; a twin says anew what it says with chance ``poke``."""
+    unsure = rng.beta(0.5, 2.0, n) if unsure is None else unsure
+    n = len(unsure)
     truth = rng.integers(0, classes, n)
-    unsure = rng.beta(0.5, 2.0, n)
 
     def answers():
         other = rng.integers(0, classes, (runs, n))
@@ -89,7 +90,101 @@ def test_crossed_residual_is_that_of_two_way_anova():
     crossed.add(0, [x[:3]])
     crossed.add(3, [x[3:]])
     rest = x - x.mean(axis=1, keepdims=True) - x.mean(axis=0) + x.mean()
-    assert crossed.residual()[0, 0] == pytest.approx((rest**2).sum() / (6 * 10))
+    assert crossed.noise()[0, 0] == pytest.approx((rest**2).sum() / (6 * 10) / 11)
+
+
+def test_groups_are_units_in_both_parts():
+    """The noise of groups is that of their totals; groups of one example change nothing."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(6, 20)) + rng.normal(size=(6, 1))
+    groups = rng.permutation(np.repeat(np.arange(5), 4))
+    crossed, totals = Crossed(6, 20, 1, groups), Crossed(6, 5, 1)
+    crossed.add(0, [x])
+    totals.add(0, [np.stack([x[:, groups == g].mean(axis=1) for g in range(5)], axis=1)])
+    assert crossed.noise()[0, 0] == pytest.approx(totals.noise()[0, 0])
+    one, two = (Spread(c, (1.0,), (1.0,)) for c in (crossed, totals))
+    assert (one.variance, one.degrees) == pytest.approx((two.variance, two.degrees))
+    runs, twins, truth = trained(rng)
+    plain = measure_twins(runs, twins, truth)
+    alone = measure_twins(runs, twins, truth, groups=rng.permutation(60))
+    assert tuple(alone.disagreement[0]) == pytest.approx(tuple(plain.disagreement[0]))
+    assert (plain.groups, alone.groups) == (None, 60)
+
+
+def test_groups_come_with_any_of_the_predictions():
+    runs, twins, truth = trained(np.random.default_rng(6))
+    groups = np.repeat(np.arange(12), 5)
+    given = measure_twins(runs, twins, truth, groups=groups)
+    assert given.groups == 12
+    assert "in 12 groups" in given.summary()
+    carried = Predictions(twins, "labels", labels=truth, groups=groups)
+    assert measure_twins(runs, carried, truth).to_dict() == given.to_dict()
+    base = Predictions(runs, "labels", labels=truth, groups=groups)
+    assert measure_twins(base, twins, truth).to_dict() == given.to_dict()
+    with pytest.raises(InputError, match="different groups"):
+        measure_twins(base, Predictions(twins, "labels", labels=truth, groups=groups[::-1]), truth)
+
+
+def test_coverage_with_groups():
+    """20 groups of 20 examples that are equally hard: they count as 20, not as 400."""
+    rng = np.random.default_rng(0)
+    right = 1 - rng.beta(0.5, 2.0, 400_000) * 3 / 4
+    truth = float((1 - right**2 - (1 - right) ** 2 / 3).mean())
+    groups = np.repeat(np.arange(20), 20)
+    hits, alone = np.zeros(3), 0
+    for _ in range(150):
+        unsure = np.repeat(rng.beta(0.5, 2.0, 20), 20)
+        runs, twins, labels = trained(rng, runs=10, unsure=unsure)
+        found = measure_twins(runs, twins, labels, groups=groups)
+        rate, seeds, part = found.disagreement[0], found.seeds, found.fraction[0]
+        hits += [0.4 * truth in rate, truth in seeds, 0.4 in part]
+        alone += truth in measure_twins(runs, twins, labels).seeds
+    assert (hits >= 136).all(), hits
+    assert alone < 100
+
+
+def test_classes_may_be_true_and_false():
+    runs, twins, truth = trained(np.random.default_rng(7), classes=2)
+    found = measure_twins(runs == 1, twins == 1, truth == 1)
+    assert found.to_dict() == measure_twins(runs, twins, truth).to_dict()
+
+
+def test_no_disagreement_is_not_certainty():
+    """None among n examples: 1 − (α/2)^(1/n) may disagree and not be seen, as binomials say."""
+    runs, _, truth = trained(np.random.default_rng(8))
+    found = measure_twins(runs, runs, truth)
+    rate = found.disagreement[0]
+    assert tuple(rate) == pytest.approx((0.0, 1 - 0.025 ** (1 / 60)))
+    assert found.fraction[0].high == pytest.approx(rate.high / found.seeds.estimate)
+    grouped = measure_twins(runs, runs, truth, groups=np.arange(60) // 6)
+    assert grouped.disagreement[0].high == pytest.approx(1 - 0.025 ** (1 / 10))
+    opposite = measure_twins(runs, (runs + 1) % 4, truth)
+    assert tuple(opposite.disagreement[0]) == pytest.approx((0.025 ** (1 / 60), 1.0))
+    same = measure_twins(np.tile(truth, (5, 1)), np.tile(truth, (5, 1)), truth)
+    assert tuple(same.seeds) == pytest.approx((0.0, 1 - 0.025 ** (1 / 60)))
+    assert tuple(same.fraction[0]) == (0.0, np.inf)
+
+
+def test_coverage_where_disagreement_is_rare():
+    """Twins of one example in a hundred may differ; many samples of 150 hold one or none."""
+    rng = np.random.default_rng(2)
+    right = 1 - 0.9 * 3 / 4
+    truth = 0.01 * (1 - right**2 - (1 - right) ** 2 / 3)
+    hits = 0
+    for _ in range(200):
+        unsure = np.where(rng.random(150) < 0.01, 0.9, 0.0)
+        found = measure_twins(*trained(rng, runs=6, unsure=unsure))
+        hits += 0.4 * truth in found.disagreement[0]
+        assert 0 <= found.disagreement[0].low < found.disagreement[0].high <= 1
+        assert 0 <= found.seeds.low < found.seeds.high <= 1
+    assert hits >= 186
+
+
+def test_few_runs_are_said_to_be_few():
+    runs, twins, truth = trained(np.random.default_rng(9), runs=4)
+    with pytest.warns(CurvewiseWarning, match="4 runs with their twins are few"):
+        found = measure_twins(runs, twins, truth)
+    assert "Train at least 5" in found.summary()
 
 
 def test_order_does_not_matter():

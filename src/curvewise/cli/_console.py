@@ -32,6 +32,14 @@ MOST_WARNINGS = 8
 FEWER = {"γ": 2}
 """Columns that are in no unit, and their decimals in the terminal."""
 
+COMMANDS = {
+    "decompose_variance": "decompose",
+    "compare_runs": "compare",
+    "compare_trainings": "compare",
+    "plan_runs": "plan",
+}
+"""What functions that messages name are called on the command line."""
+
 _NUMBER = re.compile(r"[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
 _LATEX = {"e\\_N": "$e_N$", "β\\_N": r"$\beta_N$", "γ": r"$\gamma$", "²": "$^2$", "∞": r"$\infty$"}
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -120,8 +128,14 @@ def as_options(message: str) -> str:
     names = "unit|wide|form|weights|interval|metric|split|kind|learner|key|by|target"
     message = re.sub(rf"\b({names})='([^' ]*)'", r"--\1 \2", message)
     message = re.sub(rf"\b({names})='([^']*)'", r"--\1 '\2'", message)
-    options = "labels|groups|difference|distribution_std|test_set_std|independent_std|examples"
-    message = re.sub(rf"\b({options})=(?= |:|,|\.)", lambda m: _option(m[1]), message)
+    message = re.sub(r"\bvalue=(?=…| |,|:|\.)", "--value-column", message)
+    options = (
+        "labels|groups|kind|axes|key|learner|margin|difference|disagreement|distribution_std|"
+        "test_set_std|independent_std|examples|paired"
+    )
+    message = re.sub(rf"\b({options})=(?= |:|;|,|\.|…|$)", lambda m: _option(m[1]), message)
+    for name, command in COMMANDS.items():
+        message = re.sub(rf"\b{name}\b(\(\))?", command, message)
     return re.sub(r"\b(drop_failed|higher_is_better|paired)=True", lambda m: _option(m[1]), message)
 
 

@@ -65,7 +65,7 @@ class PredictionReading:
     )
     learner: str | None = None
 
-    def load(self, file: str, *, alone: bool = True) -> Predictions:
+    def load(self, file: str, *, alone: bool = True, learner: str | None = None) -> Predictions:
         """Read a file or folder, telling on stderr what was taken for what."""
         from curvewise.io import load_predictions
 
@@ -79,7 +79,7 @@ class PredictionReading:
             groups=self.groups,
             key=self.key,
             columns=self._columns(),
-            learner=self.learner,
+            learner=learner or self.learner,
         )
         note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
         return found

@@ -17,36 +17,51 @@ ERRORS = (
     "difference",
     "low",
     "high",
-    "detectable difference",
-    "detectable std",
-    "standard error",
+    "detectable",
+    "std error",
     "half-width",
 )
 """Columns that hold errors or standard deviations of errors, which are shown in percent."""
 
 
+NO_ERRORS = ("chance", "share", "correlation", "random splits", "ratio", "distance")
+"""Words in the names of quantities that are no errors."""
+
+
 def read_trainings(
-    files: list[str], reading: PredictionReading, scores: ScoreReading
+    files: list[str],
+    reading: PredictionReading,
+    scores: ScoreReading,
+    a: str | None = None,
+    b: str | None = None,
 ) -> dict[str, Any]:
     """Predictions or scores of each training, by name."""
     if scores.scores:
         found: dict[str, Any] = dict(scores.load(files))
+    elif len(files) == 1 and a is not None and b is not None:
+        found = {name: reading.load(files[0], learner=name) for name in (a, b)}
     else:
         names = names_of(files)
         found = {names[file]: reading.load(file, alone=False) for file in names}
     if len(found) < 2:
         raise UsageError(
             f"There is one training, {next(iter(found))!r}: a comparison needs two. Give a file for"
-            " each; of a table of scores, --by names the column that tells trainings apart."
+            " each, or name two trainings of one table with --a and --b; of a table of scores, --by"
+            " names the column that tells them apart."
         )
     return found
 
 
 def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
     """Leave out trainings with too few runs, and say which."""
-    few = [
-        name for name, t in trainings.items() if (t.runs if hasattr(t, "runs") else len(t)) < fewest
-    ]
+    runs = {name: getattr(t, "runs", None) or len(t) for name, t in trainings.items()}
+    few = [name for name, count in runs.items() if count < fewest]
+    alone = [name for name, count in runs.items() if count < 2]
+    if alone and fewest < 2 and len(runs) > 2:
+        raise UsageError(
+            f"{len(alone)} training(s) have one run, such as {alone[0]!r}: --min-runs 2 leaves them"
+            " out."
+        )
     if few:
         shown = ", ".join(map(repr, few[:5])) + (" …" if len(few) > 5 else "")
         warn(f"{len(few)} training(s) have fewer than {fewest} runs and are left out: {shown}.")
@@ -84,7 +99,7 @@ def compare_many(
     page.document = result.to_dict()
     page.say(sentences(result))
     order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
-    rows = {name: [column[i] for i in order] for name, column in _worded(result).items()}
+    rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
     shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
     page.table(f"{shown} (intervals hold together at {result.level:.0%})", rows, None)
     warn_each(result.all_warnings)
@@ -103,11 +118,11 @@ def show_result(page: Page, result: Any, title: str, style: str = "") -> None:
     """Print the sentences, the table and the warnings of a result."""
     page.document = result.to_dict()
     page.say(sentences(result), style=style)
-    page.table(title, _worded(result), None)
+    page.table(title, worded_columns(result), None)
     warn_each(result.all_warnings)
 
 
-def _worded(result: Any) -> dict[str, Any]:
+def worded_columns(result: Any) -> dict[str, Any]:
     """The table with errors as percentages; shares, chances and p-values stay as they are."""
     from curvewise.variance.wording import said
 
@@ -115,8 +130,12 @@ def _worded(result: Any) -> dict[str, Any]:
     if result.unit != "fraction":
         return columns
     rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
-    free = [str(name).startswith(("chance", "distribution share")) for name in rows]
-    for key in ("power", "one more run"):
+    free = [any(word in str(name) for word in NO_ERRORS) for name in rows]
+    if "p" in columns:
+        columns["p"] = [p if p != p else f"{p:.2g}" for p in columns["p"]]
+    if "adjusted p" in columns:
+        columns["adjusted p"] = [f"{p:.2g}" for p in columns["adjusted p"]]
+    for key in ("power", "one more"):
         if key in columns:
             columns[key] = [f"{value:.1%}" for value in columns[key]]
     for key in ERRORS:

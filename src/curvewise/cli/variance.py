@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli._console import GATE, UsageError, sentences, warn, warn_each
+from curvewise.cli._console import GATE, UsageError, note, sentences, warn, warn_each
 from curvewise.cli._files import quietly, save_plot
 from curvewise.cli._options import Drawing, Files, Showing
 from curvewise.cli._predictions import Level, PredictionReading, ScoreReading
@@ -19,7 +19,9 @@ from curvewise.cli._trainings import (
     read_trainings,
     show_result,
     with_runs,
+    worded_columns,
 )
+from curvewise.errors import InputError
 
 variance = App(
     name="variance",
@@ -73,7 +75,8 @@ def decompose(
     Parameters
     ----------
     file
-        Predictions of many runs; with --counts, a table with one accuracy or error per run.
+        Predictions of many runs; with --scores and --counts, a table with one accuracy or error
+        per run.
     counts
         File with the number of runs that got each example wrong (right, for accuracies), where
         the predictions themselves are gone.
@@ -90,6 +93,11 @@ def decompose(
     page = (showing or Showing()).page()
     from curvewise.variance import decompose_totals, decompose_variance
 
+    if scores is not None and scores.scores and counts is None:
+        raise UsageError(
+            "One score per run cannot be decomposed: add --counts with the number of runs that got"
+            " each example wrong, or see `curvewise variance compare --scores`."
+        )
     if counts is not None:
         totals = _totals(file, counts, counts_column, scores or ScoreReading())
         with quietly():
@@ -115,9 +123,18 @@ def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading) 
     if len(runs) != 1:
         raise UsageError(f"{file} holds {len(runs)} trainings: --counts is for one.")
     errors = next(iter(runs.values())) / (100 if reading.unit == "percent" else 1)
-    found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False)
-    right = np.concatenate(list(found.values()))
-    return errors, len(errors) - right if reading.higher_is_better else right
+    try:
+        found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False)
+    except InputError as error:
+        raise UsageError(str(error).replace("value=", "--counts-column ")) from None
+    wrong = np.concatenate(list(found.values()))
+    right = len(errors) - wrong
+    # Accuracies were turned into errors when read; counts may be of right or of wrong answers.
+    fits, turned = (abs(x.mean() / len(errors) - errors.mean()) for x in (wrong, right))
+    if turned < 1e-3 < fits:
+        note(f"{counts.name} counts right answers: their mean is the accuracy of the runs.")
+        return errors, right
+    return errors, wrong
 
 
 @variance.command
@@ -152,20 +169,27 @@ def examine(
     """
     page = (showing or Showing()).page()
     given = (reading or PredictionReading()).load(file)
-    asked: list[str] = list(what) or [
-        q for q in EXAMINED if q in QUICK and (given.has_classes or q in OF_ERRORS)
-    ]
+    asked: list[str] = list(what) or _answerable(given)
     if drawing and drawing.plot and len(asked) > 1:
-        raise UsageError("--plot draws one picture: choose with --what.")
+        raise UsageError(f"--plot draws one picture: choose with --what, of {', '.join(asked)}.")
     results = {}
     for name in asked:
         with quietly():
             results[name] = _examine(name, given, level)
         page.say(sentences(results[name]))
+        if page.markup:
+            page.table(name, worded_columns(results[name]), None)
         warn_each(results[name].all_warnings)
     page.document = {name: result.to_dict() for name, result in results.items()}
     save_plot(drawing.plot if drawing else None, results[asked[0]].plot)
     return page.close()
+
+
+def _answerable(given: Any) -> list[str]:
+    """What can be asked of these predictions, without what takes long."""
+    if not given.binary:
+        return ["luck"]
+    return [q for q in QUICK if given.has_classes or q in OF_ERRORS]
 
 
 def _examine(name: str, given: Any, level: float) -> Any:
@@ -232,7 +256,7 @@ def compare(
     """
     page = (showing or Showing()).page()
     by_score = scores or ScoreReading()
-    trainings = read_trainings(files, reading or PredictionReading(), by_score)
+    trainings = read_trainings(files, reading or PredictionReading(), by_score, a, b)
     trainings = with_runs(trainings, min_runs)
     many = len(trainings) > 2 and a is None and b is None
     if many or baseline is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def as_predictions(
     if isinstance(predictions, Predictions):
         return _amended(predictions, labels, kind, axes, groups)
     values = _as_source(predictions, argument)
-    truth = None if labels is None else _plain(as_unmasked(labels, "labels"))
+    truth = None if labels is None else _plain(np.asarray(as_unmasked(labels, "labels")))
     if axes is not None:
         values = _arranged(values, tuple(axes), argument)
         kind = kind or ("probabilities" if "classes" in axes else None)
@@ -58,7 +59,7 @@ def as_predictions(
     if truth is not None:
         check_labels(truth, (int(values.shape[0]), int(values.shape[1])))
         values, codes, names = _coded(values, truth, kind, argument)
-    members = None if groups is None else _codes(np.asarray(groups))[1]
+    members = None if groups is None else _members(groups)
     return Predictions(values, kind, labels=codes, classes=names, groups=members)
 
 
@@ -81,7 +82,7 @@ def _amended(
         else:
             given = replace(given, labels=_whole(truth, "labels"))
     if groups is not None:
-        given = replace(given, groups=_codes(np.asarray(groups))[1])
+        given = replace(given, groups=_members(groups))
     return given
 
 
@@ -89,18 +90,29 @@ def as_unmasked(values: Any, argument: str) -> Any:
     """An array, unless some of it is masked."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InputError(f"{argument} is a masked array: pass only what you mean to be counted.")
-    return values if hasattr(values, "dtype") else np.asarray(values)
+    try:
+        return values if hasattr(values, "dtype") else np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are"
+            " put together."
+        ) from None
 
 
 def _as_source(predictions: Any, argument: str) -> Any:
     as_unmasked(predictions, argument)
+    if isinstance(predictions, str | PathLike):
+        raise InputError(
+            f"{argument}={str(predictions)!r} is a name, not predictions: pass"
+            " load_predictions(name)."
+        )
     if hasattr(predictions, "columns"):
         raise InputError(
             f"{argument} is a table: pass load_predictions(table), which finds runs, examples and"
             " values by the names of its columns, or table.to_numpy() for runs × examples."
         )
     lazy = all(hasattr(predictions, name) for name in ("shape", "dtype", "__getitem__"))
-    values = predictions if lazy else np.asarray(predictions)
+    values = predictions if lazy else as_unmasked(predictions, argument)
     if not isinstance(values.dtype, np.dtype):
         values = np.asarray(values)  # a torch tensor has its own dtypes
     if len(values.shape) not in (2, 3) or 0 in values.shape:
@@ -181,6 +193,12 @@ def _coded(
 ) -> tuple[Any, NDArray[np.int64], tuple[Any, ...] | None]:
     """Classes as 0, 1, …; names and negative numbers are replaced by their place in order."""
     if kind == "probabilities":
+        if len(values.shape) != 3:
+            raise InputError(
+                f"{argument} of kind 'probabilities' needs an axis for the classes. Of one"
+                " probability for two classes make np.stack([1 - p, p], axis=2), or predicted"
+                " classes, p > 0.5."
+            )
         truth = _whole(labels, "labels")
         if truth.max() >= values.shape[2]:
             raise InputError(
@@ -194,7 +212,8 @@ def _coded(
     if named and (labels.dtype.kind in "USO") != (values.dtype.kind in "USO"):
         raise InputError(f"labels and {argument} must both be names or both be numbers.")
     if not named and labels.min() >= 0:
-        whole = np.dtype(values.dtype).kind in "bu" or _smallest(values) >= 0
+        # NaN is left for the reading, which names the run.
+        whole = np.dtype(values.dtype).kind in "bu" or not _smallest(values) < 0
         if whole:
             return values, _whole(labels, "labels"), None
     held = np.asarray(values)
@@ -209,6 +228,14 @@ def _smallest(values: Any) -> float:
     )
 
 
+def _members(groups: ArrayLike) -> NDArray[np.int64]:
+    """Groups as codes."""
+    values = _plain(np.asarray(groups))
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise InputError("groups holds NaN: give every example a group, its own if need be.")
+    return _codes(values)[1]
+
+
 def _plain(values: AnyArray) -> AnyArray:
     """Objects as numbers if they are all numbers, else as text."""
     if values.dtype.kind != "O":
@@ -221,8 +248,6 @@ def _plain(values: AnyArray) -> AnyArray:
 
 def _codes(names: AnyArray) -> tuple[AnyArray, NDArray[np.int64]]:
     names = _plain(names)
-    if names.dtype.kind == "f" and np.isnan(names).any():
-        raise InputError("groups holds NaN: give every example a group, its own if need be.")
     found, codes = np.unique(names, return_inverse=True)
     return found, codes.astype(np.int64).ravel()
 

@@ -11,6 +11,11 @@ from scipy.special import stdtrit
 
 from curvewise.errors import InputError
 from curvewise.types import FloatArray, Interval, Predictions
+from curvewise.variance._estimates import correlate
+from curvewise.variance.tails import judge_tails
+
+ENOUGH = 10
+"""Runs from which the intervals of gains hold."""
 
 
 def split_in_two(
@@ -84,6 +89,24 @@ def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     return share / math.sqrt(parts[0] * parts[1])
 
 
+def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
+    """The same with its limits; a share that comes out below 0 counts as none."""
+    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
+    return _chance_interval(ends, share.level)
+
+
+def expected_of_pair(first: Interval, second: Interval) -> Interval:
+    """Correlation on two test sets of runs that are equally good on both, from both shares."""
+    pairs = ((getattr(first, end), getattr(second, end)) for end in ("estimate", "low", "high"))
+    ends = [a * b if math.isnan(a * b) else math.sqrt(max(0.0, a) * max(0.0, b)) for a, b in pairs]
+    return _chance_interval(ends, first.level)
+
+
+def _chance_interval(ends: list[float], level: float) -> Interval:
+    estimate, low, high = (x if math.isnan(x) else max(0.0, x) for x in ends)
+    return Interval(estimate, low, high, level)
+
+
 def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> Interval:
     """How much less than all runs those err on the second that are best on the first.
 
@@ -104,3 +127,30 @@ def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> 
     half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1))
     half /= math.sqrt(runs)
     return Interval(gain, gain - half, gain + half, level)
+
+
+def over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
+    """Mean correlation over several splits (columns), and the limits between which they fall."""
+    r = np.array(
+        [correlate(a, b, level)[0].estimate for a, b in zip(first.T, second.T, strict=True)]
+    )
+    low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(r.mean()), float(low), float(high), level, "prediction")
+
+
+def luck_notes(first: FloatArray, second: FloatArray) -> list[str]:
+    """What to know about runs that are few, that do not differ, or that differ too much."""
+    notes = []
+    if len(first) < ENOUGH:
+        notes.append(
+            f"{len(first)} runs are few: the interval of the gain on the second holds less often"
+            f" than it says. Train {ENOUGH} or more."
+        )
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        notes.append("the runs do not differ on one of the two sets: there is no correlation.")
+    if judge_tails(first).heavy or judge_tails(second).heavy:
+        notes.append(
+            "run errors have heavy tails, so a few runs may make the correlation: look at the"
+            " picture before its interval."
+        )
+    return notes

@@ -48,7 +48,7 @@ class Looks:
 def simulate_looks(
     runs: tuple[int, ...], paired: bool, draws: int, rng: np.random.Generator
 ) -> Looks:
-    """Simulate normal run errors, and compare as :func:`check_stopping` does.
+    """Simulate normal run errors, and compare by Welch's or the paired t test.
 
     Only sums and sums of squares of the runs between two looks are drawn. Unpaired trainings are
     compared by Welch's t test, paired ones by the t test of differences.

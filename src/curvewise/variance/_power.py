@@ -93,7 +93,7 @@ class DifferencePower:
 
 @dataclass(frozen=True)
 class VariancePower:
-    """Power of the F test that true error varies between runs.
+    """Chance that the F interval of the standard deviation of true error lies above 0.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class VariancePower:
     examples : float
         Size of the test set.
     level : float
-        One minus the level of the test.
+        Coverage of the interval, whose lower end is that of a one-sided test at half of the rest.
     """
 
     noise: float
@@ -113,9 +113,9 @@ class VariancePower:
     level: float
 
     def power(self, std: float, runs: float) -> float:
-        """Chance that a standard deviation of true error is told from 0."""
+        """Chance that the lower end of the interval is above 0."""
         one, two = runs - 1, (runs - 1) * (self.examples - 1)
-        limit = float(fdtri(one, two, self.level))
+        limit = float(fdtri(one, two, (1 + self.level) / 2))
         return float(fdtrc(one, two, limit / (1 + std**2 / self.noise)))
 
     def detectable(self, power: float, runs: float) -> float:

@@ -80,7 +80,7 @@ def noise_of(known: Known) -> tuple[float, list[str]]:
         )
     if noise <= 0:
         raise InputError("pilot shows no variation within examples: nothing can be planned on it.")
-    return noise, ["run effects are normal"]
+    return noise, ["run effects are normal", "a variance is seen where its interval excludes 0"]
 
 
 def difference_power(

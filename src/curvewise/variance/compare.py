@@ -25,6 +25,7 @@ from curvewise.variance.difference import (
 )
 from curvewise.variance.estimate import Estimate
 from curvewise.variance.tails import FEWEST
+from curvewise.variance.wording import MOSTLY_WRONG
 
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on the distribution."""
@@ -95,6 +96,11 @@ def compare_runs(
         raise InputError(f"margin={margin} must be above 0, such as 0.005.")
     if not (distribution_std >= 0 and math.isfinite(distribution_std)):
         raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
+    if margin is not None and margin >= Unit(unit or "fraction").top:
+        raise InputError(
+            f"margin={margin} allows any difference of errors there can be. It is in the unit of"
+            " the errors: 0.005 is half a percentage point."
+        )
     question = _Question(names, margin, level, permutations, np.random.default_rng(rng))
     if is_scores(a) or is_scores(b):
         if labels is not None or kind is not None or axes is not None or groups is not None:
@@ -109,9 +115,9 @@ def compare_runs(
         raise InputError("unit= and higher_is_better= are for one score per run.")
     one, two = (
         as_predictions(p, labels, kind=kind, axes=axes, groups=groups, argument=name)
-        for p, name in ((a, "a"), (b, "b"))
+        for p, name in zip((a, b), names, strict=True)
     )
-    parts = predictions_difference(one, two, paired, distribution_std)
+    parts = predictions_difference(one, two, paired, distribution_std, names)
     measure_name = "fraction" if one.kind != "losses" else "loss"
     return _answer(parts, question, measure_name, one.examples)
 
@@ -131,7 +137,11 @@ def _answer(
     level = asked.level
     same = _equivalence(parts.decisive, asked.margin)
     here = parts.test_set.interval(level)
-    notes = _warnings(parts, unit)
+    by_runs = _permuted(parts, asked)
+    here_verdict = _verdict(parts, same, level)
+    if parts.scope == "distribution" or here_verdict != "equivalent":
+        here_verdict = sign_of(here) if by_runs < 1 - level else "undecided"
+    notes = _warnings(parts, unit, asked.names)
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)
     return RunComparison(
@@ -143,13 +153,13 @@ def _answer(
         difference=parts.distribution.interval(level),
         pvalue=parts.distribution.pvalue,
         test_set_difference=here,
-        test_set_pvalue=_permuted(parts, asked),
-        probability_better=probability_below(parts.a, parts.b, level),
+        test_set_pvalue=by_runs,
+        probability_better=probability_below(parts.a, parts.b, level, paired=parts.paired),
         distribution_probability_better=_true_chance(parts, level, asked.rng),
         margin=asked.margin,
         equivalence_pvalue=same,
-        verdict="equivalent" if same < 1 - level else sign_of(parts.decisive.interval(level)),
-        test_set_verdict=sign_of(here),
+        verdict=_verdict(parts, same, level) if parts.scope == "distribution" else here_verdict,
+        test_set_verdict=here_verdict if here_verdict != "equivalent" else sign_of(here),
         scope=parts.scope,
         method=parts.method,
         unit=unit,
@@ -157,6 +167,13 @@ def _answer(
         warnings=tuple(notes),
         _parts=parts,
     )
+
+
+def _verdict(parts: Difference, same: float, level: float) -> str:
+    """What is shown, where equivalence was asked for and where it was not."""
+    if not parts.conclusive:
+        return "undecided"
+    return "equivalent" if same < 1 - level else sign_of(parts.decisive.interval(level))
 
 
 def sign_of(interval: Interval) -> str:
@@ -175,6 +192,10 @@ def _equivalence(estimate: Estimate, margin: float | None) -> float:
 def _permuted(parts: Difference, asked: _Question) -> float:
     if min(len(parts.a), len(parts.b)) < 2:
         return parts.test_set.pvalue
+    runs = len(parts.a), len(parts.b)
+    fewest = 2 / (2 ** runs[0] if parts.paired else math.comb(sum(runs), runs[0]))
+    if fewest >= 1 - asked.level:
+        return parts.test_set.pvalue  # too few arrangements to reject by any of them
     if parts.paired:
         gaps = parts.a - parts.b
         return sign_flip_pvalue(gaps, draws=asked.permutations, rng=asked.rng)
@@ -220,10 +241,29 @@ def few_runs(fewest: int) -> str:
     return f"{fewest} runs of a training: the intervals lean on run effects being normal."
 
 
-def _warnings(parts: Difference, unit: str) -> list[str]:
+def no_spread(names: Sequence[str]) -> str:
+    """What to say of trainings whose runs are all the same."""
+    said = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+    return (
+        f"the runs of {said} do not differ at all. If one run is given more than once, leave the"
+        " copies out: the intervals count them as new runs."
+    )
+
+
+def _warnings(parts: Difference, unit: str, names: tuple[str, str]) -> list[str]:
+    both = dict(zip(names, (parts.a, parts.b), strict=True))
+    notes = []
+    if still := [name for name, runs in both.items() if len(runs) > 1 and np.ptp(runs) == 0]:
+        notes.append(no_spread(still))
+    if unit == "fraction" and max(float(np.mean(runs)) for runs in both.values()) > 0.5:
+        notes.append(MOSTLY_WRONG)
+    return notes + _thin_evidence(parts, unit)
+
+
+def _thin_evidence(parts: Difference, unit: str) -> list[str]:
     fewest = min(len(parts.a), len(parts.b))
     if parts.method == "scores":
-        return [SCORES_ONLY]
+        return [SCORES_ONLY, *([few_runs(fewest)] if fewest < FEWEST else [])]
     if parts.method == "one run":
         assumed = (
             "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or"
@@ -234,7 +274,8 @@ def _warnings(parts: Difference, unit: str) -> list[str]:
         return [
             "a training has one run only, which is weak evidence: train more. On this test set its"
             f" variance between runs is {assumed}. On the distribution its true error is taken not"
-            " to vary between runs, unless distribution_std says how much it does."
+            " to vary between runs, unless distribution_std says how much it does; without that the"
+            " comparison is of these networks, and no verdict on the trainings."
         ]
     if fewest < FEWEST:
         return [few_runs(fewest)]

@@ -81,17 +81,18 @@ class RunComparison(Result):
     @property
     def worse(self) -> bool:
         """Whether a is shown to be worse than b by more than the margin."""
-        return self._decisive.low > (self.margin or 0.0)
+        return self._parts.conclusive and self._decisive.low > (self.margin or 0.0)
 
     @property
     def better(self) -> bool:
         """Whether a is shown to be better than b by more than the margin."""
-        return self._decisive.high < -(self.margin or 0.0)
+        return self._parts.conclusive and self._decisive.high < -(self.margin or 0.0)
 
     @property
     def maybe_worse(self) -> bool:
         """Whether it is not excluded that a is worse than b by more than the margin."""
-        return not self._decisive.high <= (self.margin or 0.0)
+        excluded = self._decisive.high <= (self.margin or 0.0)
+        return not (self._parts.conclusive and excluded)
 
     @property
     def _decisive(self) -> Interval:
@@ -124,7 +125,11 @@ class RunComparison(Result):
                 f" than {said(self.margin or 0.0, self.unit)}"
                 f" ({said_pvalue(self.equivalence_pvalue)})."
             )
-        elif self.verdict == "undecided":
+            shown = self._better_of(self._decisive)
+            return f"{text} Within that, {shown}." if shown else text
+        if not self._parts.conclusive:
+            return self._of_networks()
+        if self.verdict == "undecided":
             text = f"{self.a} and {self.b} cannot be told apart on the {self.scope}."
         else:
             text = f"{_order(self, self.verdict)} on the {self.scope}."
@@ -135,6 +140,20 @@ class RunComparison(Result):
         if self.verdict in ("a better", "b better"):
             return text
         return f"{text} On this very test set {_order(self, self.test_set_verdict)}, no more."
+
+    def _better_of(self, interval: Interval) -> str:
+        """Which is better by an interval, or nothing."""
+        if interval.low <= 0 <= interval.high:
+            return ""
+        return _order(self, "a better" if interval.high < 0 else "b better")
+
+    def _of_networks(self) -> str:
+        better = self._better_of(self.difference)
+        told = f"of these networks, {better}" if better else "these networks cannot be told apart"
+        return (
+            f"One run does not show which training is better, {self.a} or {self.b}; {told} on the"
+            " distribution."
+        )
 
     def _evidence(self) -> list[str]:
         unit = self.unit
@@ -147,7 +166,8 @@ class RunComparison(Result):
             else ""
         )
         what = "loss" if unit in ("loss", "score") else "error"
-        said_so = [f"The {what} of {self.a} minus that of {self.b} is {there}{here}."]
+        pairs = "Runs are paired. " if self.paired else ""
+        said_so = [f"{pairs}The {what} of {self.a} minus that of {self.b} is {there}{here}."]
         chance = self.probability_better
         if min(self.runs) > 1:
             said_so.append(

@@ -32,6 +32,7 @@ from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.robust import UNEVEN, measure_influence, robust_interval
 from curvewise.variance.tails import Tails, judge_tails
 from curvewise.variance.totals import Totals, measure_totals, totals_of_counts
+from curvewise.variance.wording import MOSTLY_WRONG
 
 INTERVALS = ("auto", "F", "bootstrap", "robust")
 
@@ -245,6 +246,8 @@ def _warnings(totals: Totals, split: Split, tails: Tails, method: str) -> list[s
             f"the groups weigh as much as {split.units:.1f} of equal size: too few to tell the"
             " distribution from this test set."
         )
+    if totals.unit == "fraction" and totals.run.mean() > 0.5:
+        said_so.append(MOSTLY_WRONG)
     if totals.twins and not _by_chance(totals):
         said_so.append(
             f"{totals.twins} run(s) repeat another run on every example. If that is the same run"

@@ -118,7 +118,8 @@ class VarianceDecomposition(Result):
         real = (
             "The runs do not differ at all on this test set."
             if math.isnan(share)
-            else f"So {min(1.0, max(0.0, share)):.0%} of the test-set variance is a real difference"
+            else f"So {min(1.0, max(0.0, share)):.0%} [{self.share_interval.low:.0%},"
+            f" {self.share_interval.high:.0%}] of the test-set variance is a real difference"
             " between runs."
         )
         apart = "groups of examples" if self.groups else "examples"

@@ -34,6 +34,8 @@ class Difference:
         Whether run r of a goes with run r of b.
     method : {"both sampled", "one run", "scores"}
         What was known.
+    conclusive : bool
+        Whether it tells trainings apart, and not only the networks that there are.
     """
 
     test_set: Estimate
@@ -43,6 +45,7 @@ class Difference:
     splits: tuple[Split, Split] | None = None
     paired: bool = False
     method: str = "both sampled"
+    conclusive: bool = True
 
     @property
     def scope(self) -> str:
@@ -69,20 +72,27 @@ class _Differences:
         return one - self.b.errors_of(rows)
 
 
-def check_same_examples(a: Predictions, b: Predictions) -> None:
+def check_same_examples(
+    a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")
+) -> None:
     """A comparison is on one test set."""
+    one_name, two_name = names
     if a.examples != b.examples:
         raise InputError(
-            f"a has {a.examples:,} examples and b has {b.examples:,}: compare them on the same"
-            " test set."
+            f"{one_name} has {a.examples:,} examples and {two_name} has {b.examples:,}: compare"
+            " them on the same test set."
         )
     if (a.kind == "losses") != (b.kind == "losses"):
-        raise InputError(f"a is of kind {a.kind!r} and b of kind {b.kind!r}: pass the same.")
+        raise InputError(
+            f"{one_name} is of kind {a.kind!r} and {two_name} of kind {b.kind!r}: pass the same."
+        )
     said = {"true_classes": "labels", "example_ids": "example_ids", "groups": "groups"}
     for name, word in said.items():
         one, two = getattr(a, name), getattr(b, name)
         if one is not None and two is not None and not np.array_equal(one, two):
-            raise InputError(f"a and b have different {word}: they are not of one test set.")
+            raise InputError(
+                f"{one_name} and {two_name} have different {word}: they are not of one test set."
+            )
 
 
 def is_scores(values: Any) -> bool:
@@ -103,10 +113,14 @@ def check_scores(values: Any, unit: Unit, argument: str) -> FloatArray:
 
 
 def predictions_difference(
-    a: Predictions, b: Predictions, paired: bool | None, distribution_std: float = 0.0
+    a: Predictions,
+    b: Predictions,
+    paired: bool | None,
+    distribution_std: float = 0.0,
+    names: tuple[str, str] = ("a", "b"),
 ) -> Difference:
     """The difference by what there is: paired runs, unpaired runs, one run."""
-    check_same_examples(a, b)
+    check_same_examples(a, b, names)
     a, b, together = _match(a, b, paired)
     if min(a.runs, b.runs) == 1:
         return single_run_difference(a, b, distribution_std)
@@ -216,6 +230,7 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
         a.errors().mean(axis=1),
         b.errors().mean(axis=1),
         method="one run",
+        conclusive=distribution_std > 0,
     )
 
 

@@ -109,4 +109,5 @@ class Estimate:
     @property
     def pvalue(self) -> float:
         """Two-sided, against 0."""
-        return min(1.0, 2 * self.tail(0.0, above=self.value > 0))
+        one = self.tail(0.0, above=self.value > 0)
+        return one if math.isnan(one) else min(1.0, 2 * one)

@@ -20,17 +20,19 @@ from curvewise.types import (
     check_level,
     interval_columns,
 )
-from curvewise.variance._estimates import correlate, interval_of, same_runs
+from curvewise.variance._estimates import correlate, same_runs
 from curvewise.variance._halves import (
     best_of,
-    expected_correlation,
+    expected_of_pair,
+    expected_of_parts,
+    luck_notes,
+    over_splits,
     part_errors,
     random_halves,
     split_in_two,
 )
 from curvewise.variance.anova import share_interval, split_variance
-from curvewise.variance.tails import judge_tails
-from curvewise.variance.totals import Totals, measure_totals
+from curvewise.variance.totals import measure_totals
 from curvewise.variance.wording import said_interval, said_pvalue
 
 FEWEST = 4
@@ -55,7 +57,8 @@ class SeedLuck(Result):
         Of no correlation.
     expected : Interval
         The correlation that follows from the share α of variance that is real: α/(2 − α) for
-        halves; for two sets √(α₁α₂), if each run is equally good on both.
+        halves; for two sets √(α₁α₂), if each run is equally good on both. It is 0 where no share
+        was found, which the upper end does not rule out, and NaN where runs do not differ.
     random : Interval or None
         Mean correlation over random splits, and the limits between which they fall.
     splits : int
@@ -63,7 +66,8 @@ class SeedLuck(Result):
     top : float
         Share of the runs that is picked by the first set.
     gain_first, gain_second : Interval
-        How much less than all runs the picked ones err on the first and on the second set.
+        How much less than all runs the picked ones err on the first and on the second set. With
+        4 runs 85% of the 95% intervals hold, with 10 runs 92%.
     unit : str
         "fraction" for errors, "loss" for losses.
     """
@@ -111,19 +115,32 @@ class SeedLuck(Result):
         average = ""
         if self.random is not None:
             average = f"; over {self.splits:,} random splits it is {_plain(self.random)}"
-        condition = " if each run is equally good on both" if self.split == "pair" else ""
         return " ".join(
             [
                 f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and"
                 f" {self.examples[1]:,} examples{how.get(self.split, '')}) have a correlation of"
                 f" {_plain(r)} ({said_pvalue(self.pvalue)}){average}.",
-                "The variance between runs that is real lets expect a correlation of"
-                f" {_plain(self.expected)}{condition}.",
+                self._expectation(),
                 f"The best {self.top:.0%} of runs on the first are better than the mean run there"
                 f" by {said_interval(self.gain_first, unit)}, and on the second by"
                 f" {said_interval(self.gain_second, unit)}.",
                 *(f"Beware: {w}" for w in self.warnings),
             ]
+        )
+
+    def _expectation(self) -> str:
+        e = self.expected
+        condition = " if each run is equally good on both" if self.split == "pair" else ""
+        if math.isnan(e.estimate):
+            return "What correlation to expect is not known."
+        if e.estimate == 0:
+            return (
+                "No variance between runs was found that is real. That is not to say there is none:"
+                f" a correlation of up to {e.high:.3f} may be expected{condition}."
+            )
+        return (
+            "The variance between runs that is real lets expect a correlation of"
+            f" {_plain(e)}{condition}."
         )
 
 
@@ -193,22 +210,20 @@ def measure_seed_luck(
 
 def _pair(first: Predictions, second: Predictions, top: float, level: float) -> SeedLuck:
     order = same_runs(first, second, ("first", "second"))
-    if first.binary != second.binary:
-        raise InputError("first and second must both be errors or both be losses.")
     totals = measure_totals(first), measure_totals(second)
+    if totals[0].unit != totals[1].unit:
+        raise InputError("first and second must both be errors or both be losses.")
     shares = [share_interval(split_variance(t), level) for t in totals]
-    ends = [[s.estimate for s in shares], [s.low for s in shares], [s.high for s in shares]]
-    expected = [math.sqrt(max(0.0, a) * max(0.0, b)) for a, b in ends]
     return _result(
         (totals[0].run, totals[1].run[order]),
         (first.examples, second.examples),
-        interval_of(expected, level),
+        expected_of_pair(*shares),
         top,
         level,
         split="pair",
         random=None,
         splits=0,
-        unit=_unit(totals[0]),
+        unit=totals[0].unit,
     )
 
 
@@ -229,26 +244,17 @@ def _one(
     second = second / (given.examples - size)
     share = share_interval(split_variance(totals), level)
     sizes = int(size[0]), given.examples - int(size[0])
-    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
     return _result(
         (first[:, 0], second[:, 0]),
         sizes,
-        interval_of(ends, level),
+        expected_of_parts(share, sizes),
         top,
         level,
         split=split if isinstance(split, str) else "mask",
-        random=_over_splits(first[:, 1:], second[:, 1:], level) if splits else None,
+        random=over_splits(first[:, 1:], second[:, 1:], level) if splits else None,
         splits=splits,
-        unit=_unit(totals),
+        unit=totals.unit,
     )
-
-
-def _over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
-    r = np.array(
-        [correlate(a, b, level)[0].estimate for a, b in zip(first.T, second.T, strict=True)]
-    )
-    low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(r.mean()), float(low), float(high), level, "prediction")
 
 
 def _result(
@@ -261,14 +267,6 @@ def _result(
 ) -> SeedLuck:
     first, second = errors
     correlation, pvalue = correlate(first, second, level)
-    notes = []
-    if math.isnan(correlation.estimate):
-        notes.append("the runs do not differ on one of the two sets: there is no correlation.")
-    if judge_tails(first).heavy or judge_tails(second).heavy:
-        notes.append(
-            "run errors have heavy tails, so a few runs may make the correlation: look at the"
-            " picture before its interval."
-        )
     return SeedLuck(
         runs=len(first),
         examples=examples,
@@ -279,15 +277,11 @@ def _result(
         gain_first=best_of(first, first, top, level),
         gain_second=best_of(first, second, top, level),
         level=level,
-        warnings=tuple(notes),
+        warnings=tuple(luck_notes(first, second)),
         _first=first,
         _second=second,
         **rest,
     )
-
-
-def _unit(totals: Totals) -> str:
-    return "fraction" if totals.binary else "loss"
 
 
 def _plain(interval: Interval) -> str:

@@ -21,7 +21,7 @@ from curvewise.types import (
     as_predictions,
     check_level,
 )
-from curvewise.variance.compare import SCORES_ONLY, few_runs
+from curvewise.variance.compare import SCORES_ONLY, few_runs, no_spread
 from curvewise.variance.difference import (
     Difference,
     check_same_examples,
@@ -164,6 +164,8 @@ def compare_trainings(
     ('new', ('new',))
     """
     check_level(level)
+    if not isinstance(trainings, Mapping):
+        raise InputError("trainings must be a dict: the name of each training and its runs.")
     if len(trainings) < 2:
         raise InputError("trainings holds fewer than two trainings: there is nothing to compare.")
     if multiplicity not in ADJUSTMENTS:
@@ -176,7 +178,7 @@ def compare_trainings(
         for name, values in trainings.items()
     }
     pairs = _pairs(list(read), baseline)
-    parts = [_difference(read[a], read[b], paired) for a, b in pairs]
+    parts = [_difference(read[a], read[b], paired, (a, b)) for a, b in pairs]
     pvalues = np.array([p.decisive.pvalue for p in parts])
     adjusted = ADJUSTMENTS[multiplicity](pvalues)
     means = {name: float(t.errors.mean()) for name, t in read.items()}
@@ -195,7 +197,7 @@ def compare_trainings(
         multiplicity=multiplicity,
         unit=read[order[0]].unit,
         level=level,
-        warnings=_warnings(parts),
+        warnings=_warnings(parts, read),
     )
 
 
@@ -225,7 +227,9 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
     return [(name, baseline) for name in names if name != baseline]
 
 
-def _difference(a: _Training, b: _Training, paired: bool | None) -> Difference:
+def _difference(
+    a: _Training, b: _Training, paired: bool | None, names: tuple[str, str]
+) -> Difference:
     if a.predictions is None and b.predictions is None:
         return score_difference(a.errors, b.errors, bool(paired))
     if a.totals is None or b.totals is None:
@@ -235,9 +239,9 @@ def _difference(a: _Training, b: _Training, paired: bool | None) -> Difference:
     unnamed = a.predictions.run_ids is None or b.predictions.run_ids is None
     alike = (a.totals.groups is None) == (b.totals.groups is None)
     if (paired is False or (paired is None and unnamed)) and alike:
-        check_same_examples(a.predictions, b.predictions)
+        check_same_examples(a.predictions, b.predictions, names)
         return unpaired_difference(a.totals, b.totals)  # which need not be read again
-    return predictions_difference(a.predictions, b.predictions, paired)
+    return predictions_difference(a.predictions, b.predictions, paired, names=names)
 
 
 def _verdict(parts: Difference, shown: bool) -> str:
@@ -246,8 +250,11 @@ def _verdict(parts: Difference, shown: bool) -> str:
     return "a better" if parts.decisive.value < 0 else "b better"
 
 
-def _warnings(parts: list[Difference]) -> tuple[str, ...]:
+def _warnings(parts: list[Difference], read: Mapping[str, _Training]) -> tuple[str, ...]:
     notes = []
+    still = [name for name, t in read.items() if np.ptp(t.errors) == 0]
+    if still:
+        notes.append(no_spread(still))
     if parts[0].method == "scores":
         notes.append(SCORES_ONLY)
     fewest = min(min(len(p.a), len(p.b)) for p in parts)

@@ -139,7 +139,9 @@ def measure_dependent_pairs(
     Parameters
     ----------
     predictions : Predictions or array_like, shape (runs, examples)
-        Predicted labels or 0/1 errors, of many runs: hundreds at least.
+        Predicted labels or 0/1 errors, of many runs: hundreds at least. 0/1 errors of as many runs
+        as examples, or of more, need ``axes=("runs", "examples")``: without labels their shape
+        does not say which is which.
     labels : array_like, shape (examples,), optional
         True classes; needed for predicted labels.
     kind, axes

@@ -48,6 +48,9 @@ def plan_runs(
     variance between examples of the difference of their error rates. More runs do not make the
     last part smaller. For ``target="test set"`` it is left out.
 
+    A variance of true error counts as seen where the lower end of its F interval is above 0. That
+    takes more runs than a one-sided test at ``1 - level``, such as Cochran's Q, would.
+
     Parameters
     ----------
     difference : float
@@ -66,9 +69,9 @@ def plan_runs(
         examples that one training usually gets right and the other usually wrong. By default the
         worst case: the two find unrelated examples hard.
     power : float
-        Chance of seeing what is there.
+        Chance of seeing what is there: that the interval excludes 0.
     level : float
-        Coverage of the interval that goes with the test.
+        Coverage of that interval.
     paired : bool
         Whether the runs of both trainings come in pairs that share seeds.
     correlation : float

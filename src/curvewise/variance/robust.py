@@ -22,7 +22,7 @@ from curvewise.variance.totals import Totals, measure_totals
 MEASURED = 10
 """Runs from which on the influence of examples is measured."""
 
-UNEVEN = 1.5
+UNEVEN = 1.0
 """The examples' part of the variance of an estimate, over that of normal runs, from which on the
 F interval is not taken."""
 

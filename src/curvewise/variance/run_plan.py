@@ -35,7 +35,8 @@ class RunPlan(Result):
         Where ``runs`` is None because the test set is too small: the fewest examples with which
         ``runs_max`` runs would do.
     power : float
-        The chance of seeing the effect that was asked for.
+        The chance of seeing the effect that was asked for: that the interval of the difference
+        (or of the standard deviation) excludes 0.
     target : {"distribution", "test set"}
         Where the difference is to be seen. On the distribution the examples count as sampled.
     paired : bool
@@ -83,16 +84,18 @@ class RunPlan(Result):
         return self._model.power(self.effect if effect is None else effect, runs)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per number of runs."""
+        """One row per number of runs.
+
+        ``detectable`` is the difference (or standard deviation) that is seen with the power asked
+        for, ``one more`` by what part one more run of each training makes the interval narrower.
+        """
         return {
             "runs": self.table_runs,
             "power": self.table_power,
-            f"detectable {'difference' if self.question == 'difference' else 'std'}": (
-                self.table_detectable
-            ),
-            "standard error": self.table_standard_error,
+            "detectable": self.table_detectable,
+            "std error": self.table_standard_error,
             "half-width": self.table_half_width,
-            "one more run": self.table_one_more,
+            "one more": self.table_one_more,
         }
 
     def summary(self) -> str:

@@ -147,6 +147,8 @@ def measure_sources(
     baseline: str = "all",
     margin: float = 0.1,
     kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
     rng: int | np.random.Generator = 0,
@@ -165,8 +167,8 @@ def measure_sources(
     margin : float
         A source suffices if its standard deviation is shown to be at least ``1 - margin`` of the
         baseline's, on this test set.
-    kind : str, optional
-        What arrays hold, as in :func:`decompose_variance`.
+    kind, axes, groups
+        As in :func:`decompose_variance`.
     level : float
         Coverage of each interval.
     draws : int
@@ -184,11 +186,9 @@ def measure_sources(
     """
     _check(predictions, baseline, margin)
     check_level(level)
-    options = {} if kind is None else {"kind": kind}
+    options = {"kind": kind, "axes": axes, "groups": groups}
     measured = {
-        str(name): measure_split(
-            given, labels, name, **({} if isinstance(given, Predictions) else options)
-        )
+        str(name): measure_split(given, labels, name, **_asked(given, options))
         for name, given in predictions.items()
     }
     _check_one_test_set({name: totals for name, (totals, _) in measured.items()})
@@ -202,6 +202,12 @@ def measure_sources(
         if name != baseline
     }
     return _result(measured, ratios, baseline, margin, level)
+
+
+def _asked(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options for arrays; Predictions already know their kind and axes."""
+    known = ("kind", "axes") if isinstance(given, Predictions) else ()
+    return {name: value for name, value in options.items() if name not in known}
 
 
 def _result(
@@ -234,7 +240,7 @@ def _result(
             for r, p in zip(ratios.values(), pvalues, strict=True)
         ),
         margin=margin,
-        unit="fraction" if totals.binary else "loss",
+        unit=totals.unit,
         level=level,
         warnings=tuple(notes),
         _run_errors={name: t.run for name, (t, _) in measured.items()},

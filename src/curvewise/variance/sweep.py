@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
 from curvewise.tables import number
-from curvewise.types import Interval, Predictions, Result, check_level
+from curvewise.types import Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.difference import unpaired_difference
+from curvewise.variance.totals import Totals
 from curvewise.variance.wording import said, said_interval, said_pvalue
 
 
@@ -53,7 +54,8 @@ class VarianceSweep(Result):
         The value of lowest mean error.
     tied : tuple of float
         Values whose mean error was not shown to differ from the best's (on the distribution, Holm
-        over the values). Values measured on another number of examples are not compared.
+        over the values). Values measured on other examples (another number of them, or other
+        groups) are not compared.
     largest_without_excess : float or None
         The largest value at which no excess was shown (adjusted p of ``1 - level`` or more).
     unit : {"fraction", "loss"}
@@ -158,6 +160,7 @@ def measure_sweep(
     *,
     name: str = "learning rate",
     kind: str | None = None,
+    axes: Sequence[str] | None = None,
     groups: ArrayLike | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
@@ -172,8 +175,9 @@ def measure_sweep(
         True classes; needed for predicted labels.
     name : str
         What the hyperparameter is called.
-    kind, groups
-        As in :func:`decompose_variance`.
+    kind, axes, groups
+        As in :func:`decompose_variance`. Groups that one of the Predictions brings along count for
+        all of as many examples that bring none.
     level : float
         Coverage of the intervals; excess is shown at ``1 - level``.
     rng : int or Generator
@@ -191,10 +195,14 @@ def measure_sweep(
     check_level(level)
     values = _sorted_values(predictions)
     generator = np.random.default_rng(rng)
-    options = {"groups": groups, "level": level, "rng": generator}
+    options = {"kind": kind, "axes": axes, "groups": groups}
+    given = _with_groups([_read(predictions[v], labels, options) for v in values])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
-        parts = [_decomposed(predictions[v], labels, kind, options) for v in values]
+        parts = [
+            decompose_variance(g, level=level, rng=generator) if isinstance(g, Predictions) else g
+            for g in given
+        ]
     if len({p.unit for p in parts}) > 1:
         raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
     notes = [f"at {number(v)}, {w}" for v, p in zip(values, parts, strict=True) for w in p.warnings]
@@ -226,13 +234,28 @@ def measure_sweep(
     )
 
 
-def _decomposed(
-    given: Any, labels: ArrayLike | None, kind: str | None, options: Mapping[str, Any]
-) -> VarianceDecomposition:
+def _read(
+    given: Any, labels: ArrayLike | None, options: Mapping[str, Any]
+) -> Predictions | VarianceDecomposition:
+    """Arrays as predictions; Predictions already know their kind and axes."""
     if isinstance(given, VarianceDecomposition):
         return given
-    known = None if isinstance(given, Predictions) else kind
-    return decompose_variance(given, labels, kind=known, **options)
+    known = ("kind", "axes") if isinstance(given, Predictions) else ()
+    return as_predictions(given, labels, **{k: v for k, v in options.items() if k not in known})
+
+
+def _with_groups(
+    given: Sequence[Predictions | VarianceDecomposition],
+) -> list[Predictions | VarianceDecomposition]:
+    """Groups that one brings along count for all of one test set."""
+    brought = [g.groups if isinstance(g, Predictions) else g._totals.groups for g in given]
+    known = {len(groups): groups for groups in brought if groups is not None}
+    return [
+        replace(g, groups=known.get(g.examples))
+        if isinstance(g, Predictions) and g.groups is None
+        else g
+        for g in given
+    ]
 
 
 def _tied_with(
@@ -241,10 +264,17 @@ def _tied_with(
     """Values whose mean error is not shown to be above the best one's."""
     lowest = parts[best]._totals
     rest = {v: p._totals for v, p in parts.items() if v != best}
-    rest = {v: t for v, t in rest.items() if t.examples == lowest.examples}
+    rest = {v: t for v, t in rest.items() if _comparable(t, lowest)}
     pvalues = [unpaired_difference(t, lowest).distribution.pvalue for t in rest.values()]
     adjusted = holm(pvalues)
     return tuple(v for v, p in zip(rest, adjusted, strict=True) if p >= 1 - level)
+
+
+def _comparable(a: Totals, b: Totals) -> bool:
+    """Whether these may be of one test set."""
+    if a.groups is None or b.groups is None:
+        return a.examples == b.examples
+    return np.array_equal(a.groups, b.groups)
 
 
 def _sorted_values(predictions: Any) -> list[float]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
 from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
 from curvewise.variance._estimates import correlate, same_runs
+from curvewise.variance._true_correlation import true_correlation
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.wording import said, said_pvalue
@@ -38,10 +38,10 @@ class TestSetPair:
         Of no correlation, by itself and with Holm's correction for all pairs.
     true_correlation : Interval
         Of the runs' true errors: covariance over the product of the standard deviations of true
-        error. It may exceed 1, and is NaN where a variance is not positive. The limits are −1 and 1
-        where the variance of either set is not told from 0.
+        error. It may exceed 1, which its limits do not, and is NaN where a variance is not
+        positive. The limits are −1 and 1 where the variance of either set is not told from 0.
     stable : bool
-        Whether both variances are told from 0.
+        Whether both variances are told from 0; the true correlation is not known otherwise.
     """
 
     __test__ = False  # pytest: this is no test
@@ -138,11 +138,10 @@ class TestSetComparison(Result):
             " errors (Holm's correction).",
         ]
         if not math.isnan(best.r_squared):
-            true = best.true_correlation.estimate
-            known = "" if math.isnan(true) else f"; that of true errors is {_true(best)}"
             sentences.append(
                 f"The strongest is that of {best.first} and {best.second}:"
-                f" R² = {best.r_squared:.3f} ({said_pvalue(best.pvalue)}){known}."
+                f" R² = {best.r_squared:.3f} ({said_pvalue(best.pvalue)}); that of true errors is"
+                f" {_true(best)}."
             )
         return " ".join([*sentences, *(f"Beware: {w}" for w in self.warnings)])
 
@@ -262,31 +261,8 @@ def _pairs(
     return tuple(pairs)
 
 
-def true_correlation(
-    x: FloatArray, y: FloatArray, noise: Sequence[float], stable: bool, level: float
-) -> Interval:
-    """Correlation of what is left of x and y without their noise of known variance (jackknife)."""
-    runs = len(x)
-    a, b = x - x.mean(), y - y.mean()
-    sums = [np.array([s, *(s - u * v * runs / (runs - 1))]) for s, u, v in _products(a, b)]
-    degrees = np.array([runs - 1, *[runs - 2] * runs])
-    above = sums[2] / degrees
-    below = [np.maximum(0.0, s / degrees - c) for s, c in zip(sums[:2], noise, strict=True)]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = above / np.sqrt(below[0] * below[1])
-    if not np.isfinite(values[0]):
-        return Interval(math.nan, -1.0, 1.0, level)
-    if not stable or not np.isfinite(values).all():
-        return Interval(float(values[0]), -1.0, 1.0, level)
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt(np.var(values[1:]) * (runs - 1))
-    low, high = np.clip([values[0] - half, values[0] + half], -1.0, 1.0).tolist()
-    return Interval(float(values[0]), low, high, level)
-
-
-def _products(a: FloatArray, b: FloatArray) -> list[tuple[float, FloatArray, FloatArray]]:
-    return [(float(u @ v), u, v) for u, v in ((a, a), (b, b), (a, b))]
-
-
 def _true(pair: TestSetPair) -> str:
     r = pair.true_correlation
+    if not pair.stable or math.isnan(r.estimate):
+        return "not known"
     return f"{r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}]"

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
-from curvewise.variance._class_counts import class_counts
-from curvewise.variance._crossed import Crossed, crossed_interval
+from curvewise.variance._crossed import Crossed, Spread
+from curvewise.variance._twin_answers import Against, Among, Compared, cross
+from curvewise.variance._votes import group_codes
 from curvewise.variance.difference import check_same_examples
+from curvewise.variance.tails import FEWEST
 from curvewise.variance.wording import said_interval
-
-BLOCK_CELLS = 2**20
-"""Cells of runs × examples compared at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,11 @@ class TwinDisagreement(Result):
         When the twins were poked (an epoch, a step), or what else was done to them.
     runs, examples : int
         Pairs of a run and its twin, and the size of the test set.
+    groups : int or None
+        Number of groups of examples that belong together.
     disagreement : tuple of Interval
-        Share of examples on which a run and its twin disagree; pairs of runs and examples both
-        count as sampled.
+        Share of examples on which a run and its twin disagree; pairs of runs and examples (or
+        groups) both count as sampled. That none was seen does not make the upper end 0.
     seeds : Interval
         The same for two runs with fully different seeds.
     fraction : tuple of Interval
@@ -50,6 +52,7 @@ class TwinDisagreement(Result):
     when: tuple[Any, ...]
     runs: int
     examples: int
+    groups: int | None
     disagreement: tuple[Interval, ...]
     seeds: Interval
     fraction: tuple[Interval, ...]
@@ -81,9 +84,10 @@ class TwinDisagreement(Result):
     def summary(self) -> str:
         """The disagreement in a few sentences."""
         what = "predictions" if self.measured == "predictions" else "right and wrong answers"
+        design = f" in {self.groups:,} groups" if self.groups else ""
         lines = [
-            f"Over {self.runs:,} runs and {self.examples:,} examples, two runs with different"
-            f" seeds disagree on {said_interval(self.seeds, 'fraction')} of {what}."
+            f"Over {self.runs:,} runs and {self.examples:,} examples{design}, two runs with"
+            f" different seeds disagree on {said_interval(self.seeds, 'fraction')} of {what}."
         ]
         for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
             lines.append(
@@ -100,6 +104,7 @@ def measure_twins(
     *,
     when: Any = None,
     reseeded: Predictions | ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     level: float = 0.95,
 ) -> TwinDisagreement:
     """Measure how often runs disagree with twins that differ by next to nothing.
@@ -121,6 +126,9 @@ def measure_twins(
     reseeded : Predictions or array_like, optional
         As many runs with other seeds, to be compared with the reference run by run. By default
         the runs of the reference are compared among themselves, all pairs of them.
+    groups : array_like, shape (examples,), optional
+        Which examples belong together: they are sampled together. By default what any of the
+        predictions brings along.
     level : float
         Coverage of the intervals.
 
@@ -135,32 +143,38 @@ def measure_twins(
     (0.043, 0.178)
     """
     check_level(level)
-    base = _checked(reference, labels, "reference")
+    base = _checked(reference, labels, groups, "reference")
     others = {
-        key: _matched(base, given, labels, name)
+        key: _matched(base, given, labels, groups, name)
         for key, given, name in _named(twins, when, "twins")
     }
     if base.runs < 3:
         raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
-    seeds: _Compared = _Among(base)
-    if reseeded is not None:
-        seeds = _Against(base, _matched(base, reseeded, labels, "reseeded"))
-    crossed = {key: _cross(base, twin, seeds) for key, twin in others.items()}
+    seeds, fresh = _seeds(base, reseeded, labels, groups)
+    together = _together([base, *others.values(), *fresh])
+    crossed = {key: cross(base, twin, seeds, together) for key, twin in others.items()}
     first = next(iter(crossed.values()))
-    rates = tuple(crossed_interval(c, (1.0, 0.0), (1.0, 0.0), level) for c in crossed.values())
+    notes = _notes(base.runs)
+    for text in notes:
+        warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return TwinDisagreement(
         when=tuple(crossed),
         runs=base.runs,
         examples=base.examples,
-        disagreement=rates,
-        seeds=crossed_interval(first, (0.0, 1.0), (0.0, seeds.weight), level),
+        groups=None if together is None else first.units,
+        disagreement=tuple(_twins(c).rate(level) for c in crossed.values()),
+        seeds=Spread(first, (0.0, 1.0), (0.0, seeds.weight)).rate(level),
         fraction=tuple(_fraction(c, seeds.weight, level) for c in crossed.values()),
         measured="predictions" if base.has_classes else "correctness",
-        seeds_from="reference" if reseeded is None else "reseeded",
+        seeds_from="reseeded" if fresh else "reference",
         level=level,
-        warnings=(),
+        warnings=tuple(notes),
         _by_run=tuple(c.by_run[0] for c in crossed.values()),
     )
+
+
+def _twins(crossed: Crossed) -> Spread:
+    return Spread(crossed, (1.0, 0.0), (1.0, 0.0))
 
 
 def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
@@ -169,88 +183,34 @@ def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
     if seeds == 0:
         return Interval(math.nan, 0.0, math.inf, level)
     ratio = float(twins / seeds)
-    gap = crossed_interval(crossed, (1.0, -ratio), (1.0, -ratio * weight), level)
-    half = (gap.high - gap.low) / 2 / float(seeds)
-    return Interval(ratio, max(0.0, ratio - half), ratio + half, level)
+    gap = Spread(crossed, (1.0, -ratio), (1.0, -ratio * weight))
+    half = gap.half_width(level) / float(seeds)
+    high = max(ratio + half, gap.unseen(level) / float(seeds))
+    return Interval(ratio, max(0.0, ratio - half), high, level)
 
 
-class _Compared:
-    """Disagreement of each run with runs of other seeds, cell by cell.
-
-    ``weight`` says how often a run enters the mean: twice where pairs are among the same runs.
-    """
-
-    weight = 1.0
-
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
-        """For the runs in ``rows``, whose answers are ``said``."""
-        raise NotImplementedError
+def _seeds(
+    base: Predictions, reseeded: Any, labels: ArrayLike | None, groups: ArrayLike | None
+) -> tuple[Compared, list[Predictions]]:
+    """What different seeds are compared with, and the runs that were given for it."""
+    if reseeded is None:
+        return Among(base), []
+    fresh = _matched(base, reseeded, labels, groups, "reseeded")
+    return Against(base, fresh), [fresh]
 
 
-class _Against(_Compared):
-    """Run r against run r of another set."""
-
-    def __init__(self, base: Predictions, other: Predictions) -> None:
-        self.base, self.other = base, other
-
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
-        apart: FloatArray = (said != _answers(self.other, rows, self.base)).astype(np.float64)
-        return apart
+def _together(given: Sequence[Predictions]) -> NDArray[np.int64] | None:
+    """Groups that any of the predictions brings along, numbered from 0."""
+    return next((group_codes(p) for p in given if p.groups is not None), None)
 
 
-class _Among(_Compared):
-    """Run r against all other runs of its own set."""
-
-    weight = 2.0
-
-    def __init__(self, base: Predictions) -> None:
-        self.runs = base.runs
-        blocks = [slice(start, stop) for start, stop in _spans(base)]
-        classes = 1 + max(int(_answers(base, rows, base).max()) for rows in blocks)
-        answers = (_answers(base, rows, base) for rows in blocks)
-        self.counts = class_counts(answers, base.examples, classes)
-
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
-        same = self.counts[np.arange(said.shape[1]), said]
-        share: FloatArray = (self.runs - same) / (self.runs - 1)
-        return share
-
-
-def _cross(base: Predictions, twin: Predictions, seeds: _Compared) -> Crossed:
-    crossed = Crossed(base.runs, base.examples, 2)
-    for start, stop in _spans(base):
-        rows = slice(start, stop)
-        said = _answers(base, rows, base)
-        apart = (said != _answers(twin, rows, base)).astype(np.float64)
-        crossed.add(start, [apart, seeds.of(rows, said)])
-    return crossed
-
-
-def _spans(given: Predictions) -> Iterator[tuple[int, int]]:
-    step = max(1, BLOCK_CELLS // given.examples)
-    for start in range(0, given.runs, step):
-        yield start, min(start + step, given.runs)
-
-
-def _answers(given: Predictions, rows: slice, base: Predictions) -> NDArray[Any]:
-    """Predicted classes of some runs, numbered as in ``base``; 0/1 errors where that is all."""
-    if not base.has_classes:
-        return given.errors_of(rows)
-    part = replace(given, values=np.asarray(given.values[rows]), run_ids=None)
-    said = np.concatenate([block for _, block in part.label_blocks()])
-    return _renumbered(said, given, base)
-
-
-def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> NDArray[Any]:
-    """Numbers of classes as ``base`` has them, where both have names."""
-    if given.classes == base.classes:
-        return codes
-    if given.classes is None or base.classes is None:
-        raise InputError("twins and reference must both have class names, or neither.")
-    numbers = {name: i for i, name in enumerate(base.classes)}
-    table = [numbers.get(c, len(numbers) + i) for i, c in enumerate(given.classes)]
-    numbered: NDArray[Any] = np.array(table)[codes]
-    return numbered
+def _notes(runs: int) -> list[str]:
+    if runs >= FEWEST:
+        return []
+    return [
+        f"{runs} runs with their twins are few: the intervals lean on pairs varying normally."
+        f" Train at least {FEWEST}."
+    ]
 
 
 def _named(twins: Any, when: Any, argument: str) -> list[tuple[Any, Any, str]]:
@@ -266,8 +226,10 @@ def _named(twins: Any, when: Any, argument: str) -> list[tuple[Any, Any, str]]:
     return [(k, twins[k], f"{argument}[{k!r}]") for k in keys]
 
 
-def _checked(given: Any, labels: ArrayLike | None, argument: str) -> Predictions:
-    predictions = as_predictions(given, labels, argument=argument)
+def _checked(
+    given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str
+) -> Predictions:
+    predictions = as_predictions(given, labels, groups=groups, argument=argument)
     if not predictions.binary:
         raise InputError(
             f"{argument} holds losses or repeats; disagreement needs one predicted class (or 0/1"
@@ -276,8 +238,10 @@ def _checked(given: Any, labels: ArrayLike | None, argument: str) -> Predictions
     return predictions
 
 
-def _matched(base: Predictions, given: Any, labels: ArrayLike | None, name: str) -> Predictions:
-    twin = _checked(given, labels, name)
+def _matched(
+    base: Predictions, given: Any, labels: ArrayLike | None, groups: ArrayLike | None, name: str
+) -> Predictions:
+    twin = _checked(given, labels, groups, name)
     if twin.runs != base.runs:
         raise InputError(
             f"{name} has {twin.runs} runs and reference has {base.runs}: run r must be the twin of"

@@ -7,6 +7,12 @@ import math
 from curvewise.tables import number
 from curvewise.types import Interval
 
+MOSTLY_WRONG = (
+    "more than half of the answers are wrong. If these are hits, or accuracies, say so"
+    " (kind='correct', higher_is_better=True); if classes were predicted, check that the labels are"
+    " there and in order."
+)
+
 
 def said(value: float, unit: str) -> str:
     """Errors as percentages, losses as they are.
