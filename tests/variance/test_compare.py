@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from curvewise.types import Predictions
 from curvewise.variance import compare_runs, compare_trainings
 from curvewise.variance.difference import predictions_difference, score_difference
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
 
@@ -443,6 +445,25 @@ def test_equivalent_and_yet_better_is_said():
     c = compare_runs(a, b, margin=0.05)
     assert c.verdict == "equivalent"
     assert "Within that, a is better than b" in c.summary()
+
+
+def test_every_verdict_is_said():
+    rng = np.random.default_rng(27)
+    base = rng.random(3000) ** 3
+    a, b, c = (rng.random((30, 3000)) < np.clip(base + x, 0, 1) for x in (0, 0, 0.05))
+    assert compare_runs(a, b).summary().startswith("a and b cannot be told apart on the distr")
+    assert compare_runs(a, b, margin=0.03).summary().startswith("a and b are equivalent on the d")
+    assert compare_runs(a, c).summary().startswith("a is better than b on the distribution.")
+    assert compare_runs(c, a).summary().startswith("b is better than a on the distribution.")
+    here = Predictions(
+        np.load(EXAMPLES / "units128.npz")["preds"],
+        "labels",
+        labels=np.load(EXAMPLES / "units128.npz")["labels"].astype(np.int64),
+    )
+    there = np.load(EXAMPLES / "units64.npz")["preds"]
+    same = compare_runs(here, Predictions(there, "labels", labels=here.labels), margin=0.005)
+    assert "are equivalent" in same.summary()
+    assert "On this very test set a is better than b, no more." in same.summary()
 
 
 def test_trainings_must_have_names():

@@ -84,6 +84,8 @@ def _reliability(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     table = result.reliability_columns()
     known = table["cells"] > 0
     x, y, low, high = (100 * table[k][known] for k in ("confidence", "frequency", "low", "high"))
+    order = np.argsort(x)  # bins are by the votes of all runs, confidences leave one out
+    x, y, low, high = x[order], y[order], low[order], high[order]
     diagonal(ax, 0.0, 100.0)
     bars(ax, x, low, high, colour(0), limits=(0.0, 100.0))
     ax.plot(x, y, color=colour(0), marker="o", ms=5, lw=1.2, gid=BINS, label="_bins")

@@ -229,11 +229,7 @@ def _scatter(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> Non
 
 def _pair_caption(result: TestSetComparison, pair: TestSetPair) -> list[str]:
     r, t = pair.correlation, pair.true_correlation
-    real = (
-        f"; of true errors {t.estimate:.2f} [{t.low:.2f}, {t.high:.2f}]"
-        if math.isfinite(t.estimate)
-        else ""
-    )
+    real = f"; of true errors {t.estimate:.2f} [{t.low:.2f}, {t.high:.2f}]" if pair.stable else ""
     names = f"{shorten(clean(pair.first), 40)} and {shorten(clean(pair.second), 40)}"
     return [
         f"{result.runs:,} runs on {names}: correlation {r.estimate:.2f} [{r.low:.2f},"

@@ -119,27 +119,29 @@ class RunComparison(Result):
         )
 
     def _verdict(self) -> str:
-        if self.verdict == "equivalent":
-            text = (
-                f"{self.a} and {self.b} are equivalent on the {self.scope}: they differ by less"
-                f" than {said(self.margin or 0.0, self.unit)}"
-                f" ({said_pvalue(self.equivalence_pvalue)})."
-            )
-            shown = self._better_of(self._decisive)
-            return f"{text} Within that, {shown}." if shown else text
         if not self._parts.conclusive:
             return self._of_networks()
-        if self.verdict == "undecided":
-            text = f"{self.a} and {self.b} cannot be told apart on the {self.scope}."
-        else:
-            text = f"{_order(self, self.verdict)} on the {self.scope}."
-        if self.scope == "test set":
-            return text
-        if self.test_set_verdict == "undecided":
-            return text
-        if self.verdict in ("a better", "b better"):
+        text = {"equivalent": self._equal, "undecided": self._open}.get(self.verdict, self._clear)()
+        only_here = self.verdict not in ("a better", "b better") and not (
+            self.verdict == "equivalent" and self._better_of(self._decisive)
+        )
+        if self.scope == "test set" or self.test_set_verdict == "undecided" or not only_here:
             return text
         return f"{text} On this very test set {_order(self, self.test_set_verdict)}, no more."
+
+    def _clear(self) -> str:
+        return f"{_order(self, self.verdict)} on the {self.scope}."
+
+    def _open(self) -> str:
+        return f"{self.a} and {self.b} cannot be told apart on the {self.scope}."
+
+    def _equal(self) -> str:
+        text = (
+            f"{self.a} and {self.b} are equivalent on the {self.scope}: they differ by less than"
+            f" {said(self.margin or 0.0, self.unit)} ({said_pvalue(self.equivalence_pvalue)})."
+        )
+        shown = self._better_of(self._decisive)
+        return f"{text} Within that, {shown}." if shown else text
 
     def _better_of(self, interval: Interval) -> str:
         """Which is better by an interval, or nothing."""

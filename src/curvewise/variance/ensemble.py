@@ -96,7 +96,8 @@ class Ensemble(Result):
         ]
         if self.gain.estimate > 0:
             half = [g.estimate >= 0.9 * self.gain.estimate for g in self.gains].index(True)
-            sentences.append(f"{self.sizes[half]:,} runs have nine tenths of that gain.")
+            if self.sizes[half] < self.runs:
+                sentences.append(f"{self.sizes[half]:,} runs have nine tenths of that gain.")
         return " ".join([*sentences, *(f"Beware: {w}" for w in self.warnings)])
 
 

@@ -201,6 +201,8 @@ def measure_seed_luck(
     if given.runs < FEWEST:
         raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST}.")
     if second is not None:
+        if not isinstance(second, Predictions) and np.ndim(second) == 1:
+            raise InputError("second is a second test set; for the true classes pass labels=.")
         if not isinstance(split, str) or split != "even-odd":
             raise InputError("split is for one test set: leave it out where second is given.")
         other = as_predictions(second, second_labels, kind=kind, axes=axes, argument="second")
