@@ -141,6 +141,16 @@ def test_tables_of_what_is_examined(call, files):
     assert "%" not in seen.out.split("| correlation")[1].splitlines()[0]
 
 
+@pytest.mark.parametrize(
+    "what",
+    ["accuracy", "luck", "calibration", "disagreement", "ensemble", "pairs", "bipartitions"],
+)
+def test_every_question_has_a_table(call, files, what):
+    seen = call("variance", "examine", files["a"], "--what", what, "--table", "markdown")
+    assert seen.code == 0
+    assert seen.out.startswith("| ")
+
+
 def test_plan(call, files):
     seen = call("variance", "plan", files["a"], files["c"], "--difference", 0.01)
     assert seen.code == 0

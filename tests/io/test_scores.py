@@ -93,3 +93,12 @@ def test_real_accuracies_with_summaries_below(data_dir):
     (errors,) = scores.values()
     np.testing.assert_allclose(errors, 1 - frame["MNLI dev acc."].astype(float))
     assert [str(w.message).split()[0] for w in caught] == ["7", "4"]
+
+
+def test_one_column_with_or_without_a_name(tmp_path):
+    (tmp_path / "named.csv").write_text("accuracy\n0.9\n0.8\n")
+    (tmp_path / "plain.txt").write_text("9.0e-01\n8.0e-01\n")
+    (tmp_path / "odd.csv").write_text("wrong runs\n3\n4\n")
+    np.testing.assert_allclose(load_scores(tmp_path / "named.csv")["named"], [0.1, 0.2])
+    np.testing.assert_allclose(load_scores(tmp_path / "plain.txt")["plain"], [0.9, 0.8])
+    np.testing.assert_allclose(load_scores(tmp_path / "odd.csv", unit="loss")["odd"], [3, 4])

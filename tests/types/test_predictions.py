@@ -177,6 +177,27 @@ def test_nan_names_the_run():
         as_predictions(broken, LABELS).errors()
 
 
+def test_text_that_looks_like_numbers_stays_text():
+    labels = np.array(["1", "01", "1", "01"], dtype=object)
+    preds = np.array([["01", "1", "1", "01"], ["1", "01", "01", "1"]], dtype=object)
+    assert as_predictions(preds, labels).errors().mean() == 0.5
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1, np.nan, 1, 0, 2, 1],
+        np.array([0, 1, None, 1, 0, 2, 1], dtype=object),
+        np.array(["a", "b", np.nan, "b", "a", "c", "b"], dtype=object),
+    ],
+)
+def test_missing_labels_are_refused(labels):
+    with pytest.raises(InputError, match="labels holds"):
+        as_predictions(PREDS, labels)
+    with pytest.raises(InputError, match="groups holds"):
+        as_predictions(PREDS, LABELS, groups=labels)
+
+
 def test_a_table_is_sent_to_the_reader():
     pd = pytest.importorskip("pandas")
     with pytest.raises(InputError, match="load_predictions"):

@@ -469,3 +469,55 @@ def test_every_verdict_is_said():
 def test_trainings_must_have_names():
     with pytest.raises(InputError, match="dict"):
         compare_trainings([np.zeros((5, 50)), np.zeros((5, 50))])
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_scores_never_contradict_themselves():
+    rng = np.random.default_rng(28)
+    for i in range(400):
+        paired = bool(i % 2)
+        sizes = (r := int(rng.integers(2, 9)), r if paired else int(rng.integers(2, 9)))
+        shift = rng.choice([0, 0.005, 0.01, 0.02])
+        a, b = (rng.normal(0.1 + s, 0.005, k) for s, k in zip((0, shift), sizes, strict=True))
+        margin = rng.choice([None, 0.01, 0.03])
+        c = compare_runs(a, b, paired=paired, margin=margin, permutations=499)
+        if c.verdict == "undecided":
+            assert not c.worse
+            assert not c.better
+        if c.verdict == "equivalent":
+            assert not c.maybe_worse
+        assert (c.test_set_verdict != "undecided") == (c.test_set_pvalue < 0.05)
+
+
+def test_repeats_without_errors_are_not_equivalent():
+    z = np.zeros((5, 40, 3), dtype=int)
+    axes = ("runs", "examples", "repeats")
+    with pytest.warns(CurvewiseWarning):
+        assert compare_runs(z, z, axes=axes, kind="errors", margin=0.01).verdict == "undecided"
+
+
+@quiet
+def test_scores_without_spread_are_undecided():
+    c = compare_runs([0.9, 0.9], [0.89, 0.89], margin=0.001, higher_is_better=True)
+    assert c.verdict == "undecided"
+    assert np.isnan(c.test_set_difference.low)
+
+
+def test_margins_of_every_unit():
+    with pytest.warns(CurvewiseWarning):
+        compare_runs(
+            [9, 8, 9, 8, 9.5], [8, 7, 8, 9, 8], unit="score", higher_is_better=True, margin=2
+        )
+    losses = np.random.default_rng(29).gamma(2, size=(2, 6, 50))
+    compare_runs(losses[0], losses[1], kind="losses", margin=1.5)
+
+
+def test_groups_of_one_training_hold_for_all():
+    rng = np.random.default_rng(30)
+    groups = np.arange(200) // 10
+    shared = rng.normal(size=20)[groups]
+    a, b, c = (rng.normal(size=(6, 200)) < shared - 1 for _ in range(3))
+    some = compare_trainings({"a": Predictions(a, "errors", groups=groups), "b": b, "c": c})
+    every = compare_trainings({"a": a, "b": b, "c": c}, groups=groups)
+    for one, two in zip(some.differences, every.differences, strict=True):
+        assert tuple(one) == pytest.approx(tuple(two))

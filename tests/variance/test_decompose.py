@@ -132,7 +132,7 @@ def test_negative_estimates_stay_negative_and_show_zero():
     assert v.distribution_std == 0
     assert v.distribution_interval.low == 0
     assert v.independence_pvalue == 1
-    assert "do not differ at all" in v.summary()
+    assert "have the same error" in v.summary()
 
 
 def test_identical_runs_have_no_variance_at_all():
@@ -669,3 +669,25 @@ def test_failed_runs_widen_the_other_intervals_too():
         hits["test set"] += np.sqrt(spread**2 + noise) in v.test_set_interval
         hits["share"] += spread**2 / (spread**2 + noise) in v.share_interval
     assert min(hits.values()) >= 85
+
+
+def test_a_tie_of_two_runs_is_not_certainty():
+    errors = np.zeros((2, 100), dtype=bool)
+    errors[0, :5] = errors[1, 5:10] = True
+    with pytest.warns(CurvewiseWarning, match="too few"):
+        v = decompose_variance(errors)
+    assert v.test_set_std == 0
+    assert v.distribution_interval.high > 0.02
+    assert "have the same error" in v.summary()
+
+
+@quiet
+@pytest.mark.parametrize("runs", [2, 3])
+def test_mean_error_of_few_runs_covers(runs):
+    rng = np.random.default_rng(runs)
+    hits = 0
+    for _ in range(400):
+        p = rng.beta(2, 8, 400)
+        errors = rng.random((runs, 400)) < np.clip(p + 0.03 * rng.standard_normal((runs, 1)), 0, 1)
+        hits += 0.2 in decompose_variance(errors, interval="F").error
+    assert hits / 400 > 0.925

@@ -127,7 +127,7 @@ def worded_columns(result: Any) -> dict[str, Any]:
     from curvewise.variance.wording import said
 
     columns = dict(result.columns())
-    if result.unit != "fraction":
+    if getattr(result, "unit", None) != "fraction":  # some tables are not of errors
         return columns
     rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
     free = [any(word in str(name) for word in NO_ERRORS) for name in rows]

@@ -257,6 +257,8 @@ def compare(
     page = (showing or Showing()).page()
     by_score = scores or ScoreReading()
     trainings = read_trainings(files, reading or PredictionReading(), by_score, a, b)
+    if a in trainings and b in trainings:
+        trainings = {str(name): trainings[str(name)] for name in (a, b)}
     trainings = with_runs(trainings, min_runs)
     many = len(trainings) > 2 and a is None and b is None
     if many or baseline is not None:

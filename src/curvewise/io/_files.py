@@ -49,15 +49,18 @@ _MAGIC = {
 }
 
 
-def read_file(source: str | PathLike[str]) -> Table:
-    """Read one file; its name says the format, and its content must agree."""
+def read_file(source: str | PathLike[str], *, single: bool = False) -> Table:
+    """Read one file; its name says the format, and its content must agree.
+
+    With ``single`` a text of one column is allowed, with or without a name on top.
+    """
     path = as_path(source)
     kind, packed = kind_of(path)
     if kind == "parquet":
         return _parquet(_read_bytes(path, packed), path)
     text = read_text(path)
     if kind == "csv":
-        return _csv(text, path, _label(path))
+        return _csv(text, path, _label(path), single)
     return json_table(parse_json(text, path, lines=kind == "lines"), path)
 
 
@@ -166,10 +169,14 @@ def _decode(data: bytes, path: Path) -> str:
         ) from error
 
 
-def _csv(text: str, path: Path, label: str) -> Table:
+def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
     rows, delimiter = split_rows(text, path)
     header = [name.strip() for name in rows.pop(0)]
-    _check_header(header, path)
+    if single and len(header) == 1:
+        if _is_number(header[0]):
+            header, rows = ["value"], [header, *rows]
+    else:
+        _check_header(header, path)
     if not rows:
         raise InputError(f"{shown(path)} has a header ({listed(header)}) but no rows.")
     cells: list[Column] = [list(column) for column in zip(*rows, strict=True)]
@@ -234,6 +241,14 @@ def _ragged(path: Path, line: int, row: list[str], header: list[str], delimiter:
         f"Line {line} of {shown(path)} has {len(row)} field(s), the header has {len(header)}. "
         + remedy
     )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_header(header: list[str], path: Path) -> None:

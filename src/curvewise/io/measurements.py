@@ -139,10 +139,10 @@ def load_measurements(
     )
 
 
-def read_source(source: Any) -> Table:
-    """Read whatever can be a table."""
+def read_source(source: Any, *, single: bool = False) -> Table:
+    """Read whatever can be a table; ``single`` allows one column."""
     if isinstance(source, str | PathLike):
-        return read_file(source)
+        return read_file(source, single=single)
     if isinstance(source, Mapping):
         return table_from_dict(source, "the dict")
     if isinstance(source, list | tuple):

@@ -65,7 +65,7 @@ def load_scores(
     >>> load_scores(rows, by="model", unit="loss")
     {'a': array([3.2, 3.3]), 'b': array([3.1])}
     """
-    table = read_source(source)
+    table = read_source(source, single=True)
     name = _value_column(table, value)
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
@@ -84,6 +84,7 @@ def _value_column(table: Table, value: str | None) -> str:
         _check_there(table, "value", value)
         return value
     found = [k for k in table.columns if plays(k, "value") or direction(k) is not None]
+    found = found or (list(table.columns) if len(table.columns) == 1 else [])
     if len(found) == 1:
         return found[0]
     several = f"{len(found)} columns" if found else "No column"

@@ -43,7 +43,11 @@ def as_predictions(
     if isinstance(predictions, Predictions):
         return _amended(predictions, labels, kind, axes, groups)
     values = _as_source(predictions, argument)
-    truth = None if labels is None else _plain(np.asarray(as_unmasked(labels, "labels")))
+    truth = (
+        None
+        if labels is None
+        else _known(_plain(np.asarray(as_unmasked(labels, "labels")), "labels"), "labels")
+    )
     if axes is not None:
         values = _arranged(values, tuple(axes), argument)
         kind = kind or ("probabilities" if "classes" in axes else None)
@@ -122,7 +126,7 @@ def _as_source(predictions: Any, argument: str) -> Any:
             " can say something."
         )
     if values.dtype.kind == "O":
-        values = _plain(np.asarray(values))
+        values = _plain(np.asarray(values), argument)
     if values.dtype.kind not in "biufUS":
         raise InputError(f"{argument} has dtype {values.dtype}, which holds no predictions.")
     return values
@@ -217,6 +221,8 @@ def _coded(
         if whole:
             return values, _whole(labels, "labels"), None
     held = np.asarray(values)
+    if held.dtype.kind == "f" and not np.isfinite(held).all():
+        raise InputError(f"{argument} holds NaN or infinite values: a run that diverged?")
     names, codes = _codes(np.concatenate([labels.ravel(), held.ravel()]))
     size = len(labels)
     return codes[size:].reshape(held.shape), codes[:size], tuple(names.tolist())
@@ -230,16 +236,26 @@ def _smallest(values: Any) -> float:
 
 def _members(groups: ArrayLike) -> NDArray[np.int64]:
     """Groups as codes."""
-    values = _plain(np.asarray(groups))
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise InputError("groups holds NaN: give every example a group, its own if need be.")
-    return _codes(values)[1]
+    values = _plain(np.asarray(as_unmasked(groups, "groups")), "groups")
+    return _codes(_known(values, "groups"))[1]
 
 
-def _plain(values: AnyArray) -> AnyArray:
-    """Objects as numbers if they are all numbers, else as text."""
+def _known(values: AnyArray, argument: str) -> AnyArray:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InputError(f"{argument} holds NaN or infinite values: every example needs one.")
+    return values
+
+
+def _plain(values: AnyArray, argument: str) -> AnyArray:
+    """Objects as numbers if none is text, else as text; nothing may be missing."""
     if values.dtype.kind != "O":
         return values
+    held = values.ravel().tolist()
+    missing = sum(1 for v in held if v is None or v != v or str(v) in ("<NA>", "NaT"))
+    if missing:
+        raise InputError(f"{argument} holds {missing} missing value(s), such as None or NaN.")
+    if any(isinstance(v, str | bytes) for v in held):
+        return values.astype(str)
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
@@ -247,7 +263,6 @@ def _plain(values: AnyArray) -> AnyArray:
 
 
 def _codes(names: AnyArray) -> tuple[AnyArray, NDArray[np.int64]]:
-    names = _plain(names)
     found, codes = np.unique(names, return_inverse=True)
     return found, codes.astype(np.int64).ravel()
 

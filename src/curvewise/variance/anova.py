@@ -165,26 +165,6 @@ def sampled_variance(
     return max(variance, 2 / (units + 2) ** 2), units
 
 
-def mean_interval(totals: Totals, split: Split, level: float) -> Interval:
-    """Mean error on the distribution, runs and examples both counted as sampled."""
-    by_run = split.test_set / split.runs
-    shown = totals.example != np.round(totals.example.mean())  # neither always right nor wrong
-    if totals.unit != "fraction":
-        shown[:] = True
-    by_example, units = sampled_variance(totals.example, totals.groups, shown)
-    variance = max(by_run, by_example, by_run + by_example - split.noise / split.runs)
-    found = t_interval(
-        float(totals.run.mean()),
-        variance,
-        np.array([by_run, by_example]),
-        np.array([split.runs - 1, units - 1]),
-        level,
-    )
-    if totals.unit != "fraction":
-        return found
-    return Interval(found.estimate, max(0.0, found.low), min(1.0, found.high), level)
-
-
 def satterthwaite(variance: float, parts: FloatArray, degrees: FloatArray) -> float:
     """Degrees of freedom of a variance that is a sum of parts."""
     spread = float((parts**2 / degrees).sum())

@@ -22,7 +22,8 @@ from curvewise.variance._calibration_checks import (
 )
 from curvewise.variance._estimates import chance, example_interval, interval_of, run_std
 from curvewise.variance._votes import Votes, count_votes
-from curvewise.variance.anova import Split, mean_interval, split_variance
+from curvewise.variance.anova import Split, split_variance
+from curvewise.variance.estimate import mean_interval
 from curvewise.variance.totals import measure_totals
 from curvewise.variance.wording import said, said_interval, said_pvalue
 

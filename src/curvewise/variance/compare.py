@@ -96,11 +96,6 @@ def compare_runs(
         raise InputError(f"margin={margin} must be above 0, such as 0.005.")
     if not (distribution_std >= 0 and math.isfinite(distribution_std)):
         raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
-    if margin is not None and margin >= Unit(unit or "fraction").top:
-        raise InputError(
-            f"margin={margin} allows any difference of errors there can be. It is in the unit of"
-            " the errors: 0.005 is half a percentage point."
-        )
     question = _Question(names, margin, level, permutations, np.random.default_rng(rng))
     if is_scores(a) or is_scores(b):
         if labels is not None or kind is not None or axes is not None or groups is not None:
@@ -109,6 +104,7 @@ def compare_runs(
                 " nothing. For one run of each training pass arrays of one row: a[None, :]."
             )
         measure = Unit(unit or "fraction", higher_is_better)
+        _check_margin(margin, measure.top)
         scores = check_scores(a, measure, "a"), check_scores(b, measure, "b")
         return _answer(score_difference(*scores, bool(paired)), question, measure.name)
     if unit is not None or higher_is_better:
@@ -117,9 +113,18 @@ def compare_runs(
         as_predictions(p, labels, kind=kind, axes=axes, groups=groups, argument=name)
         for p, name in zip((a, b), names, strict=True)
     )
+    _check_margin(margin, math.inf if one.kind == "losses" else 1.0)
     parts = predictions_difference(one, two, paired, distribution_std, names)
     measure_name = "fraction" if one.kind != "losses" else "loss"
     return _answer(parts, question, measure_name, one.examples)
+
+
+def _check_margin(margin: float | None, top: float) -> None:
+    if margin is not None and margin >= top:
+        raise InputError(
+            f"margin={margin} allows any difference of errors there can be. It is in the unit of"
+            " the errors: as a fraction, 0.005 is half a percentage point."
+        )
 
 
 @dataclass(frozen=True)
@@ -138,9 +143,10 @@ def _answer(
     same = _equivalence(parts.decisive, asked.margin)
     here = parts.test_set.interval(level)
     by_runs = _permuted(parts, asked)
-    here_verdict = _verdict(parts, same, level)
-    if parts.scope == "distribution" or here_verdict != "equivalent":
-        here_verdict = sign_of(here) if by_runs < 1 - level else "undecided"
+    sign_here = sign_of(here) if by_runs < 1 - level else "undecided"
+    verdict = _verdict(parts, same, level)
+    if parts.scope == "test set" and verdict != "equivalent":
+        verdict = sign_here
     notes = _warnings(parts, unit, asked.names)
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)
@@ -158,8 +164,8 @@ def _answer(
         distribution_probability_better=_true_chance(parts, level, asked.rng),
         margin=asked.margin,
         equivalence_pvalue=same,
-        verdict=_verdict(parts, same, level) if parts.scope == "distribution" else here_verdict,
-        test_set_verdict=here_verdict if here_verdict != "equivalent" else sign_of(here),
+        verdict=verdict,
+        test_set_verdict=sign_here,
         scope=parts.scope,
         method=parts.method,
         unit=unit,
@@ -198,10 +204,12 @@ def _permuted(parts: Difference, asked: _Question) -> float:
         return parts.test_set.pvalue  # too few arrangements to reject by any of them
     if parts.paired:
         gaps = parts.a - parts.b
-        return sign_flip_pvalue(gaps, draws=asked.permutations, rng=asked.rng)
-    p = permutation_pvalue(parts.a, parts.b, draws=asked.permutations, rng=asked.rng)
-    # With unequal numbers of runs and unequal spreads dealing runs at random is too sure.
-    return p if len(parts.a) == len(parts.b) else max(p, parts.test_set.pvalue)
+        p = sign_flip_pvalue(gaps, draws=asked.permutations, rng=asked.rng)
+    else:
+        p = permutation_pvalue(parts.a, parts.b, draws=asked.permutations, rng=asked.rng)
+    # Dealing runs at random is too sure where numbers and spreads are unequal; and a p-value
+    # should not contradict its interval.
+    return p if math.isnan(parts.test_set.pvalue) else max(p, parts.test_set.pvalue)
 
 
 def _true_chance(parts: Difference, level: float, generator: np.random.Generator) -> Interval:
@@ -253,7 +261,7 @@ def no_spread(names: Sequence[str]) -> str:
 def _warnings(parts: Difference, unit: str, names: tuple[str, str]) -> list[str]:
     both = dict(zip(names, (parts.a, parts.b), strict=True))
     notes = []
-    if still := [name for name, runs in both.items() if len(runs) > 1 and np.ptp(runs) == 0]:
+    if still := [name for name in both if parts.identical[names.index(name)]]:
         notes.append(no_spread(still))
     if unit == "fraction" and max(float(np.mean(runs)) for runs in both.values()) > 0.5:
         notes.append(MOSTLY_WRONG)

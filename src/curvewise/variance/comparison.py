@@ -36,8 +36,8 @@ class RunComparison(Result):
     test_set_difference : Interval
         The same for this very test set: only runs are sampled.
     test_set_pvalue : float
-        Two-sided, by permutation of runs (by flips of signs where they are paired); where the
-        trainings have unequal numbers of runs, not less than by t.
+        Two-sided, by permutation of runs (by flips of signs where they are paired), and not less
+        than by t; by t alone where there are too few runs to permute.
     probability_better : Interval
         The chance that a random run of a has a lower test error than a random run of b.
     distribution_probability_better : Interval
@@ -81,18 +81,23 @@ class RunComparison(Result):
     @property
     def worse(self) -> bool:
         """Whether a is shown to be worse than b by more than the margin."""
-        return self._parts.conclusive and self._decisive.low > (self.margin or 0.0)
+        return self._shown and self._decisive.low > (self.margin or 0.0)
 
     @property
     def better(self) -> bool:
         """Whether a is shown to be better than b by more than the margin."""
-        return self._parts.conclusive and self._decisive.high < -(self.margin or 0.0)
+        return self._shown and self._decisive.high < -(self.margin or 0.0)
 
     @property
     def maybe_worse(self) -> bool:
         """Whether it is not excluded that a is worse than b by more than the margin."""
-        excluded = self._decisive.high <= (self.margin or 0.0)
+        excluded = self._decisive.high <= (self.margin or 0.0) or self.verdict == "equivalent"
         return not (self._parts.conclusive and excluded)
+
+    @property
+    def _shown(self) -> bool:
+        permuted = self.scope == "distribution" or self.test_set_pvalue < 1 - self.level
+        return self._parts.conclusive and permuted
 
     @property
     def _decisive(self) -> Interval:
@@ -176,7 +181,7 @@ class RunComparison(Result):
                 f"A random run of {self.a} beats one of {self.b} on this test set with"
                 f" probability {chance.estimate:.2f} [{chance.low:.2f}, {chance.high:.2f}]."
             )
-        if self.margin is not None and self.verdict != "equivalent":
+        if self.margin is not None and self.verdict != "equivalent" and self._parts.conclusive:
             said_so.append(
                 f"That they differ by less than {said(self.margin, unit)} is not shown"
                 f" ({said_pvalue(self.equivalence_pvalue)})."

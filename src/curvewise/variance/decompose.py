@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,12 +24,12 @@ from curvewise.variance._estimates import run_std
 from curvewise.variance.anova import (
     Split,
     f_interval,
-    mean_interval,
     share_interval,
     split_variance,
 )
 from curvewise.variance.bootstrap import bca_limits, bootstrap_variances, default_resamples
 from curvewise.variance.decomposition import VarianceDecomposition
+from curvewise.variance.estimate import mean_interval
 from curvewise.variance.robust import UNEVEN, measure_influence, robust_interval
 from curvewise.variance.tails import Tails, judge_tails
 from curvewise.variance.totals import Totals, measure_totals, totals_of_counts
@@ -191,6 +192,10 @@ def _result(
     std = math.sqrt(max(0.0, split.distribution))
     if split.test_set == 0 and split.independent == 0:
         limits = (_unseen(totals, level), _unseen(totals, level))
+    elif split.test_set == 0 and totals.unit == "fraction":
+        # A tie: the test errors may differ by up to half an example.
+        tied = f_interval(replace(split, test_set=1 / (4 * totals.examples**2)), level)
+        limits = (tied, tied)
     notes = _warnings(totals, split, tails, method)
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)

@@ -116,7 +116,8 @@ class VarianceDecomposition(Result):
         unit, what = self.unit, "loss" if self.unit == "loss" else "error"
         share = self.distribution_share
         real = (
-            "The runs do not differ at all on this test set."
+            ("The runs do not differ at all on this test set." if self.independent_std == 0 else "")
+            or "The runs have the same error on this test set."
             if math.isnan(share)
             else f"So {min(1.0, max(0.0, share)):.0%} [{self.share_interval.low:.0%},"
             f" {self.share_interval.high:.0%}] of the test-set variance is a real difference"

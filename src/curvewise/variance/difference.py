@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.types import FloatArray, Predictions, Unit
 from curvewise.variance.anova import Split, sampled_variance, split_variance
-from curvewise.variance.estimate import MANY, Estimate
+from curvewise.variance.estimate import MANY, Estimate, both_sampled
 from curvewise.variance.totals import Totals, measure_totals
 
 
@@ -46,6 +46,13 @@ class Difference:
     paired: bool = False
     method: str = "both sampled"
     conclusive: bool = True
+
+    @property
+    def identical(self) -> tuple[bool, bool]:
+        """Whether the runs of a, and of b, are all the same, as far as can be seen."""
+        if self.splits is not None:
+            return tuple(s.test_set == s.independent == 0 for s in self.splits)  # type: ignore[return-value]
+        return tuple(len(x) > 1 and bool(np.ptp(x) == 0) for x in (self.a, self.b))  # type: ignore[return-value]
 
     @property
     def scope(self) -> str:
@@ -97,7 +104,12 @@ def check_same_examples(
 
 def is_scores(values: Any) -> bool:
     """Whether these are one score per run."""
-    return not isinstance(values, Predictions) and np.ndim(values) == 1
+    if isinstance(values, Predictions):
+        return False
+    try:
+        return np.ndim(values) == 1
+    except ValueError:  # rows of unequal lengths, which will be refused
+        return False
 
 
 def check_scores(values: Any, unit: Unit, argument: str) -> FloatArray:
@@ -156,11 +168,11 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
     split = split_variance(totals)
     value, runs = float(totals.run.mean()), totals.runs
     by_run = split.test_set / runs
-    by_example, units = _by_example(totals.example, totals.groups, a.binary)
+    by_example, units = _by_example(totals.example, totals.groups, a.kind != "losses")
     one, two = measure_totals(a), measure_totals(b)
     return Difference(
         Estimate(value, by_run, ((by_run, runs - 1),)),
-        _both(value, [(by_run, runs - 1)], by_example, units, split.noise / runs),
+        both_sampled(value, [(by_run, runs - 1)], by_example, units, split.noise / runs),
         one.run,
         two.run,
         (split_variance(one), split_variance(two)),
@@ -174,33 +186,23 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
     value = float(a.run.mean() - b.run.mean())
     runs = [(s.test_set / s.runs, s.runs - 1) for s in splits]
     groups = a.groups if a.groups is not None else b.groups
-    by_example, units = _by_example(a.example - b.example, groups, a.binary)
+    by_example, units = _by_example(a.example - b.example, groups, a.unit == "fraction")
     # What varies with the run in each cell is in both parts: count it once.
     twice = sum(s.noise / s.runs for s in splits)
     return Difference(
         Estimate(value, sum(v for v, _ in runs), tuple(runs)),
-        _both(value, runs, by_example, units, twice),
+        both_sampled(value, runs, by_example, units, twice),
         a.run,
         b.run,
         splits,
     )
 
 
-def _both(
-    value: float, runs: list[tuple[float, int]], by_example: float, units: int, twice: float
-) -> Estimate:
-    """Runs and examples both sampled; ``twice`` is what both parts count."""
-    by_run = sum(v for v, _ in runs)
-    variance = max(by_run, by_example, by_run + by_example - twice)
-    rest = max(0.0, by_example - twice)
-    return Estimate(value, variance, (*runs, (rest, units - 1)))
-
-
 def _by_example(
-    gaps: FloatArray, groups: NDArray[np.int64] | None, binary: bool
+    gaps: FloatArray, groups: NDArray[np.int64] | None, errors: bool
 ) -> tuple[float, int]:
     """Variance from the sampling of examples, and the number of units."""
-    shown = gaps != 0 if binary else np.ones(len(gaps), dtype=bool)
+    shown = gaps != 0 if errors else np.ones(len(gaps), dtype=bool)
     return sampled_variance(gaps, groups, shown)
 
 
@@ -212,12 +214,13 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
     """
     one, two = (_example_means(p) for p in (a, b))
     value = float(one.mean() - two.mean())
-    by_example, units = _by_example(one - two, _codes(_groups(a, b)), a.binary)
+    groups = _groups(a, b)
+    by_example, units = _by_example(one - two, _codes(groups), a.kind != "losses")
     here: list[tuple[float, float]] = []
     real: list[tuple[float, float]] = []
     for p in (a, b):
         if p.runs > 1:
-            split = split_variance(measure_totals(p))
+            split = split_variance(measure_totals(replace(p, groups=groups)))
             here.append((split.test_set / p.runs, p.runs - 1))
             real.append((max(0.0, split.distribution) / p.runs, p.runs - 1))
         else:
@@ -245,7 +248,9 @@ def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
     else:
         value = float(a.mean() - b.mean())
         parts = [(float(x.var(ddof=1)) / len(x), len(x) - 1) for x in (a, b)]
-    here = Estimate(value, sum(v for v, _ in parts), tuple(parts))
+    variance = sum(v for v, _ in parts)
+    # Scores without any spread say nothing about what another run would score.
+    here = Estimate(value, variance if variance > 0 else math.nan, tuple(parts))
     unknown = Estimate(value, math.nan)
     return Difference(here, unknown, a, b, paired=paired, method="scores")
 

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from curvewise.types import FloatArray, Interval
-from curvewise.variance.anova import satterthwaite
+from curvewise.variance.anova import Split, sampled_variance, satterthwaite
 from curvewise.variance.tails import FEWEST
+from curvewise.variance.totals import Totals
 
 MANY = 1e9
 """Degrees of freedom of a variance that is known."""
@@ -111,3 +112,32 @@ class Estimate:
         """Two-sided, against 0."""
         one = self.tail(0.0, above=self.value > 0)
         return one if math.isnan(one) else min(1.0, 2 * one)
+
+
+def both_sampled(
+    value: float, runs: list[tuple[float, int]], by_example: float, units: int, twice: float
+) -> Estimate:
+    """Runs and examples both sampled; ``twice`` is what both parts count."""
+    by_run = sum(v for v, _ in runs)
+    variance = max(by_run, by_example, by_run + by_example - twice)
+    rest = max(0.0, by_example - twice)
+    return Estimate(value, variance, (*runs, (rest, units - 1)))
+
+
+def mean_interval(totals: Totals, split: Split, level: float) -> Interval:
+    """Mean error on the distribution, runs and examples both counted as sampled."""
+    by_run = split.test_set / split.runs
+    shown = totals.example != np.round(totals.example.mean())  # neither always right nor wrong
+    if totals.unit != "fraction":
+        shown[:] = True
+    by_example, units = sampled_variance(totals.example, totals.groups, shown)
+    found = both_sampled(
+        float(totals.run.mean()),
+        [(by_run, split.runs - 1)],
+        by_example,
+        units,
+        split.noise / split.runs,
+    ).interval(level)
+    if totals.unit != "fraction":
+        return found
+    return Interval(found.estimate, max(0.0, found.low), min(1.0, found.high), level)

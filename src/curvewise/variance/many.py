@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -117,7 +117,7 @@ class TrainingComparison(Result):
                 f"Of {len(self.pairs):,} differences between {len(self.names)} trainings"
                 f" {found:,} are shown on the {self.scope} at {self.level:.0%} after"
                 f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}.",
-                f"{self.names[0]} has the lowest mean, {said(abs(self.errors[0]), self.unit)};"
+                f"{self.names[0]} has the best mean, {said(abs(self.errors[0]), self.unit)};"
                 f" not shown to be worse than another: {shown}.",
                 f"The clearest difference is {a} minus {b}:"
                 f" {said_interval(self.differences[clear], self.unit)}.",
@@ -177,6 +177,7 @@ def compare_trainings(
         name: _read(name, values, measure, labels, kind=kind, axes=axes, groups=groups)
         for name, values in trainings.items()
     }
+    read = _with_groups(read)
     pairs = _pairs(list(read), baseline)
     parts = [_difference(read[a], read[b], paired, (a, b)) for a, b in pairs]
     pvalues = np.array([p.decisive.pvalue for p in parts])
@@ -219,6 +220,24 @@ def _read(
     given = as_predictions(values, labels, argument=f"trainings[{name!r}]", **options)
     totals = measure_totals(given)
     return _Training(totals.run, "fraction" if given.kind != "losses" else "loss", given, totals)
+
+
+def _with_groups(read: dict[str, _Training]) -> dict[str, _Training]:
+    """Groups that one training brings hold for all: the examples are the same."""
+    known = (t.predictions.groups for t in read.values() if t.predictions is not None)
+    groups = next((g for g in known if g is not None), None)
+    if groups is None:
+        return read
+    found = {}
+    for name, t in read.items():
+        if t.predictions is None or t.predictions.groups is not None:
+            found[name] = t
+        elif t.predictions.examples == len(groups):
+            given = replace(t.predictions, groups=groups)
+            found[name] = replace(t, predictions=given, totals=measure_totals(given))
+        else:
+            found[name] = t  # of another test set, which will be refused
+    return found
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:

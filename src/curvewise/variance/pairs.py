@@ -175,11 +175,12 @@ def measure_dependent_pairs(
     notes = _announce(len(kept), given, level)
     search = PairSearch(wrong[kept], given.runs, given.examples, min_effect, level, multiplicity)
     columns = column_pack(_packed_blocks(given), given.examples, given.runs)[kept]
-    sides = -(-len(kept) // TILE)
-    for done, (i, j, counts) in enumerate(iter_pair_counts(columns), start=1):
+    done = 0
+    for i, j, counts in iter_pair_counts(columns):
         search.add(i, j, counts, limit)
+        done += counts.size * (1 if i == j else 2)  # tiles stand for both sides of the diagonal
         if progress is not None:
-            progress(done / (sides * (sides + 1) / 2))
+            progress(done / len(kept) ** 2)
     return _result(given, search, search.finish(limit), kept, level, notes)
 
 
