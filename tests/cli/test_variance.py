@@ -151,6 +151,19 @@ def test_every_question_has_a_table(call, files, what):
     assert seen.out.startswith("| ")
 
 
+def test_shared_folders_of_names_are_left_out(call, tmp_path):
+    rng = np.random.default_rng(4)
+    rows = ["recipe,loss"]
+    for name in ("x", "y", "z"):
+        rows += [f"records/short/{name},{v:.4f}" for v in rng.normal(3, 0.1, 5)]
+    (tmp_path / "l.csv").write_text("\n".join(rows))
+    options = ("--scores", "--by", "recipe", "--unit", "loss", "--baseline", "records/short/y")
+    seen = call("variance", "compare", tmp_path / "l.csv", *options, "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["pairs"] == [["x", "y"], ["z", "y"]]
+    assert "names without records/short/" in seen.err
+
+
 def test_plan(call, files):
     seen = call("variance", "plan", files["a"], files["c"], "--difference", 0.01)
     assert seen.code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from curvewise.cli._console import Page, UsageError, sentences, warn, warn_each
+from curvewise.cli._console import Page, UsageError, note, sentences, warn, warn_each
 from curvewise.cli._files import choose, names_of, quietly, save_plot
 from curvewise.cli._options import Drawing
 from curvewise.cli._predictions import PredictionReading, ScoreReading
@@ -92,6 +92,9 @@ def compare_many(
     """Compare all pairs of trainings and show the clearest."""
     from curvewise.variance import compare_trainings
 
+    trainings, shared = without_shared_path(trainings)
+    if shared and (baseline := options.get("baseline")) is not None:
+        options["baseline"] = str(baseline).removeprefix(shared)
     with quietly():
         result = compare_trainings(
             trainings, **options, **(scores.options if scores.scores else {})
@@ -100,11 +103,30 @@ def compare_many(
     page.say(sentences(result))
     order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
     rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
+    if page.markup is None:
+        rows |= {key: [_shortened(name) for name in rows[key]] for key in ("a", "b")}
     shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
     page.table(f"{shown} (intervals hold together at {result.level:.0%})", rows, None)
     warn_each(result.all_warnings)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
+
+
+def _shortened(name: str, most: int = 20) -> str:
+    """A name that leaves room for numbers; its end tells more than its beginning."""
+    return name if len(name) <= most else f"{name[: most // 4]}…{name[1 + most // 4 - most :]}"
+
+
+def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Names without the folders that all of them start with, and those folders."""
+    parts = [name.split("/")[:-1] for name in trainings]
+    common = 0
+    while all(len(p) > common and p[common] == parts[0][common] for p in parts):
+        common += 1
+    shared = "".join(f"{part}/" for part in parts[0][:common])
+    if shared:
+        note(f"names without {shared}, with which all of them start")
+    return {name.removeprefix(shared): t for name, t in trainings.items()}, shared
 
 
 def gate_holds(result: Any, gate: str) -> bool:
