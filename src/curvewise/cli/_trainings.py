@@ -105,6 +105,7 @@ def compare_many(
     rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
     if page.markup is None:
         rows |= {key: [_shortened(name) for name in rows[key]] for key in ("a", "b")}
+        rows.pop("p")  # the adjusted one counts, and names want the room
     shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
     page.table(f"{shown} (intervals hold together at {result.level:.0%})", rows, None)
     warn_each(result.all_warnings)
@@ -149,14 +150,13 @@ def worded_columns(result: Any) -> dict[str, Any]:
     from curvewise.variance.wording import said
 
     columns = dict(result.columns())
+    for key in ("p", "adjusted p"):
+        if key in columns:
+            columns[key] = [p if p != p else f"{p:.2g}" for p in columns[key]]
     if getattr(result, "unit", None) != "fraction":  # some tables are not of errors
         return columns
     rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
     free = [any(word in str(name) for word in NO_ERRORS) for name in rows]
-    if "p" in columns:
-        columns["p"] = [p if p != p else f"{p:.2g}" for p in columns["p"]]
-    if "adjusted p" in columns:
-        columns["adjusted p"] = [f"{p:.2g}" for p in columns["adjusted p"]]
     for key in ("power", "one more"):
         if key in columns:
             columns[key] = [f"{value:.1%}" for value in columns[key]]
