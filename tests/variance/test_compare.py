@@ -427,7 +427,7 @@ def test_copies_of_a_run_are_noticed():
 def test_hits_taken_for_errors_are_noticed():
     rng = np.random.default_rng(24)
     hits = rng.random((6, 100)) < 0.9
-    with pytest.warns(CurvewiseWarning, match="more than half of the answers are wrong"):
+    with pytest.warns(CurvewiseWarning, match="more than two thirds of the answers are wrong"):
         compare_runs(hits, rng.random((6, 100)) < 0.9)
 
 

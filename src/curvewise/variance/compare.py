@@ -25,7 +25,7 @@ from curvewise.variance.difference import (
 )
 from curvewise.variance.estimate import Estimate
 from curvewise.variance.tails import FEWEST
-from curvewise.variance.wording import MOSTLY_WRONG
+from curvewise.variance.wording import MOSTLY_WRONG, SUSPICIOUS
 
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on the distribution."""
@@ -263,7 +263,7 @@ def _warnings(parts: Difference, unit: str, names: tuple[str, str]) -> list[str]
     notes = []
     if still := [name for name in both if parts.identical[names.index(name)]]:
         notes.append(no_spread(still))
-    if unit == "fraction" and max(float(np.mean(runs)) for runs in both.values()) > 0.5:
+    if unit == "fraction" and max(float(np.mean(runs)) for runs in both.values()) > SUSPICIOUS:
         notes.append(MOSTLY_WRONG)
     return notes + _thin_evidence(parts, unit)
 

@@ -33,7 +33,7 @@ from curvewise.variance.estimate import mean_interval
 from curvewise.variance.robust import UNEVEN, measure_influence, robust_interval
 from curvewise.variance.tails import Tails, judge_tails
 from curvewise.variance.totals import Totals, measure_totals, totals_of_counts
-from curvewise.variance.wording import MOSTLY_WRONG
+from curvewise.variance.wording import MOSTLY_WRONG, SUSPICIOUS
 
 INTERVALS = ("auto", "F", "bootstrap", "robust")
 
@@ -251,7 +251,7 @@ def _warnings(totals: Totals, split: Split, tails: Tails, method: str) -> list[s
             f"the groups weigh as much as {split.units:.1f} of equal size: too few to tell the"
             " distribution from this test set."
         )
-    if totals.unit == "fraction" and totals.run.mean() > 0.5:
+    if totals.unit == "fraction" and totals.run.mean() > SUSPICIOUS:
         said_so.append(MOSTLY_WRONG)
     if totals.twins and not _by_chance(totals):
         said_so.append(

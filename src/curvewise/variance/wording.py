@@ -7,8 +7,11 @@ import math
 from curvewise.tables import number
 from curvewise.types import Interval
 
+SUSPICIOUS = 2 / 3
+"""A mean error above this is more likely a mistake in the input than a training."""
+
 MOSTLY_WRONG = (
-    "more than half of the answers are wrong. If these are hits, or accuracies, say so"
+    "more than two thirds of the answers are wrong. If these are hits, or accuracies, say so"
     " (kind='correct', higher_is_better=True); if classes were predicted, check that the labels are"
     " there and in order."
 )
