@@ -13,7 +13,7 @@ from curvewise.types import Predictions
 from curvewise.variance._power import t_power
 from curvewise.variance.anova import f_interval, split_variance
 from curvewise.variance.decompose import decompose_variance
-from curvewise.variance.difference import unpaired_difference
+from curvewise.variance.difference import score_difference, unpaired_difference
 from curvewise.variance.plan import plan_runs
 from curvewise.variance.totals import measure_totals
 
@@ -26,7 +26,7 @@ def two_trainings(rng, runs, n, std=0.01, gap=0.0, spread=0.1):
     return [Predictions(rng.random((runs, n)) < np.clip(p, 0, 1), "errors") for p in rates]
 
 
-@pytest.mark.parametrize(("effect", "runs"), [(0.5, 10), (1.0, 17), (2.0, 4), (0.1, 1000)])
+@pytest.mark.parametrize(("effect", "runs"), [(0.5, 10), (1.0, 17), (2.0, 6), (0.1, 1000)])
 def test_power_is_statsmodels(effect, runs):
     power = pytest.importorskip("statsmodels.stats.power")
     plan = plan_runs(difference=effect * 0.002, test_set_std=0.002, target="test set")
@@ -42,6 +42,19 @@ def test_power_is_statsmodels(effect, runs):
     assert paired.power_at(runs) == pytest.approx(
         power.TTestPower().power(effect, runs, 0.05), abs=1e-6
     )
+
+
+@pytest.mark.parametrize("runs", [3, 4, 6])
+def test_power_of_few_runs_is_that_of_the_comparison(runs):
+    """Fewer than five runs are compared more cautiously than by Welch."""
+    rng = np.random.default_rng(runs)
+    plan = plan_runs(difference=3.0, test_set_std=1.0, target="test set")
+    found = [
+        score_difference(rng.normal(3, 1, runs), rng.normal(0, 1, runs), False).test_set.pvalue
+        < 0.05
+        for _ in range(2000)
+    ]
+    assert plan.power_at(runs) == pytest.approx(np.mean(found), abs=0.05)
 
 
 def test_runs_are_the_fewest():

@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtrit
 
-from curvewise.variance.anova import satterthwaite
+from curvewise.variance.estimate import Estimate
 
 NORMAL_FROM = 1e6
 """Degrees of freedom from which t is taken as normal."""
@@ -48,18 +47,17 @@ class DifferencePower:
             between += self.noise * (self.examples / n - 1)
         return between / runs + (self.example_part / n if self.example_part else 0.0)
 
-    def degrees(self, runs: float, examples: float | None = None) -> float:
-        """Degrees of freedom of that variance when it is estimated."""
+    def estimate(self, runs: float, examples: float | None = None) -> Estimate:
+        """What the comparison would know of that variance: its parts and degrees of freedom."""
         n = self.examples if examples is None else examples
-        parts = [v / runs for v in self.run_parts]
-        degrees = [runs - 1.0] * len(parts)
+        parts = [(v / runs, runs - 1.0) for v in self.run_parts]
         if self.example_part:
-            parts, degrees = [*parts, self.example_part / n], [*degrees, n - 1.0]
-        return satterthwaite(sum(parts), np.array(parts), np.array(degrees))
+            parts.append((self.example_part / n, n - 1.0))
+        return Estimate(0.0, sum(v for v, _ in parts), tuple(parts))
 
     def half_width(self, runs: float) -> float:
         """Half the expected width of the interval."""
-        t = float(stdtrit(min(self.degrees(runs), 1e9), (1 + self.level) / 2))
+        t = self.estimate(runs).quantile((1 + self.level) / 2)
         return t * math.sqrt(self.variance(runs))
 
     def standard_error(self, runs: float) -> float:
@@ -71,7 +69,9 @@ class DifferencePower:
         variance = self.variance(runs, examples)
         if variance == 0:
             return 1.0 if gap else 1 - self.level
-        return t_power(gap / math.sqrt(variance), self.degrees(runs, examples), self.level)
+        known = self.estimate(runs, examples)
+        critical = known.quantile((1 + self.level) / 2)
+        return t_power(gap / math.sqrt(variance), known.degrees, self.level, critical)
 
     def detectable(self, power: float, runs: float) -> float:
         """The difference that is found with this power."""
@@ -132,8 +132,10 @@ class VariancePower:
         return float(ndtri((1 + self.level) / 2)) * self.standard_error(runs)
 
 
-def t_power(shift: float, degrees: float, level: float) -> float:
+def t_power(shift: float, degrees: float, level: float, critical: float | None = None) -> float:
     """Power of a two-sided t test whose statistic is shifted by ``shift`` standard errors.
+
+    ``critical`` is what the statistic must exceed, where that is not the quantile of t.
 
     >>> round(t_power(2.0, 10, 0.95), 4), round(t_power(0.0, 10, 0.95), 4)
     (0.4396, 0.05)
@@ -141,7 +143,7 @@ def t_power(shift: float, degrees: float, level: float) -> float:
     if degrees > NORMAL_FROM:
         z = float(ndtri((1 + level) / 2))
         return float(ndtr(abs(shift) - z) + ndtr(-abs(shift) - z))
-    t = float(stdtrit(degrees, (1 + level) / 2))
+    t = float(stdtrit(degrees, (1 + level) / 2)) if critical is None else critical
     above = 1 - float(nctdtr(degrees, abs(shift), t))
     return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
 

@@ -45,7 +45,7 @@ class Estimate:
         if self._few:
             weights, degrees = self._arrays
             return float(weights @ stdtrit(degrees, p) / weights.sum())
-        return float(stdtrit(self._degrees, p))
+        return float(stdtrit(self.degrees, p))
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Values that the truth may have, by what is left open: each part with its own t."""
@@ -69,7 +69,8 @@ class Estimate:
         return min((df for _, df in self.parts), default=MANY) < FEWEST - 1
 
     @property
-    def _degrees(self) -> float:
+    def degrees(self) -> float:
+        """Satterthwaite's degrees of freedom of the variance."""
         weights, degrees = self._arrays
         return min(MANY, satterthwaite(float(weights.sum()), weights, degrees))
 
@@ -96,7 +97,7 @@ class Estimate:
     def _below(self, z: float) -> float:
         """The probability whose quantile is ``z``, which is below 0."""
         if not self._few:
-            return float(stdtr(self._degrees, z))
+            return float(stdtr(self.degrees, z))
         # A mean of quantile functions: the probability lies between those of the parts alone.
         ends = stdtr(self._arrays[1], z)
         if ends.min() <= 1e-300:
