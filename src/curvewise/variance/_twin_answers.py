@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ BLOCK_CELLS = 2**20
 """Cells of runs × examples compared at a time."""
 
 
-class Compared:
+class Compared(ABC):
     """Disagreement of each run with runs of other seeds, cell by cell.
 
     ``weight`` says how often a run enters the mean: twice where pairs are among the same runs.
@@ -26,9 +27,9 @@ class Compared:
 
     weight = 1.0
 
+    @abstractmethod
     def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
-        raise NotImplementedError
 
 
 class Against(Compared):

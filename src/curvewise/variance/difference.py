@@ -50,9 +50,11 @@ class Difference:
     @property
     def identical(self) -> tuple[bool, bool]:
         """Whether the runs of a, and of b, are all the same, as far as can be seen."""
-        if self.splits is not None:
-            return tuple(s.test_set == s.independent == 0 for s in self.splits)  # type: ignore[return-value]
-        return tuple(len(x) > 1 and bool(np.ptp(x) == 0) for x in (self.a, self.b))  # type: ignore[return-value]
+        if self.splits is None:
+            a, b = (len(x) > 1 and bool(np.ptp(x) == 0) for x in (self.a, self.b))
+        else:
+            a, b = (s.test_set == s.independent == 0 for s in self.splits)
+        return a, b
 
     @property
     def scope(self) -> str:
