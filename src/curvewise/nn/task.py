@@ -1,0 +1,137 @@
+"""What the training engine is given and what it gives back; plain arrays, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs with their classes.
+
+    Attributes
+    ----------
+    x : ndarray
+        Images, (examples, channels, height, width) of uint8; features, (examples, features) of
+        float; or tokens, (examples, length) of integers.
+    y : ndarray of int, shape (examples,)
+        Classes from 0 on.
+    classes : int
+        How many classes there are, seen or not.
+    mean, std : tuple of float, optional
+        Per channel, on the scale 0 to 1, for images.
+    padding : int, optional
+        The token that stands for nothing, where x holds tokens.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[np.int64]
+    classes: int
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    padding: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one input."""
+        return tuple(self.x.shape[1:])
+
+
+@dataclass(frozen=True)
+class Poke:
+    """A tiny change of one weight in the course of a training.
+
+    Attributes
+    ----------
+    seed : int
+        Chooses the weight, among all trained ones.
+    epoch : float
+        When; 0 is right after the weights were drawn.
+    factor : float
+        What the weight is multiplied with.
+    """
+
+    seed: int
+    epoch: float = 0.0
+    factor: float = 1.001
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """One network to train: on which rows, from which three seeds.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Positions of its training examples.
+    init, order, augmentation : int
+        Seeds of the initial weights, of the order of the examples, and of their augmentation
+        (dropout included). The three do not touch each other.
+    poke : Poke, optional
+        Whether and when a weight is nudged.
+    """
+
+    rows: NDArray[np.int64]
+    init: int = 0
+    order: int = 0
+    augmentation: int = 0
+    poke: Poke | None = None
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What to keep of each run beside its predictions and errors.
+
+    Attributes
+    ----------
+    probabilities : bool
+        The probability of every class for each evaluation example.
+    checkpoints : {"none", "end", "drops"}
+        Weights at the end, or also right before every drop of the learning rate.
+    features : bool
+        What the last layer was given, for each evaluation example.
+    """
+
+    probabilities: bool = False
+    checkpoints: str = "none"
+    features: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What came of an :class:`Assignment`.
+
+    Attributes
+    ----------
+    probabilities : dict of str to ndarray of float32, shape (examples, classes)
+        For each evaluation set.
+    metrics : dict of str to float
+        ``train_error``, ``train_loss`` on the rows trained on, in evaluation mode; ``steps``,
+        ``epochs``; ``rate``; what the schedule found.
+    checkpoints : dict of str to dict of str to ndarray
+        ``"end"``, ``"drop-1"``, …: the weights by name.
+    features : dict of str to ndarray of float32, shape (examples, features)
+        For each evaluation set, if kept.
+    seconds : float
+        Time it took, its share where several were trained at once.
+    path : str
+        How it was executed, such as ``"cuda graph, compiled"``.
+    error : str, optional
+        Why it failed; the other fields then hold what there was.
+    notes : tuple of str
+        What a reader should know.
+    """
+
+    probabilities: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    checkpoints: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    features: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    seconds: float = 0.0
+    path: str = ""
+    error: str | None = None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,92 @@
+"""Who is trained: a network, an estimator of scikit-learn, or a command of one's own."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from curvewise.errors import InputError
+from curvewise.nn.settings import Training
+
+FIELDS = ("n", "fold", "seed", "init_seed", "order_seed", "augmentation_seed", "out", "rows", "id")
+"""What a command may ask for in braces, beside the names of the grid."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One way to turn a training set into predictions; exactly one of the three kinds.
+
+    Attributes
+    ----------
+    training : Training, optional
+        A network and how it is trained.
+    estimator : str, optional
+        An estimator by its place, ``"sklearn.svm:SVC"``; its parameters in ``options``.
+    command : str, optional
+        A command line with ``{n}``, ``{seed}``, ``{out}`` and others of :data:`FIELDS` in it. It is
+        run without a shell, is given its training rows in the file ``{rows}``, and writes its
+        predictions to the folder ``{out}``.
+    options : dict
+        Parameters of the estimator.
+    members : int
+        How many networks with seeds of their own average their probabilities.
+    timeout : float, optional
+        Seconds after which a command is stopped and counted as failed.
+    """
+
+    training: Training | None = None
+    estimator: str | None = None
+    command: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    members: int = 1
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        kinds = [k for k in ("training", "estimator", "command") if getattr(self, k) is not None]
+        if len(kinds) != 1:
+            raise InputError(
+                "A learner needs one of architecture (a network), estimator or command; it has "
+                f"{' and '.join(kinds) or 'none'}."
+            )
+        if self.members < 1 or (self.members > 1 and self.training is None):
+            raise InputError(f"members={self.members}: only networks, one or more, form ensembles.")
+        if self.command is not None:
+            self._check_command(self.command)
+
+    def _check_command(self, command: str) -> None:
+        try:
+            asked = [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]
+        except ValueError as error:
+            raise InputError(f"command={command!r}: {error}.") from error
+        if "out" not in asked:
+            raise InputError(
+                f"command={command!r} does not say {{out}}: the folder to which it must write its "
+                "predictions."
+            )
+
+    @property
+    def kind(self) -> str:
+        """``"network"``, ``"estimator"`` or ``"command"``."""
+        if self.training is not None:
+            return "network"
+        return "estimator" if self.estimator is not None else "command"
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Learner:
+        """The learner with some of its settings replaced, as a grid asks for."""
+        if self.training is None:
+            return replace(self, options={**self.options, **settings})
+        known = set(self.training.as_dict()) - {"options"}
+        direct = {k: v for k, v in settings.items() if k in known}
+        inner = {k: v for k, v in settings.items() if k not in known}
+        options = {**self.training.options, **inner}
+        return replace(self, training=replace(self.training, **direct, options=options))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything that determines what is trained, ready for JSON."""
+        if self.training is not None:
+            return {**self.training.as_dict(), "members": self.members}
+        if self.estimator is not None:
+            return {"estimator": self.estimator, "options": dict(self.options)}
+        return {"command": self.command, "options": dict(self.options)}

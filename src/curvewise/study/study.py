@@ -1,0 +1,197 @@
+"""A study: data, learners and a design, and the runs that follow from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.learning.partition import Partition, Subset, partition_training_set
+from curvewise.nn.task import Examples, Keep
+from curvewise.study.dataset import Dataset
+from curvewise.study.design import Design
+from curvewise.study.digest import data_digest
+from curvewise.study.evaluation import Evaluation
+from curvewise.study.jobs import Job, plan_jobs, rows_digest
+from curvewise.study.learner import Learner
+
+TEST = "test"
+"""The evaluation set that every study has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Data, learners and a design: many trainings, their store, and what the lenses read of it.
+
+    Attributes
+    ----------
+    data : Dataset, dict or str
+        What to learn: loaded data, or how to load it as :func:`load_dataset` takes it.
+    learners : dict of str to Learner
+        Who learns.
+    design : Design
+        Sizes, folds, seeds, grid.
+    evaluate : dict of str to Evaluation
+        Further sets to predict, beside the test set.
+    keep : Keep
+        What to keep of each run.
+    seed : int
+        Decides the held-out examples, the subsets and the seeds of the runs.
+    name : str
+        What the study is called.
+    folder : Path
+        Where relative paths start.
+    store : Path, optional
+        Folder of the runs; by default ``<name>-runs`` in ``folder``.
+    """
+
+    data: Dataset | Mapping[str, Any] | str
+    learners: Mapping[str, Learner]
+    design: Design = field(default_factory=Design)
+    evaluate: Mapping[str, Evaluation] = field(default_factory=dict)
+    keep: Keep = field(default_factory=Keep)
+    seed: int = 0
+    name: str = "study"
+    folder: Path = field(default_factory=Path)
+    store: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.learners:
+            raise InputError("learners is empty: name at least one.")
+        for name in self.evaluate:
+            if name in (TEST, "train") or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
+                raise InputError(
+                    f"evaluate has a set called {name!r}: use letters, digits, '_', '.' and '-', and "
+                    "neither 'test' nor 'train', which there are always."
+                )
+
+    @property
+    def runs_folder(self) -> Path:
+        """Where the runs are kept."""
+        if self.store is not None:
+            return self.folder / self.store
+        return self.folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', self.name)}-runs"
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The data, loaded."""
+        if isinstance(self.data, Dataset):
+            return self.data
+        from curvewise.study.datasets import load_dataset
+
+        return load_dataset(self.data, folder=self.folder)
+
+    @cached_property
+    def train_rows(self) -> NDArray[np.int64]:
+        """Positions of the examples that may be trained on."""
+        data = self.dataset
+        if data.test_x is not None:
+            return np.arange(len(data.y), dtype=np.int64)
+        return np.setdiff1d(np.arange(len(data.y), dtype=np.int64), self._held_out)
+
+    @cached_property
+    def _held_out(self) -> NDArray[np.int64]:
+        from curvewise.study.splitting import hold_out
+
+        data = self.dataset
+        _, split, _ = hold_out(data.x, data.y, self.design.test, self.design.stratify, self.seed)
+        return split.test
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The training subsets; their indices count within :attr:`train_rows`."""
+        design, labels = self.design, self.dataset.y[self.train_rows]
+        sizes = [len(self.train_rows)] if design.sizes is None else list(design.sizes)
+        return partition_training_set(
+            labels if design.stratify or design.per_class else len(labels),
+            sizes,
+            design.folds,
+            nested=design.nested,
+            stratify=design.stratify,
+            per_class=design.per_class,
+            rng=self.seed,
+        )
+
+    @cached_property
+    def _subsets(self) -> dict[tuple[int, int], tuple[NDArray[np.int64], str]]:
+        found = {}
+        for subset in self.partition:
+            rows = self.train_rows[subset.indices]
+            found[subset.n, subset.fold] = rows, rows_digest(rows)
+        return found
+
+    def rows_of(self, n: int, fold: int) -> NDArray[np.int64]:
+        """Positions of the examples of one training subset."""
+        return self._subsets[n, fold][0]
+
+    def subset_digest(self, subset: Subset) -> str:
+        """Hash of the examples of one training subset."""
+        return self._subsets[subset.n, subset.fold][1]
+
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """Every run that the study asks for, searches for learning rates first."""
+        return plan_jobs(self)
+
+    @cached_property
+    def data_digest(self) -> str:
+        """Hash of the training inputs, their classes and how they are normalised."""
+        return data_digest([self.dataset.digest, repr(self._channel_statistics)])
+
+    @cached_property
+    def examples(self) -> Examples:
+        """What networks are trained on."""
+        return self._examples(self.dataset.x, self.dataset.y)
+
+    @cached_property
+    def evaluation_sets(self) -> dict[str, Examples]:
+        """What every trained model predicts, by name; the test set first."""
+        from curvewise.study.evaluating import make_evaluation_sets
+
+        return make_evaluation_sets(self)
+
+    def test_examples(self) -> Examples:
+        """The test set: the data's own, or the examples held out."""
+        data = self.dataset
+        if data.test_x is not None and data.test_y is not None:
+            return self._examples(data.test_x, data.test_y)
+        return self._examples(data.x[self._held_out], data.y[self._held_out])
+
+    def label_digests(self) -> dict[str, str]:
+        """For each evaluation set, the hash of its inputs and labels."""
+        return {
+            name: data_digest([data_digest(s.x), data_digest(s.y)])
+            for name, s in self.evaluation_sets.items()
+        }
+
+    def _examples(self, x: NDArray[Any], y: NDArray[Any]) -> Examples:
+        mean, std = self._channel_statistics
+        data = self.dataset
+        return Examples(
+            x, y.astype(np.int64), len(data.classes), mean=mean, std=std, padding=data.padding
+        )
+
+    @cached_property
+    def _channel_statistics(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+        """Mean and spread of each channel over all that may be trained on, from 0 to 1."""
+        data = self.dataset
+        if not data.is_image:
+            return None, None
+        counts = np.stack(
+            [
+                np.bincount(data.x[self.train_rows, c].ravel(), minlength=256)
+                for c in range(data.x.shape[1])
+            ]
+        )
+        levels = np.arange(256) / 255
+        share = counts / counts.sum(axis=1, keepdims=True)
+        mean = share @ levels
+        std = np.sqrt(np.maximum(share @ levels**2 - mean**2, 0))
+        return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
