@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from curvewise.learning import plan_sizes as plan_sizes
     from curvewise.learning import rank_learners as rank_learners
     from curvewise.plot import plot_learning_curves as plot_learning_curves
+    from curvewise.study import Dataset as Dataset
+    from curvewise.study import Design as Design
+    from curvewise.study import Evaluation as Evaluation
+    from curvewise.study import Keep as Keep
+    from curvewise.study import Learner as Learner
+    from curvewise.study import Study as Study
+    from curvewise.study import Training as Training
+    from curvewise.study import list_runs as list_runs
+    from curvewise.study import load_dataset as load_dataset
+    from curvewise.study import load_study as load_study
     from curvewise.study import measure_learning_curve as measure_learning_curve
+    from curvewise.study import study_recipe as study_recipe
     from curvewise.study import write_run as write_run
     from curvewise.types import Interval as Interval
     from curvewise.types import Measurements as Measurements
@@ -72,7 +83,21 @@ _HOMES = {
         "rank_learners",
     ),
     "plot": ("plot_learning_curves",),
-    "study": ("measure_learning_curve", "write_run"),
+    "study": (
+        "Dataset",
+        "Design",
+        "Evaluation",
+        "Keep",
+        "Learner",
+        "Study",
+        "Training",
+        "list_runs",
+        "load_dataset",
+        "load_study",
+        "measure_learning_curve",
+        "study_recipe",
+        "write_run",
+    ),
     "variance": (
         "check_stopping",
         "compare_runs",

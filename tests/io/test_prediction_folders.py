@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from made_predictions import (
 )
 
 from curvewise.errors import InputError, StoreError
-from curvewise.io import load_predictions
+from curvewise.io import load_measurements, load_predictions
 from curvewise.study import write_run
 
 
@@ -206,7 +207,66 @@ def test_stores(tmp_path):
     assert sorted(p.errors().sum(axis=1)) == sorted(ERRORS.sum(axis=1))
     assert "1 run(s) failed or have no predictions, and are left out" in p.notes
     fails("'n' is 30 in no run of store. There are", store, where={"n": 30})
-    fails("key= says nothing about a store", store, key="preds")
+    fails("axes=.* by its form", store, labels=LABELS, axes=("examples", "runs"), **ONE)
+    fails("columns= says nothing about a store", store, columns={"run": "seed"})
+    message = "None of the 5 run.* has preds. There are 'predictions': choose with key="
+    fails(message, store, key="preds", **ONE)
+
+
+ONE = {"learner": "a", "where": {"n": 20}}
+
+
+def test_stores_bring_their_labels(tmp_path):
+    store = tmp_path / "store"
+    for seed, run in enumerate(PREDS):
+        write_run(
+            store,
+            {"recipe": "study/1", "learner": "a", "n": 20, "init_seed": seed},
+            {"test": run, "shifted": run[:4]},
+            arrays={"probabilities": np.eye(PREDS.max() + 1, dtype=np.float32)[run]},
+            labels={"test": LABELS, "shifted": LABELS[:4]},
+        )
+    search = {"recipe": "rate-search/1", "learner": "a", "n": 20, "init_seed": 0, "odd": 1}
+    write_run(store, search, np.zeros(3), {"rate": 0.1})
+    p = load_predictions(store)
+    assert p.kind == "labels"
+    assert sorted(p.errors().sum(axis=1)) == sorted(ERRORS.sum(axis=1))
+    assert p.notes == (f"{RUNS} of the {RUNS} runs in store",)
+    shifted = load_predictions(store, key="predictions.shifted")
+    assert shifted.shape == (RUNS, 4)
+    assert sorted(shifted.errors().sum(axis=1)) == sorted(ERRORS[:, :4].sum(axis=1))
+    q = load_predictions(store, key="probabilities")
+    assert q.kind == "probabilities"
+    assert sorted(q.errors().sum(axis=1)) == sorted(ERRORS.sum(axis=1))
+    assert load_predictions(store, labels=LABELS).shape == p.shape
+    fails("labels= differs from the labels", store, labels=LABELS[::-1] + 1)
+    other = {"recipe": "study/1", "learner": "a", "n": 20, "init_seed": 99}
+    path = write_run(store, other, PREDS[0], labels=LABELS + 1)
+    fails("evaluated on different examples", store)
+    shutil.rmtree(path)
+    for file in (store / "labels").iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(StoreError, match="labels"):
+        load_predictions(store)
+
+
+def test_measurements_of_a_store(tmp_path):
+    store = tmp_path / "store"
+    for n in (10, 20, 40):
+        for seed in range(2):
+            at = {"learner": "a", "n": n, "init_seed": seed, "subset": f"{n}", "training": {"x": 1}}
+            write_run(store, at, metrics={"error": 1 / n, "loss": 2.0, "train_error": 0.0})
+    write_run(store, {"recipe": "rate-search/1", "learner": "a", "n": 20}, metrics={"error": 9})
+    write_run(store, {"learner": "a", "n": 80}, status="failed", error="no")
+    m = load_measurements(store)
+    assert sorted(m.n.tolist()) == [10, 10, 20, 20, 40, 40]
+    assert m.error.tolist() == pytest.approx((1 / m.n).tolist())
+    assert set(m.learner) == {"a"}
+    assert sorted(m.labels["init_seed"].tolist()) in ([0, 0, 0, 1, 1, 1], ["0"] * 3 + ["1"] * 3)
+    assert "1 run(s) failed or have no error, and are left out" in m.notes
+    write_run(tmp_path / "b", {"n": 1})
+    with pytest.raises(InputError, match=r"None of the 1 run.* has a metric 'error'"):
+        load_measurements(tmp_path / "b")
 
 
 def test_damaged_stores(tmp_path):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvewise.errors import InputError, StoreError
+from curvewise.errors import InputError, MissingDependencyError, StoreError
+from curvewise.io._stored import is_guarded, read_record
 from curvewise.study import _files, environment, list_runs, read_run, write_run
-from curvewise.study._record import run_id
+from curvewise.study._record import record_bytes, run_id
+from curvewise.study.store import write_labels
 
 COORDINATES = {"learner": "mine", "n": 100, "fold": 0, "seed": 7}
 
@@ -116,6 +120,20 @@ def test_hostile_names_are_data_only(tmp_path, name):
         ({"metrics": {"error": "low"}}, r"metrics\['error'\] is 'low'"),
         ({"status": "running"}, "status='running'"),
         ({"error": "oops"}, "status='failed'"),
+        ({"predictions": {"../x": [1]}}, r"predictions has the name '../x'"),
+        ({"predictions": {"": [1]}}, "predictions has the name ''"),
+        ({"predictions": {"x" * 65: [1]}}, "at most 64 letters"),
+        ({"predictions": {"a": [1], "A": [2]}}, "differ by case only"),
+        ({"arrays": {"/etc/passwd": [1]}}, "arrays has the name '/etc/passwd'"),
+        ({"arrays": {".hidden": [1]}}, "begin with a letter or digit"),
+        ({"arrays": {"predictions.a": [1]}}, "pass predictions as predictions="),
+        ({"arrays": {"features": [object()]}}, "features holds Python objects"),
+        ({"checkpoints": {"a\nb": {}}}, r"checkpoints has the name 'a\\nb'"),
+        ({"checkpoints": {"end": {}, "END": {}}}, "differ by case only"),
+        ({"checkpoints": {"end": {"w": ["a"]}}}, r"checkpoints\['end'\]\['w'\] is of <U1"),
+        ({"checkpoints": {"end": {"w": [None]}}}, r"checkpoints\['end'\]\['w'\] holds Python"),
+        ({"labels": {"a b": [1]}}, "labels has the name 'a b'"),
+        ({"labels": [object()]}, r"labels\['test'\] holds Python objects"),
     ],
 )
 def test_what_cannot_be_stored_is_named(tmp_path, arguments, message):
@@ -146,6 +164,13 @@ def edit(**changes):
     return spoil
 
 
+def forge(path, **changes):
+    """Change a record and its checksum, as no accident would."""
+    record = json.loads((path / "record.json").read_text())
+    del record["sha256"]
+    (path / "record.json").write_bytes(record_bytes(record | changes))
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -155,12 +180,18 @@ def edit(**changes):
         (lambda p: (p / "record.json").write_text('{"schema": 1'), "record.json cannot be read"),
         (lambda p: (p / "record.json").write_text("[]"), "not the record"),
         (lambda p: (p / "record.json").write_bytes(b"\xff"), "record.json cannot be read"),
-        (edit(schema=2), "schema 2 and this curvewise reads 1"),
+        (edit(schema=2), "record.json is damaged"),
+        (lambda p: forge(p, schema=2), "schema 2 and this curvewise reads 1"),
         (edit(coordinates={"n": 1}), "does not belong"),
         (edit(coordinates={}), "does not belong"),
         (edit(metrics=None), "lacks metrics"),
         (edit(status="odd"), "known status"),
         (edit(metrics={"error": float("nan")}), "NaN is not JSON"),
+        (edit(metrics={"error": 0.4}), "record.json is damaged: its checksum"),
+        (edit(coordinates={"n": 1e999}), "Infinity is not JSON"),
+        (lambda p: forge(p, arrays={"../x": {}}), "no arrays or files that a run can have"),
+        (lambda p: forge(p, files={"end": "x"}), "no arrays or files that a run can have"),
+        (lambda p: forge(p, labels={"test": "../../x"}), "no labels that a store can have"),
     ],
 )
 def test_damage_is_found_and_the_file_named(tmp_path, spoil, message):
@@ -176,7 +207,7 @@ def test_arrays_are_never_unpickled(tmp_path):
     path = write_run(tmp_path, COORDINATES, [1])
     np.save(path / "predictions.npy", np.array([{}], dtype=object), allow_pickle=True)
     digest = hashlib.sha256((path / "predictions.npy").read_bytes()).hexdigest()
-    edit(arrays={"predictions": {"sha256": digest, "file": "/etc/passwd"}})(path)
+    forge(path, arrays={"predictions": {"sha256": digest, "file": "/etc/passwd"}})
     with pytest.raises(StoreError, match=r"predictions.npy is not an array"):
         read_run(path)
 
@@ -246,6 +277,217 @@ def test_writing_once_wins_when_another_process_was_quicker(tmp_path, monkeypatc
     with pytest.raises(StoreError, match="overwrite=True"):
         write_run(tmp_path, COORDINATES, [2], {"error": 0.5})
     assert list((tmp_path / _files.ASIDE).iterdir()) == []
+
+
+WEIGHTS = {
+    "conv.weight": np.arange(24, dtype=np.float32).reshape(2, 3, 4).transpose(2, 0, 1),
+    "half": np.ones(3, dtype=np.float16),
+    "steps": np.array(7),
+    "flag": np.array([True, False]),
+    "none": np.zeros((0, 3)),
+}
+
+
+def test_all_that_an_engine_keeps_comes_back(tmp_path):
+    labels = np.array([1, 0, 2])
+    probabilities = np.random.default_rng(0).random((3, 4), dtype=np.float32)
+    path = write_run(
+        tmp_path,
+        COORDINATES,
+        {"test": [1, 2, 3], "shifted": np.array(["a", "b"])},
+        arrays={"probabilities": probabilities, "probabilities.shifted": probabilities[:2]},
+        checkpoints={"end": WEIGHTS, "drop-1": {"w": np.zeros(2)}},
+        labels={"test": labels, "shifted": np.array(["b", "a"])},
+    )
+    for run in (read_run(path), list_runs(tmp_path)[0]):
+        assert run.array().tolist() == [1, 2, 3]
+        assert run.array("predictions.shifted").tolist() == ["a", "b"]
+        np.testing.assert_array_equal(run.array("probabilities.shifted"), probabilities[:2])
+        assert run.labels().tolist() == labels.tolist()
+        assert run.labels("shifted").tolist() == ["b", "a"]
+        weights = run.checkpoint("end")
+        assert weights.keys() == WEIGHTS.keys()
+        for name, values in WEIGHTS.items():
+            np.testing.assert_array_equal(weights[name], values)
+            assert (weights[name].dtype, weights[name].shape) == (values.dtype, values.shape)
+        assert run.checkpoint("drop-1")["w"].tolist() == [0, 0]
+    assert read_run(path).predictions.tolist() == [1, 2, 3]
+    for ask, message in [
+        (lambda: run.array("features"), "no array 'features'; there is 'predictions', "),
+        (lambda: run.checkpoint("start"), "no checkpoint 'start'; there is 'drop-1', 'end'"),
+        (lambda: run.labels("train"), "no set of labels 'train'"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            ask()
+
+
+def test_torch_reads_the_checkpoints(tmp_path):
+    torch = pytest.importorskip("torch")
+    load_file = pytest.importorskip("safetensors.torch").load_file
+    path = write_run(tmp_path, COORDINATES, checkpoints={"end": WEIGHTS})
+    weights = load_file(path / "end.safetensors")
+    assert torch.equal(weights["conv.weight"], torch.tensor(WEIGHTS["conv.weight"].copy()))
+
+
+def test_checkpoints_need_safetensors_and_nothing_else_does(tmp_path, monkeypatch):
+    path = write_run(tmp_path, COORDINATES, checkpoints={"end": WEIGHTS})
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(MissingDependencyError, match=r"curvewise\[torch\]"):
+        write_run(tmp_path, COORDINATES | {"n": 1}, checkpoints={"end": WEIGHTS})
+    with pytest.raises(MissingDependencyError, match=r"curvewise\[torch\]"):
+        read_run(path).checkpoint()
+    write_run(tmp_path, COORDINATES | {"n": 1}, [1])
+
+
+def test_labels_are_stored_once_and_mended(tmp_path):
+    labels = np.arange(50) % 3
+    paths = [write_run(tmp_path, COORDINATES | {"fold": k}, labels=labels) for k in range(3)]
+    write_run(tmp_path, COORDINATES | {"fold": 3}, labels=labels[::-1])
+    files = sorted((tmp_path / "labels").iterdir())
+    assert len(files) == 2
+    run = read_run(paths[0])
+    (tmp_path / "labels" / f"{run.label_digests['test']}.npy").write_bytes(b"cut")
+    with pytest.raises(StoreError, match="store these labels again"):
+        run.labels()
+    write_run(tmp_path, COORDINATES | {"fold": 0}, labels=labels)  # settled, and yet it mends
+    assert run.labels().tolist() == labels.tolist()
+    files[0].unlink()
+    files[1].unlink()
+    assert write_labels(tmp_path, labels) == run.label_digests
+    assert run.labels().tolist() == labels.tolist()
+
+
+def test_damage_beside_the_predictions_is_found_when_it_is_read(tmp_path):
+    path = write_run(
+        tmp_path, COORDINATES, [1], arrays={"features": [[1.5]]}, checkpoints={"end": WEIGHTS}
+    )
+    for file, read in [
+        ("features.npy", lambda run: run.array("features")),
+        ("end.safetensors", lambda run: run.checkpoint()),
+    ]:
+        data = (path / file).read_bytes()
+        (path / file).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        run = read_run(path)
+        with pytest.raises(StoreError, match=f"{file} is damaged"):
+            read(run)
+
+
+def test_records_from_before_they_had_checksums_are_read(tmp_path):
+    path = write_run(tmp_path, COORDINATES, [1, 2], {"error": 0.5})
+    record = json.loads((path / "record.json").read_text())
+    old = {k: v for k, v in record.items() if k not in ("sha256", "files", "labels")}
+    (path / "record.json").write_text(json.dumps(old))
+    assert not is_guarded(read_record(path))
+    assert read_run(path).predictions.tolist() == [1, 2]
+    assert read_run(path).label_digests == {}
+    assert write_run(tmp_path, COORDINATES, [1, 2], {"error": 0.5}) == path
+    (path / "record.json").write_text(json.dumps(old | {"shb256": record["sha256"]}))
+    with pytest.raises(StoreError, match="damaged"):
+        read_run(path)
+
+
+def test_time_is_no_result(tmp_path):
+    path = write_run(tmp_path, COORDINATES, [1], {"error": 0.5, "seconds": 1.0})
+    assert write_run(tmp_path, COORDINATES, [1], {"error": 0.5, "seconds": 2.0}) == path
+    assert read_run(path).metrics["seconds"] == 1.0
+
+
+TOO_LARGE = """
+import resource, signal, sys
+import numpy as np
+from curvewise.errors import StoreError
+from curvewise.study import write_run
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    write_run(sys.argv[1], {"n": int(sys.argv[2])}, np.zeros(100), overwrite=True,
+              arrays={"a": np.zeros(1000), "features": np.zeros(1_000_000)},
+              labels=np.arange(int(sys.argv[3])))
+except StoreError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_a_write_that_fails_half_way_leaves_what_was_there(tmp_path):
+    path = write_run(tmp_path, {"n": 1}, [1, 2, 3])
+    for n, examples in [("1", "5"), ("2", "5"), ("3", "1000000")]:
+        done = subprocess.run(
+            [sys.executable, "-c", TOO_LARGE, str(tmp_path), n, examples],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "could not be written" in done.stdout
+        assert "File too large" in done.stdout
+        assert "what is stored stays" in done.stdout
+    assert [run.path for run in list_runs(tmp_path)] == [path]
+    assert read_run(path).predictions.tolist() == [1, 2, 3]
+    assert list((tmp_path / _files.ASIDE).iterdir()) == []
+    assert len(list((tmp_path / "labels").iterdir())) == 1
+
+
+@pytest.mark.parametrize("when", range(8))
+def test_a_full_disk_at_any_moment(tmp_path, monkeypatch, when):
+    write_run(tmp_path, COORDINATES, [1], labels=[1])
+    calls = iter(range(100))
+    real = os.fsync
+
+    def full(handle):
+        if next(calls) == when:
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    try:
+        write_run(tmp_path, COORDINATES, [2], arrays={"a": [1]}, labels=[2], overwrite=True)
+    except StoreError as error:
+        assert "No space left" in str(error)  # noqa: PT017
+        # The last sync is that of the store, after the new run is in its place.
+        expected = [[1], [2]] if when == 6 else [[1]]
+    else:
+        assert when == 7
+        expected = [[2]]
+    monkeypatch.undo()
+    run = read_run(list_runs(tmp_path)[0].path)
+    assert run.predictions.tolist() in expected
+    assert run.labels().tolist() == run.predictions.tolist()
+    assert list((tmp_path / _files.ASIDE).iterdir()) == []
+
+
+class Killed(BaseException):
+    """Stands for a process that is gone: nothing of it runs any more."""
+
+
+@pytest.mark.parametrize("when", range(6))
+@pytest.mark.parametrize("reader", ["list", "read", "write"])
+def test_a_run_being_replaced_is_never_lost(tmp_path, monkeypatch, when, reader):
+    path = write_run(tmp_path, COORDINATES, [1], {"error": 0.5})
+    calls = iter(range(100))
+    real = {name: getattr(os, name) for name in ("rename", "unlink", "rmdir")}
+
+    def dying(name):
+        def call(*args, **kwargs):
+            if next(calls) >= when:
+                raise Killed
+            return real[name](*args, **kwargs)
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(os, name, dying(name))
+    with suppress(Killed):
+        write_run(tmp_path, COORDINATES, [2], {"error": 0.4}, overwrite=True)
+    monkeypatch.undo()
+    if reader == "list":
+        assert len(list_runs(tmp_path)) == 1
+    elif reader == "write":
+        with suppress(StoreError):
+            write_run(tmp_path, COORDINATES, [3], {"error": 0.3})
+    assert read_run(path).predictions.tolist() in ([1], [2])
+    # What is deleted by the user stays deleted.
+    list_runs(tmp_path)
+    shutil.rmtree(path)
+    assert list_runs(tmp_path) == []
 
 
 def test_a_crash_before_the_rename_leaves_no_run(tmp_path, monkeypatch):

@@ -15,6 +15,8 @@ from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warning
 from curvewise.cli._files import STDIN
 from curvewise.cli.demo import demo
 from curvewise.cli.learning import learning
+from curvewise.cli.store import store
+from curvewise.cli.study import study
 from curvewise.cli.variance import variance
 from curvewise.errors import CurvewiseError
 
@@ -30,6 +32,8 @@ app = App(
 )
 app.command(learning)
 app.command(variance)
+app.command(study)
+app.command(store)
 app.command(demo)
 register_completion(app)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from curvewise.errors import InputError
-from curvewise.io._table import Table, brief, listed, suggest
+from curvewise.io._numbers import is_missing
+from curvewise.io._table import Column, Table, brief, listed, suggest
 
 ColumnMap: TypeAlias = Mapping[str, str | Sequence[str] | None]
 Roles: TypeAlias = dict[str, tuple[str, ...]]
@@ -51,7 +52,14 @@ _STANDARD_ERROR = _names("std_err std_error stderr test_std_err test_std_error")
 _TOP_K = re.compile(r"top_?[0-9]+")
 _RUN_NAME = re.compile(r"(run|seed|fold|rep|replicate|repeat|repetition|trial)_?[0-9]+")
 
-ROLES = (*SYNONYMS, "value", *_SPREAD)
+# What trackers of runs call the column that says how a run ended, and what they say in it.
+_STATUS = _names("status state run_status run_state trial_state")
+FINISHED = _names("finished complete completed done success succeeded")
+UNFINISHED = _names("""
+    failed fail failure error crashed killed aborted cancelled canceled stopped interrupted pruned
+    preempted preempting running scheduled waiting pending queued missing outdated damaged""")
+
+ROLES = (*SYNONYMS, "value", *_SPREAD, "status")
 
 
 def assign_roles(table: Table, columns: ColumnMap | None, wide: str | None) -> Roles:
@@ -62,6 +70,11 @@ def assign_roles(table: Table, columns: ColumnMap | None, wide: str | None) -> R
     roles = {role: _named(table, role, names) for role, names in (columns or {}).items()}
     _check_once(roles)
     taken = {name for names in roles.values() for name in names}
+    if "status" not in roles:
+        others = {k: cells for k, cells in table.columns.items() if k not in taken}
+        roles["status"] = _only(
+            table, "status", [k for k, cells in others.items() if is_status(k, cells)]
+        )
     for role in ROLES:
         if role not in roles:
             free = () if role == "value" and wide else table.columns
@@ -108,6 +121,29 @@ def is_score(name: str) -> bool:
     """Whether the name says no more than "score", which can be meant either way."""
     words = _words(name)
     return bool(words & SCORES) and not words & HIGHER_IS_BETTER
+
+
+def status_word(cell: Any) -> str:
+    """How a run ended, in one lower-case word; empty if the cell says nothing.
+
+    >>> status_word("FINISHED"), status_word("TrialState.PRUNED"), status_word(None)
+    ('finished', 'pruned', '')
+    """
+    if is_missing(cell):
+        return ""
+    return str(cell).strip().rpartition(".")[2].lower()
+
+
+def is_status(name: str, cells: Column) -> bool:
+    """Whether a column is called a status and holds nothing else; a state may be Ohio.
+
+    >>> is_status("State", ["finished", "crashed"]), is_status("State", ["Ohio", "Utah"])
+    (True, False)
+    """
+    if normal(name) not in _STATUS:
+        return False
+    words = set(map(status_word, cells)) - {""}
+    return bool(words) and words <= FINISHED | UNFINISHED
 
 
 def is_run_name(name: str) -> bool:

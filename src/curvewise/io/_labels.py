@@ -32,7 +32,8 @@ def labels_of(readings: Readings, roles: Roles) -> tuple[dict[str, NDArray[Any]]
             notes.append(f"column {name!r} kept as the label {key!r}")
         labels[key] = label_array(cells[name])
         if name not in roles["learner"] and labels[key].dtype.kind == "U":
-            several += [name] if len(set(labels[key].tolist())) > 1 else []
+            kinds = len(set(labels[key].tolist()))  # a name of each row tells no curves apart
+            several += [name] if 1 < kinds < max(len(labels[key]), 3) else []
     return labels, notes + _unjoined_note(several, roles)
 
 

@@ -1,12 +1,10 @@
-"""Predictions out of a store of runs: one folder per run, with a record and an array."""
+"""Predictions out of a store of runs: one folder per run, with a record and arrays."""
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,61 +12,96 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, StoreError
+from curvewise.errors import InputError
 from curvewise.io._folders import RunFiles
 from curvewise.io._found import Found
-from curvewise.io._table import brief, listed, shown, suggest
+from curvewise.io._stored import array_of, is_search, read_labels, read_record, run_folders
+from curvewise.io._table import Table, brief, listed, shown, suggest, table_from_records
 
-_RECORD, _SCHEMA = "record.json", 1
-_FOLDER = re.compile(r"[0-9a-f]{20}")
 # Runs of one training may differ in these coordinates, and in any that end in _seed.
 _CHANCE = ("seed", "fold", "subset", "run", "repeat", "replicate", "trial")
-_REMEDY = "Restore it, or delete the run's folder to have the run made again."
+_PREDICTIONS, _PROBABILITIES, _ERROR = "predictions", "probabilities", "error"
+# Coordinates that tell runs apart and mean nothing to a reader.
+_HASHES = ("data", "subset", "recipe", "search", "weights")
 
 
-def is_store(folder: Path) -> bool:
-    """Whether a folder holds runs as ``write_run`` stores them."""
-    return any(_FOLDER.fullmatch(p.name) and (p / _RECORD).is_file() for p in folder.iterdir())
+def read_store(
+    folder: Path, learner: str | None, where: Mapping[str, Any] | None, key: str | None = None
+) -> Found:
+    """Take the runs of one training; those that failed are left out and counted.
 
-
-def read_store(folder: Path, learner: str | None, where: Mapping[str, Any] | None) -> Found:
-    """Take the runs of one training; those that failed are left out and counted."""
-    names = sorted(p for p in folder.iterdir() if p.is_dir() and _FOLDER.fullmatch(p.name))
-    records = {path: _record(path / _RECORD) for path in names}
+    ``key`` names the array: predictions for the test set unless said otherwise. Searches for
+    learning rates are no runs of a training.
+    """
+    name = _PREDICTIONS if key is None else key
+    every = {Path(path): read_record(path) for path in run_folders(folder)}
+    records = {path: record for path, record in every.items() if not is_search(record)}
     wanted = {**(where or {}), **({} if learner is None else {"learner": learner})}
     kept = _matching(records, wanted, folder)
     _check_one_training(kept, folder)
-    done = {p: r["arrays"]["predictions"] for p, r in kept.items() if _has_predictions(r)}
+    done = {p: r for p, r in kept.items() if r["status"] == "done" and name in r["arrays"]}
     if not done:
-        raise InputError(f"None of the {len(kept)} run(s) in {shown(folder)} has predictions.")
-    shape, dtype = _common(done)
+        raise InputError(_without(kept, name, folder))
+    shape, dtype = _common(done, name)
     lost = len(kept) - len(done)
     notes = [f"{len(done):,} of the {len(records):,} runs in {shown(folder)}"]
-    notes += [f"{lost} run(s) failed or have no predictions, and are left out"] if lost else []
+    notes += [f"{lost} run(s) failed or have no {name}, and are left out"] if lost else []
     return Found(
-        RunFiles(list(done), partial(_array, about=done), shape, dtype),
+        RunFiles(list(done), partial(_array, records=done, name=name), shape, dtype),
         shown(folder),
+        kind=_PROBABILITIES if name.partition(".")[0] == _PROBABILITIES else None,
         axes=("runs", "examples"),
+        labels=_labels(done, name, folder),
         run_ids=np.array([path.name for path in done], dtype=np.str_),
         predicted=True,
         notes=tuple(notes),
     )
 
 
-def _record(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} cannot be read: {error}. {_REMEDY}") from error
-    if not isinstance(record, dict) or record.get("schema") != _SCHEMA:
-        raise StoreError(f"{path} is no record of a run that this curvewise reads. {_REMEDY}")
-    if not all(isinstance(record.get(k), dict) for k in ("coordinates", "arrays")):
-        raise StoreError(f"{path} lacks coordinates or arrays. {_REMEDY}")
-    return record
+def store_table(folder: Path) -> Table:
+    """The error of each run of a store that is done, with its plain coordinates.
+
+    Searches for learning rates are left out, as are runs without an error; these are counted.
+    """
+    every = [read_record(path) for path in run_folders(folder)]
+    runs = [record for record in every if not is_search(record)]
+    done = [r for r in runs if r["status"] == "done" and r["metrics"].get(_ERROR) is not None]
+    rows = [
+        {k: v for k, v in r["coordinates"].items() if k not in _HASHES and not _is_nested(v)}
+        | {_ERROR: r["metrics"][_ERROR]}
+        for r in done
+    ]
+    if not rows:
+        raise InputError(
+            f"None of the {len(runs)} run(s) in {shown(folder)} has a metric {_ERROR!r}."
+        )
+    table = table_from_records(rows, shown(folder), folder.name)
+    lost = len(runs) - len(done)
+    notes = [f"{lost} run(s) failed or have no {_ERROR}, and are left out"] if lost else []
+    return replace(table, notes=(*table.notes, *notes))
 
 
-def _has_predictions(record: Mapping[str, Any]) -> bool:
-    return record.get("status") == "done" and "predictions" in record["arrays"]
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, Mapping | list)
+
+
+def _without(kept: Mapping[Path, dict[str, Any]], name: str, folder: Path) -> str:
+    there = sorted({k for r in kept.values() for k in r["arrays"]})
+    which = f" There are {listed(there)}: choose with key={brief(there[0])}." if there else ""
+    return f"None of the {len(kept)} run(s) in {shown(folder)} has {name}.{which}"
+
+
+def _labels(done: Mapping[Path, dict[str, Any]], name: str, folder: Path) -> NDArray[Any] | None:
+    """The true classes of the examples that an array is about, where they were stored."""
+    evaluation = name.partition(".")[2] or "test"
+    digests = {r["labels"][evaluation]: p for p, r in done.items() if evaluation in r["labels"]}
+    if len(digests) > 1:
+        one, other = (path.name for path in list(digests.values())[:2])
+        raise InputError(
+            f"The runs in {shown(folder)} were evaluated on different examples: {one} and {other} "
+            f"have other labels for {brief(evaluation)}. Choose runs with where=."
+        )
+    return read_labels(folder, next(iter(digests))) if digests else None
 
 
 def _matching(
@@ -108,28 +141,23 @@ def _distinct(values: list[Any]) -> list[Any]:
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
-def _common(done: Mapping[Path, Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    first = next(iter(done))
-    shape, dtype = tuple(done[first]["shape"]), np.dtype(done[first]["dtype"])
-    for path, about in done.items():
+def _common(
+    done: Mapping[Path, dict[str, Any]], name: str
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    first, about = next((path, record["arrays"][name]) for path, record in done.items())
+    shape, dtype = tuple(about["shape"]), np.dtype(about["dtype"])
+    for path, record in done.items():
+        about = record["arrays"][name]
         here = np.dtype(about["dtype"])
         if tuple(about["shape"]) != shape or (here.kind == "U") != (dtype.kind == "U"):
             raise InputError(
-                f"Run {path.name} has predictions of shape {tuple(about['shape'])} ({here}), run "
+                f"Run {path.name} has {name} of shape {tuple(about['shape'])} ({here}), run "
                 f"{first.name} of {shape} ({dtype}): all runs must be on the same examples."
             )
         dtype = np.result_type(dtype, here)
     return shape, dtype
 
 
-def _array(path: Path, about: Mapping[Path, Any]) -> NDArray[Any]:
-    """Read the predictions of one run and check them against their recorded checksum."""
-    file = path / "predictions.npy"
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{file} cannot be read: {error}. {_REMEDY}") from error
-    if hashlib.sha256(data).hexdigest() != about[path].get("sha256"):
-        raise StoreError(f"{file} is damaged: its checksum is not the recorded one. {_REMEDY}")
-    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-    return array
+def _array(path: Path, records: Mapping[Path, Any], name: str) -> NDArray[Any]:
+    """Read one array of a run and check it against its recorded checksum."""
+    return array_of(path, records[path], name)

@@ -62,7 +62,12 @@ class Table:
 
 
 def make_table(
-    source: str, columns: Mapping[str, Column], label: str = "learner", notes: Sequence[str] = ()
+    source: str,
+    columns: Mapping[str, Column],
+    label: str = "learner",
+    notes: Sequence[str] = (),
+    *,
+    unfold: bool = True,
 ) -> Table:
     """Check that columns have one length, unfold lists inside cells, set an unnamed index aside."""
     lengths = {name: len(cells) for name, cells in columns.items()}
@@ -77,11 +82,12 @@ def make_table(
     notes = [*notes, *(f"column {name!r} left out: an index without a name" for name in index)]
     kept = {name: cells for name, cells in columns.items() if name not in index}
     rows = np.arange(1, max(lengths.values()) + 1)
-    return _unfold(Table(source, kept, rows, label, tuple(notes)))
+    table = Table(source, kept, rows, label, tuple(notes))
+    return _unfold(table) if unfold else table
 
 
-def table_from_frame(frame: Any, source: str) -> Table:
-    """Read any DataFrame that narwhals knows."""
+def table_from_frame(frame: Any, source: str, *, unfold: bool = True) -> Table:
+    """Read any DataFrame that narwhals knows; ``unfold`` lists inside cells."""
     try:
         import narwhals as nw
     except ModuleNotFoundError as error:
@@ -102,7 +108,7 @@ def table_from_frame(frame: Any, source: str) -> Table:
         series = eager[name]
         numeric = series.dtype.is_numeric() and not series.dtype.is_decimal()
         columns[str(name)] = series.to_numpy() if numeric else series.to_list()
-    return make_table(source, columns)
+    return make_table(source, columns, unfold=unfold)
 
 
 def table_from_dict(data: Mapping[Any, Any], source: str, label: str = "learner") -> Table:
@@ -116,7 +122,9 @@ def table_from_dict(data: Mapping[Any, Any], source: str, label: str = "learner"
     return make_table(source, _columns_from_dict(data, source), label)
 
 
-def table_from_records(records: Sequence[Any], source: str, label: str = "learner") -> Table:
+def table_from_records(
+    records: Sequence[Any], source: str, label: str = "learner", *, unfold: bool = True
+) -> Table:
     """Read a list of dicts; a key that one record lacks is a missing cell."""
     if not records:
         raise InputError(f"{source} is an empty list: there is nothing to measure.")
@@ -129,7 +137,7 @@ def table_from_records(records: Sequence[Any], source: str, label: str = "learne
     names = list(dict.fromkeys(name for record in records for name in record))
     check_names([str(name) for name in names], source)
     cells: dict[str, Column] = {str(k): [record.get(k) for record in records] for k in names}
-    return make_table(source, cells, label)
+    return make_table(source, cells, label, unfold=unfold)
 
 
 def brief(value: Any, width: int = 60) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
+from os.path import isdir
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from curvewise.io._files import read_file
 from curvewise.io._labels import labels_of
 from curvewise.io._numbers import first_row, numbers, texts
 from curvewise.io._readings import Readings, read_values
+from curvewise.io._records import store_table
+from curvewise.io._stored import is_store
 from curvewise.io._table import (
     Table,
     brief,
@@ -24,6 +28,7 @@ from curvewise.io._table import (
     table_from_frame,
     table_from_records,
 )
+from curvewise.io._trackers import keep_finished, plain_names
 from curvewise.io._units import decide_unit, unit_note
 from curvewise.types import FloatArray, Measurements
 
@@ -41,6 +46,7 @@ def load_measurements(
     metric: str | None = None,
     split: str | None = None,
     drop_failed: bool = False,
+    tracker: str | None = None,
 ) -> Measurements:
     """Read errors, accuracies, losses or scores by training-set size.
 
@@ -53,7 +59,8 @@ def load_measurements(
         A CSV, TSV, JSON, JSON lines or Parquet file (text also with ``.gz``); a pandas, polars or
         pyarrow frame; a dict of columns; a list of records. A cell may hold a list with the
         values of several runs: ``{"num_train_samples": 25, "test_errors": [42.9, 40.5]}``. A dict
-        may also have learners as keys, with records or columns each.
+        may also have learners as keys, with records or columns each. A folder of runs stored by
+        :func:`curvewise.write_run` gives the metric "error" of each.
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values mean; None is the default, fractions.
     higher_is_better : bool, optional
@@ -61,8 +68,8 @@ def load_measurements(
         is turned into an error when the unit is a fraction or percentages.
     columns : dict, optional
         Which column plays a role: ``{"n": "size_train", "value": "err_valid_mean"}``. Roles are n,
-        value, learner, fold, seed, split, metric, runs, variance and std (squared into the
-        variance). A list of columns for the learner is joined with ``" / "``, a list for the
+        value, learner, fold, seed, split, metric, runs, variance, std (squared into the variance)
+        and status. A list of columns for the learner is joined with ``" / "``, a list for the
         value is a wide table; None leaves a role out. Roles not named here are found by name:
         see Notes.
     wide : {"runs", "learners", "sizes"}, optional
@@ -75,6 +82,11 @@ def load_measurements(
     drop_failed : bool
         Drop rows whose value is missing, NaN or infinite, and say which. By default they are an
         error in a long table. An empty cell in a wide table is not measured, and is noted.
+    tracker : {"mlflow", "wandb", "optuna"}, optional
+        What the table was exported from: ``mlflow.search_runs()``, runs of Weights & Biases as a
+        frame or the file of a project's table, ``study.trials_dataframe()`` of Optuna, or any of
+        them saved to a file. ``params.n`` is then known as n and ``metrics.val_error`` as
+        val_error, the name of a run is no learner, and bookkeeping is left out.
 
     Returns
     -------
@@ -97,6 +109,10 @@ def load_measurements(
     valid, train, mean or rate beside it; with var or variance, std or sd it is the spread. The
     whole dictionary is ``curvewise.io._columns``.
 
+    Where a column called status or state says of every row that it is finished, failed, running,
+    pruned, …, only finished rows are taken, and the others are counted in ``notes``;
+    ``columns={"status": None}`` takes all.
+
     Text is UTF-8, with or without a byte-order mark, separated by commas, semicolons or tabs.
     Between semicolons or tabs, ``78,96`` is read as 78.96, and a size such as ``1,000`` is an
     error; otherwise ``"1,000"`` is a thousand in a column of sizes, and any other comma in a
@@ -112,8 +128,11 @@ def load_measurements(
     n from column 'size'; value from 'acc' (higher is better, turned into error = 1 − acc);
     learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
     """
-    table = read_source(source)
+    table = read_source(source, unfold=tracker is None)
+    if tracker is not None:
+        table, columns = plain_names(table, tracker, columns)
     roles = assign_roles(table, columns, wide)
+    table = keep_finished(table, roles)
     table, metrics = _select(table, roles, "metric", metric)
     table, _ = _select(table, roles, "split", split)
     readings = _drop_failed(read_values(table, roles, wide), drop_failed)
@@ -139,20 +158,22 @@ def load_measurements(
     )
 
 
-def read_source(source: Any, *, single: bool = False) -> Table:
-    """Read whatever can be a table; ``single`` allows one column."""
+def read_source(source: Any, *, single: bool = False, unfold: bool = True) -> Table:
+    """Read whatever can be a table; ``single`` allows one column, ``unfold`` lists inside cells."""
     if isinstance(source, str | PathLike):
+        if isdir(source) and is_store(Path(source)):
+            return store_table(Path(source).resolve())
         return read_file(source, single=single)
     if isinstance(source, Mapping):
         return table_from_dict(source, "the dict")
     if isinstance(source, list | tuple):
-        return table_from_records(source, "the list of records")
+        return table_from_records(source, "the list of records", unfold=unfold)
     if isinstance(source, np.ndarray):
         raise InputError(
             f"source is an array of shape {source.shape}, which does not say what is what. Pass "
             "a dict of columns: {'n': sizes, 'error': errors}."
         )
-    return table_from_frame(source, "the DataFrame")
+    return table_from_frame(source, "the DataFrame", unfold=unfold)
 
 
 def _select(table: Table, roles: Roles, role: str, wanted: str | None) -> tuple[Table, str | None]:

@@ -17,7 +17,8 @@ from curvewise.io._folders import read_folder
 from curvewise.io._found import Found, finish
 from curvewise.io._long import read_long
 from curvewise.io._parts import PartMap
-from curvewise.io._records import is_store, read_store
+from curvewise.io._records import read_store
+from curvewise.io._stored import is_store
 from curvewise.io._table import (
     Table,
     brief,
@@ -62,7 +63,7 @@ def load_predictions(
           line, ``.json`` with a list), whose names are those of the runs, and possibly
           ``labels.*``, ``groups.*`` and ``example_ids.*`` beside them. Files are read when their
           runs are asked for;
-        - a folder of runs stored by :func:`curvewise.write_run`;
+        - a folder of runs stored by :func:`curvewise.write_run`, with the labels stored there;
         - a CSV, TSV, JSON, JSON lines or Parquet file (text also with ``.gz``), a frame of pandas,
           polars or pyarrow, a dict of columns or a list of records, with one row for each run and
           example; with ``axes`` also one row, or one column, for each run;
@@ -77,7 +78,8 @@ def load_predictions(
     groups : array_like or path, optional
         Which examples belong together, in order.
     key : str, optional
-        The array or column that holds the values.
+        The array or column that holds the values; of stored runs ``"probabilities"``, say, or
+        ``"predictions.shifted"`` for an evaluation set called "shifted".
     columns : dict, optional
         Which array or column plays a part: ``{"run": "job", "prediction": "answer"}``. Parts are
         prediction, error, correct, loss, probability, label, group, run, example, repeat, learner
@@ -155,8 +157,8 @@ class _Choice(NamedTuple):
 def _find_path(path: Path, choice: _Choice) -> Found:
     path = path.resolve() if path.is_dir() else path  # "." and ".." have no names of their own
     if path.is_dir() and is_store(path):
-        choice.only("a store of runs", "learner", "where")
-        return read_store(path, choice.learner, choice.where)
+        choice.only("a store of runs", "learner", "where", "key")
+        return read_store(path, choice.learner, choice.where, choice.key)
     if path.is_dir():
         choice.only("a folder of runs", "key", "columns")
         return read_folder(path, choice.key, choice.kind, choice.columns)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.io._columns import direction, normal, plays
+from curvewise.io._columns import FINISHED, direction, is_status, normal, plays, status_word
 from curvewise.io._numbers import is_missing, numbers, texts
 from curvewise.io._table import Table, brief, listed, suggest
 from curvewise.io._units import decide_unit
@@ -57,7 +57,8 @@ def load_scores(
     Warns
     -----
     CurvewiseWarning
-        If rows are left out: those without a value, and summaries, such as one called "Mean".
+        If rows are left out: those without a value, summaries, such as one called "Mean", and runs
+        of which a column status or state says that they failed or still go on.
 
     Examples
     --------
@@ -103,18 +104,23 @@ def _check_there(table: Table, argument: str, name: str) -> None:
 
 
 def _runs_only(table: Table, value: str, members: Sequence[str]) -> Table:
-    """Leave out rows without a value and summaries, and warn of it."""
+    """Leave out rows without a value, unfinished runs and summaries, and warn of it."""
     blank = np.array([_is_blank(cell) for cell in table.columns[value]])
     summary = np.zeros(len(table), dtype=np.bool_)
+    going = np.zeros(len(table), dtype=np.bool_)
     for name in (k for k in table.columns if k != value and k not in members):
         cells = table.columns[name]
         if not (isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf"):
             summary |= np.array([_is_summary(c) for c in cells])
+            if is_status(name, cells):
+                going |= np.array([status_word(c) not in FINISHED for c in cells])
     _warn(table, blank, "hold no value")
     _warn(table, summary & ~blank, "are summaries by their names, not runs,")
-    if (blank | summary).all():
+    _warn(table, going & ~(blank | summary), "are of runs that are not finished")
+    out = blank | summary | going
+    if out.all():
         raise InputError(f"No row of {table.source} has a value in column {brief(value)}.")
-    return table.take(np.flatnonzero(~(blank | summary)))
+    return table.take(np.flatnonzero(~out))
 
 
 def _is_blank(cell: Any) -> bool:

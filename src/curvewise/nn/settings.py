@@ -95,9 +95,7 @@ class Training:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("rate", "drops", "augmentation"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
+        self._settle_types()
         _one_of("optimiser", self.optimiser, OPTIMISERS)
         _one_of("schedule", self.schedule, SCHEDULES)
         _one_of("precision", self.precision, PRECISIONS)
@@ -118,6 +116,26 @@ class Training:
         if self.patience is not None:
             _number("patience", self.patience, above=0)
         self._check_agreement()
+
+    def _settle_types(self) -> None:
+        """Lists become tuples, so that settings compare alike wherever they came from."""
+        for name in ("rate", "drops", "augmentation"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        if isinstance(self.augmentation, str):
+            object.__setattr__(self, "augmentation", (self.augmentation,))
+        _texts("augmentation", self.augmentation)
+        if not isinstance(self.drops, tuple):
+            raise InputError(f"drops={self.drops!r}: give a list of shares, such as [0.5, 0.75].")
+        if not isinstance(self.architecture, str) or not self.architecture:
+            raise InputError(
+                f"architecture={self.architecture!r}: give a name such as 'mlp', or "
+                "'module:function'."
+            )
+        if self.weights is not None and not isinstance(self.weights, str):
+            raise InputError(f"weights={self.weights!r}: give the path of a file.")
+        if not isinstance(self.options, Mapping):
+            raise InputError(f"options={self.options!r}: give a dict of names and values.")
 
     def _check_agreement(self) -> None:
         if self.schedule == "drops" and not self.drops:
@@ -173,6 +191,11 @@ class Training:
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise InputError(f"{name}={value!r} is not known: use one of {', '.join(allowed)}.")
+
+
+def _texts(name: str, values: Any) -> None:
+    if not isinstance(values, tuple) or not all(isinstance(v, str) for v in values):
+        raise InputError(f"{name}={values!r}: give a list of words, such as ['flip'].")
 
 
 def _number(

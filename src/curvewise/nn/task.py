@@ -125,6 +125,8 @@ class Trained:
         Why it failed; the other fields then hold what there was.
     notes : tuple of str
         What a reader should know.
+    hard : bool
+        Whether the probabilities are only 0 and 1, from predicted classes; then there is no loss.
     """
 
     probabilities: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -135,3 +137,4 @@ class Trained:
     path: str = ""
     error: str | None = None
     notes: tuple[str, ...] = ()
+    hard: bool = False

@@ -1,6 +1,38 @@
 """Make runs and keep them: subsets in, measurements out, each run on disk."""
 
+from curvewise.nn.settings import Training
+from curvewise.nn.task import Keep
+from curvewise.study.dataset import Dataset
+from curvewise.study.datasets import load_dataset
+from curvewise.study.design import Design
 from curvewise.study.estimators import measure_learning_curve
-from curvewise.study.store import Run, list_runs, read_run, write_run
+from curvewise.study.evaluation import Evaluation
+from curvewise.study.learner import Learner
+from curvewise.study.plan import Plan
+from curvewise.study.recipes import RECIPES, study_recipe
+from curvewise.study.run import Run
+from curvewise.study.status import Status
+from curvewise.study.store import list_runs, read_run, write_run
+from curvewise.study.study import Study
+from curvewise.study.toml import load_study
 
-__all__ = ["Run", "list_runs", "measure_learning_curve", "read_run", "write_run"]
+__all__ = [
+    "RECIPES",
+    "Dataset",
+    "Design",
+    "Evaluation",
+    "Keep",
+    "Learner",
+    "Plan",
+    "Run",
+    "Status",
+    "Study",
+    "Training",
+    "list_runs",
+    "load_dataset",
+    "load_study",
+    "measure_learning_curve",
+    "read_run",
+    "study_recipe",
+    "write_run",
+]

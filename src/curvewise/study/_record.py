@@ -1,4 +1,4 @@
-"""The record of a run as bytes: what goes into ``record.json`` and the arrays beside it."""
+"""What a run is made of, as bytes: ``record.json``, the arrays and the weights beside it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import hashlib
 import io
 import json
 import math
+import re
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, StoreError
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.io._stored import CHECKSUM, STATUSES, coordinates_id, record_checksum
 
-SCHEMA = 1
-RECORD, PREDICTIONS = "record.json", "predictions.npy"
-STATUSES = ("done", "failed")
-_REMEDY = "Restore it, or delete the run's folder to have the run made again."
+PREDICTIONS, TEST = "predictions", "test"
+MOST_LETTERS = 64
 
 
 def run_id(coordinates: Mapping[str, Any]) -> str:
@@ -29,9 +28,7 @@ def run_id(coordinates: Mapping[str, Any]) -> str:
     """
     if not isinstance(coordinates, Mapping) or not coordinates:
         raise InputError(f"coordinates={coordinates!r}: pass a dict with at least one entry.")
-    plain = jsonable(coordinates, "coordinates")
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    return coordinates_id(jsonable(coordinates, "coordinates"))
 
 
 def jsonable(value: Any, where: str) -> Any:
@@ -56,24 +53,99 @@ def jsonable(value: Any, where: str) -> Any:
     )
 
 
-def npy_bytes(predictions: ArrayLike) -> tuple[bytes, dict[str, Any]]:
-    """Encode an array as a ``.npy`` file and say what is in it."""
-    array = np.asarray(predictions)
-    if array.dtype.hasobject:
+def record_bytes(record: dict[str, Any]) -> bytes:
+    """Write a record as text, with the checksum that guards it."""
+    guarded = record | {CHECKSUM: record_checksum(record)}
+    return json.dumps(guarded, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
+
+
+def named_arrays(
+    predictions: ArrayLike | Mapping[str, ArrayLike] | None,
+    arrays: Mapping[str, ArrayLike] | None,
+) -> dict[str, ArrayLike]:
+    """Give every array the name it has in the record: the test set's predictions need none."""
+    found: dict[str, ArrayLike] = {}
+    if isinstance(predictions, Mapping):
+        for name, values in predictions.items():
+            check_name(name, "predictions")
+            found[PREDICTIONS if name == TEST else f"{PREDICTIONS}.{name}"] = values
+    elif predictions is not None:
+        found[PREDICTIONS] = predictions
+    for name, values in (arrays or {}).items():
+        check_name(name, "arrays", 2 * MOST_LETTERS)
+        if name == PREDICTIONS or name.startswith(f"{PREDICTIONS}."):
+            raise InputError(f"arrays has {name!r}: pass predictions as predictions=.")
+        found[name] = values
+    check_distinct(found, "arrays")
+    return found
+
+
+def check_name(name: object, argument: str, most: int = MOST_LETTERS) -> None:
+    """Refuse what is no plain name of a file."""
+    plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name)
+    if not plain or len(str(name)) > most:
         raise InputError(
-            "predictions holds Python objects, which would need pickle: pass numbers, or strings "
-            "of one type."
+            f"{argument} has the name {str(name)[:100]!r}: use at most {most} letters, digits, '_',"
+            " '.' and '-', and begin with a letter or digit."
         )
+
+
+def check_distinct(names: Mapping[str, Any], argument: str) -> None:
+    """Refuse names that some file systems take for one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InputError(
+                f"{argument} has both {other!r} and {name!r}: names differ by case only."
+            )
+
+
+def npy_bytes(values: ArrayLike, argument: str) -> tuple[bytes, dict[str, Any]]:
+    """Encode an array as a ``.npy`` file and say what is in it."""
+    array = _plain_array(values, argument)
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     data = buffer.getvalue()
     about = {
-        "file": PREDICTIONS,
         "sha256": hashlib.sha256(data).hexdigest(),
         "shape": list(array.shape),
         "dtype": str(array.dtype),
     }
     return data, about
+
+
+def weights_bytes(weights: Mapping[str, ArrayLike], argument: str) -> tuple[bytes, dict[str, Any]]:
+    """Encode arrays by name as a safetensors file and say what is in it."""
+    try:
+        from safetensors.numpy import save
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"{argument}: storing weights needs safetensors, which is not installed: pip install "
+            'safetensors, or "curvewise[torch]".'
+        ) from error
+    arrays = {}
+    for name, values in weights.items():
+        where = f"{argument}[{name!r}]"
+        array = np.ascontiguousarray(_plain_array(values, where))
+        arrays[str(name)] = array.reshape(np.shape(values))  # a number stays one
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"{where} is of {array.dtype}: weights are numbers.")
+    try:
+        data: bytes = save(arrays)
+    except Exception as error:  # it has no errors of its own
+        raise InputError(f"{argument} cannot be stored as safetensors: {error}.") from error
+    return data, {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+
+
+def _plain_array(values: ArrayLike, argument: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.hasobject:
+        raise InputError(
+            f"{argument} holds Python objects, which would need pickle: pass numbers, or strings "
+            "of one type."
+        )
+    return array
 
 
 def metric_values(metrics: Mapping[str, float]) -> tuple[dict[str, float | None], list[str]]:
@@ -100,55 +172,3 @@ def error_text(status: str, error: str | BaseException | None) -> str | None:
     if isinstance(error, BaseException):
         return f"{type(error).__name__}: {error}"
     return error
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """Read a ``record.json`` and check that it is one and belongs to its folder."""
-    try:
-        record = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} cannot be read: {error}. {_REMEDY}") from error
-    if not isinstance(record, dict) or not isinstance(record.get("schema"), int):
-        raise StoreError(f"{path} is not the record of a run. {_REMEDY}")
-    if record["schema"] != SCHEMA:
-        raise StoreError(
-            f"{path} has schema {record['schema']} and this curvewise reads {SCHEMA}: use the "
-            "version that wrote it."
-        )
-    _check_fields(record, path)
-    return record
-
-
-def _check_fields(record: Mapping[str, Any], path: Path) -> None:
-    kinds = {"coordinates": dict, "metrics": dict, "environment": dict, "arrays": dict}
-    wrong = [k for k, kind in (kinds | {"notes": list}).items() if type(record.get(k)) is not kind]
-    if wrong or record.get("status") not in STATUSES:
-        raise StoreError(f"{path} lacks {', '.join(wrong) or 'a known status'}. {_REMEDY}")
-    try:
-        belongs = run_id(record["coordinates"]) == path.parent.name
-    except InputError:
-        belongs = False
-    if not belongs:
-        raise StoreError(
-            f"{path} does not belong in a folder of this name: its coordinates or the folder's "
-            f"name were changed. {_REMEDY}"
-        )
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def read_array(path: Path, about: Mapping[str, Any]) -> NDArray[Any]:
-    """Read a ``.npy`` file and check it against its recorded checksum."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error}. {_REMEDY}") from error
-    if hashlib.sha256(data).hexdigest() != about.get("sha256"):
-        raise StoreError(f"{path} is damaged: its checksum is not the recorded one. {_REMEDY}")
-    try:
-        array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise StoreError(f"{path} is not an array: {error}. {_REMEDY}") from error
-    return array

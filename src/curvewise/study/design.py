@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -26,23 +27,32 @@ class Design:
     folds : int or sequence of int, optional
         Subsets of each size; by default as many as fit without overlap, at most 16.
     seeds : int
-        Runs on each subset.
-    vary : sequence of {"init", "order", "augmentation", "poke"}
-        What differs between these runs; the rest stays fixed.
+        Runs on each subset, and in each variation if there are several.
+    vary : sequence of {"init", "order", "augmentation", "poke"}, or sequence of such sequences
+        What differs between these runs; the rest stays fixed. Several lists are several
+        experiments on the same subsets, to see what each source of randomness does alone:
+        ``[["init", "order", "augmentation"], ["init"], ["order"]]``.
     poke : dict, optional
-        ``epoch`` (0) and ``factor`` (1.001): one weight is nudged then.
+        ``epoch`` (0) and ``factor`` (1.001): one weight is nudged then. Where ``vary`` holds
+        several lists, only in those that name ``"poke"``.
     grid : dict of str to sequence
         Settings of the learners, every combination of which is trained.
     test : float or int
         Share or number of examples held out, where the data has no test set of its own.
     nested, stratify, per_class : bool
         As in :func:`curvewise.partition_training_set`.
+
+    Examples
+    --------
+    >>> design = Design(seeds=5, vary=[["init", "order"], ["init"]])
+    >>> design.variations
+    (('init', 'order'), ('init',))
     """
 
     sizes: Sequence[float] | None = None
     folds: Sequence[int] | int | None = None
     seeds: int = 1
-    vary: Sequence[str] = ("init", "order", "augmentation")
+    vary: Sequence[str] | Sequence[Sequence[str]] = ("init", "order", "augmentation")
     poke: Mapping[str, float] | None = None
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     test: float = 0.2
@@ -51,38 +61,114 @@ class Design:
     per_class: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.seeds, bool) or not isinstance(self.seeds, int) or self.seeds < 1:
-            raise InputError(f"seeds={self.seeds!r}: give the number of runs on each subset.")
         if isinstance(self.vary, str):
             object.__setattr__(self, "vary", (self.vary,))
-        for name in self.vary:
-            if name not in CHANCES:
-                raise InputError(f"vary has {name!r}: use some of {', '.join(CHANCES)}.")
-        if self.seeds > 1 and not self.vary:
-            raise InputError(
-                f"seeds={self.seeds} with vary=[] would make the same run {self.seeds} times: name "
-                "what varies, or use seeds=1."
-            )
-        if "poke" in self.vary and self.poke is None:
-            raise InputError("vary has 'poke', but poke= is not given: use poke={'epoch': 0}.")
-        if unknown := set(self.poke or ()) - {"epoch", "factor"}:
-            raise InputError(f"poke has {sorted(unknown)}: it takes epoch and factor.")
+        for name in ("sizes", "folds", "vary"):
+            object.__setattr__(self, name, _settled(getattr(self, name)))
+        self._check_numbers()
+        self._check_variations()
+        self._check_poke()
+        if not isinstance(self.grid, Mapping):
+            raise InputError(f"grid={self.grid!r}: give a table of settings and their values.")
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
                 raise InputError(f"grid[{name!r}]={values!r}: give a list of values to try.")
+            if any(value in values[:i] for i, value in enumerate(values)):
+                raise InputError(f"grid[{name!r}]={values!r} holds a value twice: give each once.")
+
+    def _check_numbers(self) -> None:
+        if isinstance(self.seeds, bool) or not isinstance(self.seeds, int) or self.seeds < 1:
+            raise InputError(f"seeds={self.seeds!r}: give the number of runs on each subset.")
+        if not _is_number(self.test) or self.test <= 0:
+            raise InputError(
+                f"test={self.test!r}: give a share such as 0.2, or a number of examples."
+            )
+        if self.sizes is not None and not (
+            isinstance(self.sizes, tuple) and self.sizes and all(map(_is_number, self.sizes))
+        ):
+            raise InputError(f"sizes={self.sizes!r}: give a list of numbers, such as [100, 200].")
+        folds = self.folds if isinstance(self.folds, tuple) else (self.folds,)
+        if self.folds is not None and not all(_is_number(k) and k == int(k) >= 1 for k in folds):
+            raise InputError(f"folds={self.folds!r}: give whole numbers, one or one for each size.")
+        for name in ("nested", "stratify", "per_class"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name}={getattr(self, name)!r}: give true or false.")
+
+    def _check_variations(self) -> None:
+        if not isinstance(self.vary, tuple):
+            raise InputError(f"vary={self.vary!r}: give a list out of {', '.join(CHANCES)}.")
+        for variation in self.variations:
+            for name in variation:
+                if name not in CHANCES:
+                    raise InputError(f"vary has {name!r}: use some of {', '.join(CHANCES)}.")
+            if not variation and max(self.seeds, len(self.variations)) > 1:
+                raise InputError(
+                    f"seeds={self.seeds} with vary=[] would make the same run several times: name "
+                    "what varies, or use seeds=1."
+                )
+        as_sets = [frozenset(v) for v in self.variations]
+        if len(set(as_sets)) < len(as_sets) or any(len(set(v)) < len(v) for v in self.variations):
+            raise InputError(f"vary={self.vary!r} holds an entry twice: give each once.")
+
+    def _check_poke(self) -> None:
+        poked = any("poke" in variation for variation in self.variations)
+        if poked and self.poke is None:
+            raise InputError("vary has 'poke', but poke= is not given: use poke={'epoch': 0}.")
+        if self.poke is None:
+            return
+        if not isinstance(self.poke, Mapping):
+            raise InputError(f"poke={self.poke!r}: give a table such as {{epoch = 0}}.")
+        if unknown := set(self.poke) - {"epoch", "factor"}:
+            raise InputError(f"poke has {sorted(unknown)}: it takes epoch and factor.")
+        for name, value in self.poke.items():
+            if not _is_number(value) or (name == "epoch" and value < 0):
+                raise InputError(f"poke has {name}={value!r}: give a number, at least 0 for epoch.")
+        if len(self.variations) > 1 and not poked:
+            raise InputError("poke= is given, but no list of vary names 'poke': add it to one.")
+
+    @property
+    def variations(self) -> tuple[tuple[str, ...], ...]:
+        """What varies, experiment by experiment; usually one."""
+        if any(not isinstance(v, str) for v in self.vary):
+            return tuple((v,) if isinstance(v, str) else tuple(v) for v in self.vary)
+        return (tuple(self.vary),)  # type: ignore[arg-type]  # strings only, as just seen
+
+    def is_poked(self, variation: Sequence[str]) -> bool:
+        """Whether a weight is nudged in the runs of a variation."""
+        return self.poke is not None and (len(self.variations) == 1 or "poke" in variation)
 
     def combinations(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid; one empty one when there is no grid."""
         for values in product(*self.grid.values()):
             yield dict(zip(self.grid, values, strict=True))
 
-    def seeds_of(self, entropy: int, n: int, fold: int, replicate: int) -> dict[str, int]:
+    def seeds_of(
+        self,
+        entropy: int,
+        n: int,
+        fold: int,
+        replicate: int,
+        variation: Sequence[str] | None = None,
+    ) -> dict[str, int]:
         """Seeds of one run, each from a stream of its own; what does not vary is replicate 0's."""
+        variation = self.variations[0] if variation is None else variation
         found = {}
         for i, name in enumerate(CHANCES):
-            if name == "poke" and self.poke is None:
+            if name == "poke" and not self.is_poked(variation):
                 continue
-            which = replicate if name in self.vary else 0
+            which = replicate if name in variation else 0
             state = np.random.SeedSequence([entropy, i, n, fold, which]).generate_state(1)
             found[name] = int(state[0])
         return found
+
+
+def _settled(value: Any) -> Any:
+    """Lists and arrays become tuples, so that designs compare alike wherever they came from."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(_settled, value)) if isinstance(value, list | tuple) else value
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float | np.integer | np.floating)
+    return number and not isinstance(value, bool) and math.isfinite(value)

@@ -10,7 +10,16 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-PACKAGES = ("curvewise", "numpy", "scipy", "scikit-learn", "joblib", "torch")
+PACKAGES = (
+    "curvewise",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "joblib",
+    "torch",
+    "kornia",
+    "transformers",
+)
 
 
 def capture_environment() -> dict[str, Any]:
@@ -32,7 +41,7 @@ def capture_environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": dict(_packages()),
-        "git": _git(os.getcwd()),
+        "git": _git(_working_directory()),
     }
 
 
@@ -45,6 +54,13 @@ def _packages() -> Mapping[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return ""
 
 
 @cache

@@ -10,7 +10,7 @@ from curvewise.errors import InputError
 from curvewise.study.dataset import Dataset
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Evaluation:
     """A set of examples that every trained model predicts.
 

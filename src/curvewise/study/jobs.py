@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import InputError
+from curvewise.learning.partition import Subset
 from curvewise.nn.task import Poke
 from curvewise.study._record import run_id
 from curvewise.study.digest import data_digest
@@ -47,6 +49,9 @@ class Job:
         Id of the search for the learning rate, which must be in the store before this run.
     is_search : bool
         Whether this is such a search.
+    varies : str
+        What differs between the runs it belongs with, as ``"init+order"``; no part of its
+        coordinates, which say how it was trained and not why.
     """
 
     id: str
@@ -60,6 +65,7 @@ class Job:
     poke: Poke | None = None
     needs: str | None = None
     is_search: bool = False
+    varies: str = ""
 
     @property
     def cost(self) -> float:
@@ -75,17 +81,18 @@ def plan_jobs(study: Study) -> list[Job]:
     """List the runs of a study: searches for rates first, then learner by learner."""
     searches: list[Job] = []
     runs: list[Job] = []
-    weights = {k: _file_digest(v, study.folder) for k, v in study.learners.items()}
+    digests: dict[str, str] = {}
     for name, learner in study.learners.items():
         for settings in study.design.combinations():
             about = learner.with_settings(settings)
+            weights = _weights_digest(about, study.folder, digests)
             shared = {
                 "recipe": RECIPE,
                 "data": study.data_digest,
                 "learner": name,
                 "training": about.as_dict(),
-                **({"weights": weights[name]} if weights[name] else {}),
                 **settings,
+                **({"weights": weights} if weights else {}),
             }
             search = _search(study, name, about, settings, shared)
             searches += [] if search is None else [search]
@@ -105,11 +112,7 @@ def _runs(
     jobs = []
     for subset in study.partition:
         where = {"n": subset.n, "fold": subset.fold, "subset": study.subset_digest(subset)}
-        for replicate in range(study.design.seeds):
-            seeds = study.design.seeds_of(study.seed, subset.n, subset.fold, replicate)
-            poke = None
-            if study.design.poke is not None:
-                poke = Poke(seeds.pop("poke"), **study.design.poke)
+        for varies, seeds, poke in _chances(study, subset):
             coordinates = {**shared, **where, **{f"{k}_seed": v for k, v in seeds.items()}}
             if poke is not None:
                 coordinates["poke"] = {"epoch": poke.epoch, "factor": poke.factor}
@@ -128,9 +131,31 @@ def _runs(
                     seeds=seeds,
                     poke=poke,
                     needs=needs,
+                    varies=varies,
                 )
             )
     return jobs
+
+
+def _chances(study: Study, subset: Subset) -> Iterator[tuple[str, dict[str, int], Poke | None]]:
+    """What varies, the seeds and the poke of each run on one subset.
+
+    The run in which everything stays at its first seed would belong to every variation. It counts
+    in the first one only, and the others go on to the next replicate, so that no run is in two.
+    """
+    design, taken = study.design, set()
+    for variation in design.variations:
+        left = design.seeds
+        for replicate in count():
+            seeds = design.seeds_of(study.seed, subset.n, subset.fold, replicate, variation)
+            if (key := tuple(seeds.items())) in taken:
+                continue
+            taken.add(key)
+            poke = Poke(seeds.pop("poke"), **(design.poke or {})) if "poke" in seeds else None
+            yield "+".join(variation), seeds, poke
+            left -= 1
+            if not left:
+                break
 
 
 def _search(
@@ -167,14 +192,18 @@ def _search(
     )
 
 
-def _file_digest(learner: Learner, folder: Path) -> str | None:
+def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> str | None:
     """Hash of the file with the initial weights, so that other weights are another run."""
     if learner.training is None or learner.training.weights is None:
         return None
-    path = folder / learner.training.weights
-    if not path.is_file():
-        raise InputError(f"weights={learner.training.weights!r}: there is no file {path}.")
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+    name = learner.training.weights
+    if name not in known:
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"weights={name!r}: there is no file {path}.")
+        with path.open("rb") as file:
+            known[name] = hashlib.file_digest(file, "sha256").hexdigest()[:32]
+    return known[name]
 
 
 def rows_digest(rows: Any) -> str:

@@ -10,7 +10,10 @@ from typing import Any
 from curvewise.errors import InputError
 from curvewise.nn.settings import Training
 
-FIELDS = ("n", "fold", "seed", "init_seed", "order_seed", "augmentation_seed", "out", "rows", "id")
+FIELDS = (
+    *("n", "fold", "seed", "init_seed", "order_seed", "augmentation_seed"),
+    *("id", "rows", "data", "out"),
+)
 """What a command may ask for in braces, beside the names of the grid."""
 
 
@@ -50,14 +53,38 @@ class Learner:
                 "A learner needs one of architecture (a network), estimator or command; it has "
                 f"{' and '.join(kinds) or 'none'}."
             )
-        if self.members < 1 or (self.members > 1 and self.training is None):
-            raise InputError(f"members={self.members}: only networks, one or more, form ensembles.")
+        whole = isinstance(self.members, int) and not isinstance(self.members, bool)
+        if not whole or self.members < 1 or (self.members > 1 and self.training is None):
+            raise InputError(
+                f"members={self.members!r}: only networks, one or more, form ensembles."
+            )
+        if self.estimator is not None:
+            self._check_estimator(self.estimator)
         if self.command is not None:
             self._check_command(self.command)
+        if self.timeout is not None:
+            self._check_timeout(self.timeout)
 
-    def _check_command(self, command: str) -> None:
+    def _check_estimator(self, estimator: Any) -> None:
+        parts = estimator.split(":") if isinstance(estimator, str) else []
+        if len(parts) != 2 or not all(p.isidentifier() for p in [*parts[0].split("."), parts[1]]):
+            raise InputError(
+                f"estimator={estimator!r}: give its place as 'module:Class', such as "
+                "'sklearn.svm:SVC'."
+            )
+
+    def _check_timeout(self, timeout: Any) -> None:
+        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not number or not timeout > 0 or self.command is None:
+            raise InputError(f"timeout={timeout!r}: give a command that may take so many seconds.")
+
+    def _check_command(self, command: Any) -> None:
+        if not isinstance(command, str) or not command.strip():
+            raise InputError(f"command={command!r}: give a command line as text.")
         try:
-            asked = [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]
+            asked = [
+                name for _, name, _, _ in string.Formatter().parse(command) if name is not None
+            ]
         except ValueError as error:
             raise InputError(f"command={command!r}: {error}.") from error
         if "out" not in asked:
@@ -77,11 +104,14 @@ class Learner:
         """The learner with some of its settings replaced, as a grid asks for."""
         if self.training is None:
             return replace(self, options={**self.options, **settings})
+        members = settings.get("members", self.members)
+        settings = {k: v for k, v in settings.items() if k != "members"}
         known = set(self.training.as_dict()) - {"options"}
         direct = {k: v for k, v in settings.items() if k in known}
         inner = {k: v for k, v in settings.items() if k not in known}
         options = {**self.training.options, **inner}
-        return replace(self, training=replace(self.training, **direct, options=options))
+        training = replace(self.training, **direct, options=options)
+        return replace(self, training=training, members=members)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that determines what is trained, ready for JSON."""

@@ -2,85 +2,57 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
+import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from curvewise.errors import StoreError
-from curvewise.study._files import publish, remove_leftovers, write_aside
+from curvewise.io._stored import LABELS, RECORD, SCHEMA, read_checked, read_record, run_folders
+from curvewise.study._files import (
+    make_folder,
+    publish,
+    put_back,
+    remove_leftovers,
+    write_aside,
+    write_file,
+)
 from curvewise.study._record import (
     PREDICTIONS,
-    RECORD,
-    SCHEMA,
+    TEST,
+    check_distinct,
+    check_name,
     error_text,
     jsonable,
     metric_values,
+    named_arrays,
     npy_bytes,
-    read_array,
-    read_record,
+    record_bytes,
     run_id,
+    weights_bytes,
 )
 from curvewise.study.environment import capture_environment
+from curvewise.study.run import Run
 
 AnyPath: TypeAlias = "str | PathLike[str]"
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One stored run.
-
-    Attributes
-    ----------
-    id : str
-        Hash of the coordinates, and the name of the run's directory.
-    path : Path
-        The run's directory.
-    coordinates : dict
-        What identifies the run.
-    status : {"done", "failed"}
-        How it ended.
-    metrics : dict of str to float
-        What was measured; NaN where the value was not finite.
-    error : str or None
-        Why it failed.
-    environment : dict
-        What it was made with.
-    notes : tuple of str
-        What a reader should know, such as warnings raised in training.
-    arrays : dict
-        For each array: file, sha256, shape, dtype.
-    predictions : ndarray or None
-        What was predicted; None too when the run comes from :func:`list_runs`, which loads no
-        arrays: ``read_run(run.path)`` does.
-    """
-
-    id: str
-    path: Path
-    coordinates: Mapping[str, Any]
-    status: str
-    metrics: Mapping[str, float]
-    error: str | None = None
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    arrays: Mapping[str, Any] = field(default_factory=dict)
-    predictions: NDArray[Any] | None = None
+Encoded: TypeAlias = "dict[str, tuple[bytes, dict[str, Any]]]"
 
 
 def write_run(
     store: AnyPath,
     coordinates: Mapping[str, Any],
-    predictions: ArrayLike | None = None,
+    predictions: ArrayLike | Mapping[str, ArrayLike] | None = None,
     metrics: Mapping[str, float] | None = None,
     *,
+    arrays: Mapping[str, ArrayLike] | None = None,
+    checkpoints: Mapping[str, Mapping[str, ArrayLike]] | None = None,
+    labels: ArrayLike | Mapping[str, ArrayLike] | None = None,
     status: str = "done",
     error: str | BaseException | None = None,
     environment: Mapping[str, Any] | None = None,
@@ -90,10 +62,11 @@ def write_run(
     """Store one run, from anyone's own training loop.
 
     The run appears whole or not at all: it is written aside, synced and renamed into place, so that
-    a crash, or another process writing the same run, leaves no half-written directory.
+    a crash, a full disk, or another process writing the same run, leaves no half-written directory.
+    A run that is replaced stays until the new one is in its place.
 
-    A run that is there already with the same predictions and metrics is left alone and its path
-    returned; a failed one is replaced; one that differs is an error unless ``overwrite``.
+    A run that is there already with the same results is left alone and its path returned, whatever
+    time either took; a failed one is replaced; one that differs is an error unless ``overwrite``.
 
     Parameters
     ----------
@@ -102,10 +75,18 @@ def write_run(
     coordinates : dict
         What identifies the run (learner, n, fold, seeds, data digest, …): strings, numbers, bools,
         None, and lists and dicts of them. Their hash names the directory.
-    predictions : array-like, optional
-        What the model predicted for each evaluation example, any shape; numbers or strings.
+    predictions : array-like, or dict of str to array-like, optional
+        What the model predicted for each evaluation example, any shape; numbers or strings. A dict
+        has them by evaluation set, of which ``"test"`` is the one that a plain array is for.
     metrics : dict of str to float, optional
         Measured values. NaN and infinities are stored as null, and a note says so.
+    arrays : dict of str to array-like, optional
+        Further arrays: ``"probabilities"``, ``"probabilities.shifted"``, ``"features"``, …
+    checkpoints : dict of str to dict of str to array-like, optional
+        Weights by name, for each checkpoint; stored as ``<checkpoint>.safetensors``.
+    labels : array-like, or dict of str to array-like, optional
+        The true class of each evaluation example, by evaluation set; an array is the test set's.
+        Stored once for all runs with the same ones.
     status : {"done", "failed"}
         How the run ended.
     error : str or exception, optional
@@ -127,19 +108,27 @@ def write_run(
     InputError
         If something cannot be stored.
     StoreError
-        If a different or damaged run with these coordinates is there.
+        If a different or damaged run with these coordinates is there, or if writing fails; what
+        was stored stays.
+    MissingDependencyError
+        For checkpoints without safetensors.
 
     Examples
     --------
     >>> import tempfile
     >>> store = tempfile.mkdtemp()
-    >>> path = write_run(store, {"learner": "mine", "n": 100, "seed": 1}, [0, 1, 1], {"error": 0.2})
+    >>> path = write_run(store, {"learner": "mine", "n": 100, "seed": 1}, [0, 1, 1], {"error": 0.2},
+    ...                  arrays={"features": [[0.5], [1.5], [2.5]]}, labels=[0, 1, 0])
     >>> run = read_run(path)
-    >>> run.metrics["error"], run.predictions.tolist()
-    (0.2, [0, 1, 1])
+    >>> run.metrics["error"], run.predictions.tolist(), run.labels().tolist()
+    (0.2, [0, 1, 1], [0, 1, 0])
+    >>> run.array("features").shape
+    (3, 1)
     """
     identity = run_id(coordinates)
-    arrays = {} if predictions is None else {PREDICTIONS: npy_bytes(predictions)}
+    kept = {k: npy_bytes(v, k) for k, v in named_arrays(predictions, arrays).items()}
+    weights = _weights(checkpoints or {})
+    truth = _truth(labels)
     values, lost = metric_values(metrics or {})
     record = {
         "schema": SCHEMA,
@@ -154,16 +143,79 @@ def write_run(
             **jsonable(environment or {}, "environment"),
         },
         "notes": [*map(str, notes), *lost],
-        "arrays": {name.removesuffix(".npy"): about for name, (_, about) in arrays.items()},
+        "arrays": {k: about | {"file": f"{k}.npy"} for k, (_, about) in kept.items()},
+        "files": {k: about | {"file": f"{k}.safetensors"} for k, (_, about) in weights.items()},
+        "labels": {k: about["sha256"] for k, (_, about) in truth.items()},
     }
-    folder = _store_folder(store)
-    text = json.dumps(record, indent=1, sort_keys=True, allow_nan=False).encode()
-    files = {name: data for name, (data, _) in arrays.items()} | {RECORD: text + b"\n"}
+    files = {f"{k}.npy": data for k, (data, _) in kept.items()}
+    files |= {f"{k}.safetensors": data for k, (data, _) in weights.items()}
+    files[RECORD] = record_bytes(record)
+    try:
+        return _store(Path(store), identity, record, files, truth, overwrite)
+    except StoreError:
+        raise
+    except OSError as problem:
+        raise StoreError(
+            f"Run {identity} could not be written to store={str(store)!r}: {problem}. Nothing of "
+            "it was kept and what is stored stays: make room, or mend what the message names, and "
+            "store it again."
+        ) from problem
+
+
+def _store(
+    folder: Path,
+    identity: str,
+    record: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    truth: Encoded,
+    overwrite: bool,
+) -> Path:
+    _store_all_labels(folder, truth)  # before the run that names them
     final = folder / identity
     if not overwrite and _is_settled(final, record):
         return final
     aside = write_aside(folder, identity, files)
     return publish(aside, final, keep=lambda: not overwrite and _is_settled(final, record))
+
+
+def write_labels(store: AnyPath, labels: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, str]:
+    """Store the true classes of evaluation sets; whole ones that are there stay.
+
+    :func:`write_run` does so for the labels it is given: this mends a store whose labels were lost.
+
+    Parameters
+    ----------
+    store : path
+        Folder of the store; made if missing.
+    labels : array-like, or dict of str to array-like
+        The true class of each evaluation example, by evaluation set; an array is the test set's.
+
+    Returns
+    -------
+    dict of str to str
+        The hash of each, which is the name of its file.
+
+    Raises
+    ------
+    InputError
+        If something cannot be stored.
+    StoreError
+        If writing fails.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> sorted(write_labels(tempfile.mkdtemp(), {"test": [0, 1], "shifted": [1, 0]}))
+    ['shifted', 'test']
+    """
+    truth = _truth(labels)
+    try:
+        _store_all_labels(Path(store), truth)
+    except StoreError:
+        raise
+    except OSError as problem:
+        raise StoreError(f"Labels could not be written to {str(store)!r}: {problem}.") from problem
+    return {name: about["sha256"] for name, (_, about) in truth.items()}
 
 
 def read_run(path: AnyPath) -> Run:
@@ -177,7 +229,7 @@ def read_run(path: AnyPath) -> Run:
     Returns
     -------
     Run
-        With its predictions.
+        With its predictions for the test set; what else it has is read when asked for.
 
     Raises
     ------
@@ -185,11 +237,12 @@ def read_run(path: AnyPath) -> Run:
         If a file is missing or damaged; the message names it.
     """
     folder = Path(path)
-    record = read_record(folder / RECORD)
-    predictions = None
-    if "predictions" in record["arrays"]:
-        predictions = read_array(folder / PREDICTIONS, record["arrays"]["predictions"])
-    return _as_run(folder, record, predictions)
+    if not folder.exists():
+        put_back(folder.parent)
+    run = _as_run(folder, folder.name, read_record(folder))
+    if PREDICTIONS in run.arrays:
+        object.__setattr__(run, "predictions", run.array(PREDICTIONS))
+    return run
 
 
 def list_runs(store: AnyPath) -> list[Run]:
@@ -215,30 +268,57 @@ def list_runs(store: AnyPath) -> list[Run]:
     folder = Path(store)
     if not folder.exists():
         return []
-    if not folder.is_dir():
-        raise StoreError(f"store={str(store)!r} is not a folder.")
+    _check_folder(folder)
     remove_leftovers(folder, now=time.time())
-    names = sorted(p for p in folder.iterdir() if re.fullmatch(r"[0-9a-f]{20}", p.name))
-    return [_as_run(p, read_record(p / RECORD), None) for p in names if p.is_dir()]
+    return [_as_run(Path(p), os.path.basename(p), read_record(p)) for p in run_folders(folder)]
 
 
-def _store_folder(store: AnyPath) -> Path:
-    folder = Path(store)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"store={str(store)!r} cannot be made a folder: {error}.") from error
-    return folder
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"store={str(folder)!r} is not a folder.")
+
+
+def _weights(checkpoints: Mapping[str, Mapping[str, ArrayLike]]) -> Encoded:
+    check_distinct(checkpoints, "checkpoints")
+    found = {}
+    for name, weights in checkpoints.items():
+        check_name(name, "checkpoints")
+        found[name] = weights_bytes(weights, f"checkpoints[{name!r}]")
+    return found
+
+
+def _truth(labels: ArrayLike | Mapping[str, ArrayLike] | None) -> Encoded:
+    if labels is None:
+        return {}
+    found = {}
+    for name, values in (labels if isinstance(labels, Mapping) else {TEST: labels}).items():
+        check_name(name, "labels")
+        found[name] = npy_bytes(values, f"labels[{name!r}]")
+    return found
+
+
+def _store_all_labels(store: Path, truth: Encoded) -> None:
+    """Write labels under their hash, unless they are there and whole."""
+    _check_folder(store)
+    make_folder(store)
+    for data, about in truth.values():
+        final = store / LABELS / f"{about['sha256']}.npy"
+        try:
+            read_checked(final, about["sha256"])
+        except StoreError:
+            write_file(store, final, data)
 
 
 def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:
     """Whether the run is there already and stays; a different one is an error."""
     if not final.exists():
+        put_back(final.parent)
+    if not final.exists():
         return False
-    there = read_record(final / RECORD)
+    there = read_record(final)
     if there["status"] == "failed":
         return False
-    if all(there[key] == record[key] for key in ("status", "metrics", "arrays")):
+    if _results(there) == _results(record):
         return True
     raise StoreError(
         f"{final} holds a run with the same coordinates but other results: pass overwrite=True to "
@@ -246,15 +326,23 @@ def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:
     )
 
 
-def _as_run(folder: Path, record: Mapping[str, Any], predictions: NDArray[Any] | None) -> Run:
-    metrics = {k: math.nan if v is None else v for k, v in record["metrics"].items()}
-    kept = {k: record[k] for k in ("coordinates", "status", "environment", "arrays")}
+def _results(record: Mapping[str, Any]) -> list[Any]:
+    """What two runs with the same coordinates must agree in; time is not among it."""
+    metrics = {k: v for k, v in record["metrics"].items() if not k.endswith("seconds")}
+    return [record["status"], metrics, record["arrays"], record["files"]]
+
+
+def _as_run(folder: Path, identity: str, record: Mapping[str, Any]) -> Run:
     return Run(
-        id=folder.name,
+        id=identity,
         path=folder,
-        metrics=metrics,
+        coordinates=record["coordinates"],
+        status=record["status"],
+        metrics={k: math.nan if v is None else v for k, v in record["metrics"].items()},
         error=record.get("error"),
+        environment=record["environment"],
         notes=tuple(record["notes"]),
-        predictions=predictions,
-        **kept,
+        arrays=record["arrays"],
+        files=record["files"],
+        label_digests=record["labels"],
     )

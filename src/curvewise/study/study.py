@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning.partition import Partition, Subset, partition_training_set
 from curvewise.nn.task import Examples, Keep
 from curvewise.study.dataset import Dataset
@@ -21,14 +23,24 @@ from curvewise.study.digest import data_digest
 from curvewise.study.evaluation import Evaluation
 from curvewise.study.jobs import Job, plan_jobs, rows_digest
 from curvewise.study.learner import Learner
+from curvewise.types import Measurements, Predictions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from curvewise.study.plan import Plan
+    from curvewise.study.status import Status
 
 TEST = "test"
 """The evaluation set that every study has."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Study:
     """Data, learners and a design: many trainings, their store, and what the lenses read of it.
+
+    Nothing is loaded, imported or trained before it is needed. :func:`load_study` reads one from a
+    file, :func:`study_recipe` makes one by the protocol of a paper.
 
     Attributes
     ----------
@@ -50,6 +62,22 @@ class Study:
         Where relative paths start.
     store : Path, optional
         Folder of the runs; by default ``<name>-runs`` in ``folder``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> study = Study(
+    ...     data="digits",
+    ...     learners={"bayes": Learner(estimator="sklearn.naive_bayes:GaussianNB")},
+    ...     design=Design(sizes=[100, 200, 400], folds=2),
+    ...     folder=Path(tempfile.mkdtemp()),
+    ... )
+    >>> study.plan().total_to_do
+    6
+    >>> study.run(workers=0, progress=False).done
+    6
+    >>> study.measurements()
+    Measurements(6 rows in fraction, 3 sizes (100 to 400), 1 learner(s): 'bayes')
     """
 
     data: Dataset | Mapping[str, Any] | str
@@ -65,12 +93,160 @@ class Study:
     def __post_init__(self) -> None:
         if not self.learners:
             raise InputError("learners is empty: name at least one.")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"seed={self.seed!r}: give a whole number from 0 on.")
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InputError(f"name={self.name!r}: give the study a name.")
+        object.__setattr__(self, "folder", Path(self.folder))
+        if self.store is not None:
+            object.__setattr__(self, "store", Path(self.store))
         for name in self.evaluate:
-            if name in (TEST, "train") or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
+            if name in (TEST, "train") or not re.fullmatch(
+                r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name
+            ):
                 raise InputError(
-                    f"evaluate has a set called {name!r}: use letters, digits, '_', '.' and '-', and "
-                    "neither 'test' nor 'train', which there are always."
+                    f"evaluate has a set called {name!r}: use letters, digits, '_', '.' and '-', "
+                    "and neither 'test' nor 'train', which there are always."
                 )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to workers: how the study was given, not what was loaded or computed."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def plan(self, *, measure: bool = True, device: str | None = None) -> Plan:
+        """Say what :meth:`run` would do: runs, time, disk space, and what to beware of.
+
+        Parameters
+        ----------
+        measure : bool
+            Whether to train networks for a few steps where no stored run tells how long they take.
+        device : str, optional
+            Where it would be done; by default as :meth:`run` chooses.
+        """
+        from curvewise.study.plan import plan_study
+
+        return plan_study(self, measure=measure, device=device)
+
+    def run(self, on: str = "local", **options: Any) -> Status:
+        """Make the runs that the store lacks; what is there stays.
+
+        Parameters
+        ----------
+        on : str
+            ``"local"``: processes of this machine. ``"ray"``: a Ray cluster that is found or
+            started here; an address: that Ray cluster.
+        **options
+            As of :func:`curvewise.study.execute.local.run_local`: ``device``, ``workers``,
+            ``in_flight``, ``fresh``, ``shard``, ``retry_failed``, ``progress``.
+
+        Returns
+        -------
+        Status
+            How far the study is now. A run that failed is counted there, and is no error.
+        """
+        if on == "local":
+            from curvewise.study.execute.local import run_local
+
+            run_local(self, **options)
+        else:
+            from curvewise.study.execute.ray import run_ray
+
+            run_ray(self, address=None if on == "ray" else on, **options)
+        return self.status()
+
+    def status(self) -> Status:
+        """Say how far the study is: done, failed and why, being made by whom, left."""
+        from curvewise.study.status import study_status
+
+        return study_status(self)
+
+    def measurements(
+        self,
+        metric: str = "error",
+        evaluation: str = TEST,
+        *,
+        learner: str | None = None,
+        **settings: Any,
+    ) -> Measurements:
+        """One value per run, for the learning lens.
+
+        Settings of the grid make a learner another one: they are part of its name. Failed runs are
+        NaN with status ``"failed"``; what failed or is missing is said in the notes.
+
+        Parameters
+        ----------
+        metric : str
+            ``"error"``, ``"loss"``, ``"train_error"``, ``"gap"`` (error minus train_error), or
+            whatever the runs measured.
+        evaluation : str
+            On which evaluation set.
+        learner : str, optional
+            Only this one.
+        **settings
+            Only runs with these: ``n``, ``fold``, ``vary``, names of the grid.
+        """
+        from curvewise.study.reading import read_measurements
+
+        return read_measurements(self, metric, evaluation, learner, settings)
+
+    def predictions(
+        self,
+        learner: str | None = None,
+        *,
+        n: int | None = None,
+        evaluation: str = TEST,
+        probabilities: bool = False,
+        **settings: Any,
+    ) -> Predictions:
+        """What the runs of one training predicted, for the variance lens.
+
+        Runs are read a few at a time when they are needed, so that they need not fit into memory.
+
+        Parameters
+        ----------
+        learner : str, optional
+            Whose; not needed if there is one.
+        n : int, optional
+            Training size; not needed if there is one.
+        evaluation : str
+            For which evaluation set.
+        probabilities : bool
+            Probabilities of the classes, if they were kept, instead of the predicted class.
+        **settings
+            Only runs with these: ``fold``, ``vary``, names of the grid.
+
+        Raises
+        ------
+        InputError
+            If the runs are of more than one training; the message says what to choose.
+        """
+        from curvewise.study.reading import read_predictions
+
+        return read_predictions(self, learner, evaluation, probabilities, {"n": n, **settings})
+
+    def frame(self) -> pd.DataFrame:
+        """One row per planned run: a corpus of models, a table of losses, a truth to rank by.
+
+        Columns: run (its id), learner, n, fold, the seeds, the settings of the grid, what else the
+        learners differ in, status (done, failed, missing, outdated, damaged), then the metrics:
+        error, loss, train_error, train_loss, gap, ``error.<set>`` for further evaluation sets,
+        seconds, …, and the reason of a failure.
+        """
+        from curvewise.study.reading import read_frame
+
+        return read_frame(self)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write a study file that :func:`load_study` reads as the same study.
+
+        Raises
+        ------
+        InputError
+            If the data is in memory, which a file cannot name.
+        """
+        from curvewise.study.toml import write_study
+
+        return write_study(self, path)
 
     @property
     def runs_folder(self) -> Path:
@@ -109,15 +285,18 @@ class Study:
         """The training subsets; their indices count within :attr:`train_rows`."""
         design, labels = self.design, self.dataset.y[self.train_rows]
         sizes = [len(self.train_rows)] if design.sizes is None else list(design.sizes)
-        return partition_training_set(
-            labels if design.stratify or design.per_class else len(labels),
-            sizes,
-            design.folds,
-            nested=design.nested,
-            stratify=design.stratify,
-            per_class=design.per_class,
-            rng=self.seed,
-        )
+        with warnings.catch_warnings():
+            # Said in the plan and in notes, rather than by each worker that draws the subsets.
+            warnings.simplefilter("ignore", CurvewiseWarning)
+            return partition_training_set(
+                labels if design.stratify or design.per_class else len(labels),
+                sizes,
+                design.folds,
+                nested=design.nested,
+                stratify=design.stratify,
+                per_class=design.per_class,
+                rng=self.seed,
+            )
 
     @cached_property
     def _subsets(self) -> dict[tuple[int, int], tuple[NDArray[np.int64], str]]:

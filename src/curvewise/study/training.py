@@ -112,6 +112,26 @@ def set_seeds(model: Any, seed: int) -> Any:
     return model.set_params(**dict.fromkeys(names, seed)) if names else model
 
 
+@contextmanager
+def watched(seed: int) -> Iterator[list[warnings.WarningMessage]]:
+    """Record warnings; make what happens independent of threads and of numpy's global state."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
+            warnings.simplefilter("always")
+            np.random.seed(seed)  # noqa: NPY002
+            yield caught
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def warning_texts(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Write each of the warnings once."""
+    return tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
+
+
 def _stored(tasks: Sequence[Task], store: Path | None) -> tuple[dict[int, Outcome], list[str]]:
     outcomes: dict[int, Outcome] = {}
     damaged: list[str] = []
@@ -138,7 +158,7 @@ def _numbered(i: int, task: Task, place: Workplace) -> tuple[int, Outcome]:
 def train(task: Task, place: Workplace) -> Outcome:
     """Make one run and store it."""
     predictions, error_text, value, reason = None, None, np.nan, None
-    with _watched(task.seed) as caught:
+    with watched(task.seed) as caught:
         start = time.perf_counter()
         seconds = np.nan
         try:
@@ -154,7 +174,7 @@ def train(task: Task, place: Workplace) -> Outcome:
         reason = error_text = f"the metric is {value}"
     elif reason is None:
         place.metric.unit.errors([value], "metric")  # a wrong unit is the user's to mend
-    messages = tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
+    messages = warning_texts(caught)
     outcome = Outcome(value if reason is None else np.nan, seconds, reason, messages)
     if place.store is not None:
         write_run(
@@ -168,21 +188,6 @@ def train(task: Task, place: Workplace) -> Outcome:
             overwrite=True,
         )
     return outcome
-
-
-@contextmanager
-def _watched(seed: int) -> Iterator[list[warnings.WarningMessage]]:
-    """Record warnings; make what happens independent of threads and of numpy's global state."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
-            warnings.simplefilter("always")
-            np.random.seed(seed)  # noqa: NPY002
-            yield caught
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
 
 
 def _fit(task: Task, data: Data) -> Any:

@@ -1,0 +1,103 @@
+"""Runs from the Trainer of Hugging Face: a callback that puts each finished training into a store.
+
+Fine-tunes a very small BERT, made on the spot, to tell which of two words a sentence has more of;
+stores the runs in ``hf-runs`` in the current folder, and splits the spread between seeds. Nothing
+is downloaded. Takes seconds.
+"""
+
+import tempfile
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
+from transformers.utils import logging
+
+import curvewise as cw
+
+
+class StoreRun(TrainerCallback):
+    """Predicts the test examples when a training ends, and stores the run."""
+
+    def __init__(
+        self, trainer: Trainer, test: Any, store: str, coordinates: dict[str, Any]
+    ) -> None:
+        self.trainer, self.test, self.store, self.coordinates = trainer, test, store, coordinates
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Store what the trained model predicts."""
+        out = self.trainer.predict(self.test)
+        if not state.is_world_process_zero:  # all predict, one of them stores
+            return
+        predictions = out.predictions.argmax(axis=1)
+        cw.write_run(
+            self.store,
+            self.coordinates,
+            predictions,
+            {
+                "error": float(np.mean(predictions != out.label_ids)),
+                "loss": out.metrics["test_loss"],
+                "epochs": state.epoch,
+            },
+            labels=out.label_ids,
+        )
+
+
+def sentences(count: int, seed: int) -> list[dict[str, torch.Tensor]]:
+    """Sentences of eleven words out of 20, and whether word 5 is in them more often than word 6."""
+    rng = np.random.default_rng(seed)
+    words = np.where(rng.random((count, 11)) < 0.7, rng.integers(5, 7, (count, 11)), 0)
+    words = np.where(words > 0, words, rng.integers(7, 20, (count, 11)))
+    labels = ((words == 5).sum(axis=1) > (words == 6).sum(axis=1)).astype(np.int64)
+    return [
+        {"input_ids": torch.tensor(w), "labels": torch.tensor(c)}
+        for w, c in zip(words, labels, strict=True)
+    ]
+
+
+def main(store: str = "hf-runs", seeds: int = 6) -> None:
+    """Fine-tune with several seeds and look at the spread."""
+    logging.set_verbosity_error()
+    train, test = sentences(300, seed=0), sentences(400, seed=1)
+    for seed in range(seeds):
+        set_seed(seed)
+        config = BertConfig(
+            vocab_size=20,
+            hidden_size=32,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            settings = TrainingArguments(
+                folder,
+                num_train_epochs=3,
+                per_device_train_batch_size=16,
+                per_device_eval_batch_size=100,
+                learning_rate=3e-3,
+                seed=seed,
+                use_cpu=True,
+                report_to="none",
+                save_strategy="no",
+                logging_strategy="no",
+                disable_tqdm=True,
+            )
+            model = BertForSequenceClassification(config)
+            trainer = Trainer(model, settings, train_dataset=train)
+            trainer.remove_callback(PrinterCallback)
+            coordinates = {"learner": "bert-tiny", "n": len(train), "seed": seed}
+            trainer.add_callback(StoreRun(trainer, test, store, coordinates))
+            trainer.train()
+    print(cw.decompose_variance(cw.load_predictions(store, learner="bert-tiny")).summary())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Runs from a training loop of one's own: a plain PyTorch loop, six seeds, one store.
+
+Trains on handwritten digits, puts each finished training into ``own-loop-runs`` in the current
+folder, and splits the spread between seeds. Takes seconds.
+"""
+
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+import curvewise as cw
+
+STORE = "own-loop-runs"
+digits = load_digits()
+x = torch.tensor(digits.data, dtype=torch.float32) / 16
+y = torch.tensor(digits.target)
+train_x, train_y, test_x, test_y = x[:400], y[:400], x[400:], y[400:]
+
+
+def train(seed: int) -> nn.Module:
+    """The loop that you have already."""
+    torch.manual_seed(seed)
+    network = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    optimiser = torch.optim.Adam(network.parameters(), lr=0.01)
+    for _ in range(15):
+        for rows in torch.randperm(len(train_x)).split(50):
+            loss = nn.functional.cross_entropy(network(train_x[rows]), train_y[rows])
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return network
+
+
+for seed in range(6):
+    coordinates = {"learner": "mlp-32", "n": len(train_x), "seed": seed}
+    network = train(seed)
+    with torch.no_grad():
+        probabilities = network(test_x).softmax(dim=1)
+        loss = nn.functional.nll_loss(probabilities.log(), test_y)
+    predictions = probabilities.argmax(dim=1)
+    cw.write_run(
+        STORE,
+        coordinates,
+        predictions.numpy(),
+        {"error": (predictions != test_y).float().mean().item(), "loss": loss.item()},
+        labels=test_y.numpy(),
+        arrays={"probabilities": probabilities.numpy()},
+    )
+
+runs = cw.load_predictions(STORE, learner="mlp-32")
+print(cw.decompose_variance(runs).summary())

@@ -1,0 +1,235 @@
+"""``curvewise study``: new, plan, run, status, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Group, Parameter
+from cyclopts.validators import Number
+
+from curvewise.cli._console import DONE, FAILED, Page, UsageError, note, sentences, warn_each
+from curvewise.cli._options import Showing
+
+if TYPE_CHECKING:
+    from curvewise.study import Plan, Status, Study
+
+study = App(
+    name="study",
+    help="Train many models by a plan, and lose none.\n\n"
+    "FILE is a study file (TOML): data, learners, sizes × folds × seeds. `curvewise study new` "
+    "writes one to begin with. A study that was stopped goes on where it was.",
+)
+
+File = Annotated[Path, Parameter(name="FILE")]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+MAKING = Group("How to make the runs", sort_key=3)
+Device = Annotated[str | None, Parameter(group=MAKING)]
+
+
+@study.command
+def new(file: File, /, *, recipe: str | None = None) -> int:
+    """Write a study file to begin with; one that is there is left alone.
+
+    Example: `curvewise study new --recipe variance study.toml`
+
+    Parameters
+    ----------
+    file
+        The file to write.
+    recipe
+        Protocol of a paper: learning, variance, variance-sources, variance-linear, variance-text,
+        response, transfer, ranking, ranking-checkpoints. By default two small learners on the
+        digits data.
+    """
+    from curvewise.study.starter import starter_text
+
+    text = starter_text(recipe)
+    try:
+        with file.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise UsageError(f"{file} is there already: name another file, or remove it.") from None
+    note(f"written to {file}; see what it would do with: curvewise study plan {file}")
+    return DONE
+
+
+@study.command
+def plan(
+    file: File,
+    /,
+    *,
+    measure: Annotated[bool, Parameter(show_default=False)] = True,
+    device: Device = None,
+    showing: Showing | None = None,
+) -> int:
+    """Say which runs a study makes, how long they take, and what to beware of. Trains nothing.
+
+    Example: `curvewise study plan study.toml`
+
+    Parameters
+    ----------
+    file
+        The study.
+    measure
+        Train networks for a few steps where no stored run tells how long they take.
+    device
+        Plan for this device, such as cpu, cuda or cuda:1.
+    """
+    page = (showing or Showing()).page()
+    show_plan(page, _load(file).plan(measure=measure, device=device))
+    return page.close()
+
+
+@study.command
+def run(
+    file: File,
+    /,
+    *,
+    on: Annotated[str, Parameter(group=MAKING)] = "local",
+    device: Device = None,
+    workers: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
+    in_flight: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=1))] = None,
+    shard: Annotated[str | None, Parameter(group=MAKING)] = None,
+    retry_failed: Annotated[bool | None, Parameter(group=MAKING, show_default=False)] = None,
+    fresh: Flag = False,
+    dry_run: Flag = False,
+    showing: Showing | None = None,
+) -> int:
+    """Make the runs that are not there yet. Exit status 1 if any run failed.
+
+    Stop it with Ctrl-C at any time, and go on by running it again.
+
+    Example: `curvewise study run study.toml`, or in a Slurm array
+    `curvewise study run study.toml --shard $SLURM_ARRAY_TASK_ID/16`
+
+    Parameters
+    ----------
+    file
+        The study.
+    on
+        Where: local, ray (a cluster started here), or the address of a Ray cluster.
+    device
+        Device for the networks: cpu, cuda (all GPUs) or cuda:1. By default GPUs if there are some.
+    workers
+        Processes; by default one for each GPU or core. 0 works in this process.
+    in_flight
+        Networks that a worker trains at once; by default as many as are quickest.
+    shard
+        Only this share of the runs, such as 3/16; each of the 16 may run at the same time.
+    retry_failed
+        Make failed runs again, always or never; by default until they failed three times.
+    fresh
+        Move the study's runs out of the way, and make them anew.
+    dry_run
+        Only say what would be made.
+    """
+    page = (showing or Showing()).page()
+    loaded = _load(file)
+    if dry_run:
+        show_plan(page, loaded.plan(measure=False, device=device))
+        page.say("Nothing was done.")
+        return page.close()
+    options: dict[str, Any] = {
+        "workers": workers,
+        "in_flight": in_flight,
+        "fresh": fresh,
+        "shard": shard,
+        "retry_failed": retry_failed,
+    }
+    if on != "local" and device is not None:
+        raise UsageError(
+            "--device is for --on local: tasks of Ray take the devices they are given."
+        )
+    options |= {"device": device} if on == "local" else {}
+    status_ = loaded.run(on, **options)
+    show_status(page, status_)
+    return page.close(FAILED if status_.failed else DONE)
+
+
+@study.command
+def status(file: File, /, *, showing: Showing | None = None) -> int:
+    """Say how far a study is: done, failed and why, being made by whom, left.
+
+    Example: `curvewise study status study.toml`
+
+    Parameters
+    ----------
+    file
+        The study.
+    """
+    page = (showing or Showing()).page()
+    show_status(page, _load(file).status())
+    return page.close()
+
+
+@study.command
+def report(file: File, /, *, out: Path | None = None, json: Flag = False) -> int:
+    """Look at the runs through every lens that applies: text, tables and figures in a folder.
+
+    Example: `curvewise study report study.toml`
+
+    Parameters
+    ----------
+    file
+        The study.
+    out
+        Folder for the report; by default NAME-report beside the study file.
+    json
+        Print one JSON document with everything.
+    """
+    from curvewise.cli._study_report import write_report
+
+    page = Page(as_json=json)
+    loaded = _load(file)
+    folder = out or loaded.folder / f"{_plain(loaded.name)}-report"
+    write_report(page, loaded, folder)
+    return page.close()
+
+
+def show_plan(page: Page, found: Plan) -> None:
+    """Print a plan: a table, sentences, warnings."""
+    from curvewise.study.estimate import duration
+
+    page.document = found.to_dict()
+    columns = dict(found.columns())
+    seconds, todo = columns.pop("seconds"), columns["to_do"]
+    columns["to do"] = columns.pop("to_do")
+    columns["time"] = [duration(s) if k else "–" for s, k in zip(seconds, todo, strict=True)]
+    columns["from"] = columns.pop("source")
+    page.table(f"Runs of {found.name}", columns, None)
+    page.say(sentences(found))
+    warn_each(found.warnings)
+
+
+def show_status(page: Page, found: Status) -> None:
+    """Print how far a study is: counts, reasons of failures, who is at work."""
+    page.document = found.to_dict()
+    counted = {k: v for k, v in zip(*found.columns().values(), strict=True) if v}
+    columns: dict[str, list[Any]] = {
+        "state": [*counted, "planned"],
+        "runs": [*counted.values(), found.planned],
+    }
+    page.table(f"Runs of {found.name} in {found.store}", columns, None)
+    if found.failures:
+        reasons: dict[str, list[Any]] = {
+            "failed": [f.count for f in found.failures],
+            "learners": [", ".join(f.learners) for f in found.failures],
+            "why": [f.message for f in found.failures],
+            "such as run": [f.example for f in found.failures],
+        }
+        page.table("Why runs failed", reasons, None)
+    page.say(sentences(found))
+    warn_each([*found.warnings, *found.problems[1:]])
+
+
+def _load(file: Path) -> Study:
+    from curvewise.study import load_study
+
+    if not file.is_file():
+        raise UsageError(f"There is no file {file}: `curvewise study new {file}` writes one.")
+    return load_study(file)
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "_.-" else "-" for c in name)

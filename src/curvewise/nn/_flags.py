@@ -1,0 +1,39 @@
+"""Settings of torch under which the same work gives the same bits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def reproducible() -> Iterator[None]:
+    """Use deterministic kernels and honest float32 inside the block; put everything back after.
+
+    A kernel that has no deterministic version is used all the same: torch's warning about it is
+    kept from the user here, because the plan says on which networks that may happen.
+    """
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = (cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32)
+    strict = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    filling = torch.utils.deterministic
+    fill = filling.fill_uninitialized_memory  # type: ignore[attr-defined]
+    threads = torch.get_num_threads()
+    try:
+        cudnn.deterministic, cudnn.benchmark = True, False
+        cudnn.allow_tf32 = matmul.allow_tf32 = False
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        filling.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+        torch.set_num_threads(1)  # sums on a CPU are cut into as many parts as there are threads
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*does not have a deterministic")
+            yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32 = before
+        torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+        filling.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
+        torch.set_num_threads(threads)

@@ -1,0 +1,187 @@
+"""Networks that others define: a function of the user's, timm, a Hugging Face folder."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from torch import Tensor, nn
+
+from curvewise.errors import InputError, MissingDependencyError
+
+
+def find_factory(module: str, function: str, folder: Path | None) -> Callable[..., nn.Module]:
+    """A function of a module; a file in the study's folder comes before what is installed."""
+    asked = f"architecture='{module}:{function}'"
+    path = None if folder is None else folder / (module.replace(".", "/") + ".py")
+    try:
+        if path is not None and path.is_file():
+            resolved = path.resolve()
+            found = _loaded(module, resolved, resolved.stat().st_mtime_ns, folder)
+        else:
+            with _importable(folder):
+                found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{asked}: cannot import {error.name!r}: put {module}.py in the folder of the study "
+            "or install what it needs."
+        ) from error
+    factory = getattr(found, function, None)
+    if not callable(factory):
+        names = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
+        raise InputError(
+            f"{asked}: the module has no function {function!r}; it has {', '.join(names[:10])}."
+        )
+    result: Callable[..., nn.Module] = factory
+    return result
+
+
+@lru_cache(maxsize=32)
+def _loaded(name: str, path: Path, changed: int, folder: Path | None) -> ModuleType:
+    """Execute a file once per version: two studies may both have a ``models.py``."""
+    unique = f"_curvewise_{abs(hash(path))}_{changed}_{name}"
+    spec = importlib.util.spec_from_file_location(unique, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} cannot be imported as a Python module.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[unique] = module
+    try:
+        with _importable(folder):
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[unique]
+        raise
+    return module
+
+
+@contextlib.contextmanager
+def _importable(folder: Path | None) -> Iterator[None]:
+    """The folder on Python's path, for as long as something is imported from it."""
+    if folder is None:
+        yield
+        return
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(entry)
+
+
+def timm_model(
+    name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]
+) -> nn.Module:
+    """A model of timm with random weights: nothing is downloaded."""
+    try:
+        timm = importlib.import_module("timm")
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"architecture='timm:{name}' needs timm: pip install timm."
+        ) from error
+    if len(shape) != 3:
+        raise InputError(
+            f"architecture='timm:{name}' takes images, (channels, height, width); one input has "
+            f"shape {shape}."
+        )
+    if name not in timm.list_models():
+        raise InputError(
+            f"architecture='timm:{name}' is not a model of the installed timm: see "
+            "timm.list_models()."
+        )
+    settings = {"pretrained": False, "num_classes": classes, "in_chans": shape[0], **options}
+    model: nn.Module = timm.create_model(name, **settings)
+    return model
+
+
+class HuggingFace(nn.Module):
+    """A classifier of transformers, from tokens or pixels to logits.
+
+    Tokens equal to the model's padding are masked out.
+    """
+
+    def __init__(self, network: nn.Module, *, text: bool, padding: int | None) -> None:
+        super().__init__()
+        self.network = network
+        self.text = text
+        self.padding = padding
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        if not self.text:
+            output = self.network(pixel_values=x)
+        elif self.padding is None:
+            output = self.network(input_ids=x)
+        else:
+            output = self.network(input_ids=x, attention_mask=(x != self.padding).long())
+        logits: Tensor = output.logits
+        return logits
+
+
+def hugging_face_model(
+    path: Path, shape: tuple[int, ...], classes: int, options: dict[str, Any]
+) -> nn.Module:
+    """A classifier from a local folder: for text if an input has one axis, else for images.
+
+    The option ``pretrained = false`` takes only the configuration and draws the weights; other
+    options override fields of the configuration.
+    """
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"architecture='hf:{path}' needs transformers: pip install transformers."
+        ) from error
+    if not (path / "config.json").is_file():
+        raise InputError(
+            f"architecture='hf:{path}': no config.json in this folder. Give the folder that "
+            "save_pretrained wrote; nothing is downloaded."
+        )
+    text = len(shape) == 1
+    options = dict(options)
+    pretrained = options.pop("pretrained", True)
+    local = {"local_files_only": True, "trust_remote_code": False}
+    kind: Any = (
+        transformers.AutoModelForSequenceClassification
+        if text
+        else transformers.AutoModelForImageClassification
+    )
+    try:
+        with _quiet(transformers):
+            config = transformers.AutoConfig.from_pretrained(
+                path, num_labels=classes, **local, **options
+            )
+            if pretrained:
+                model = kind.from_pretrained(
+                    path, config=config, ignore_mismatched_sizes=True, **local
+                )
+            else:
+                model = kind.from_config(config, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InputError(
+            f"architecture='hf:{path}' cannot be made into a classifier of "
+            f"{'text' if text else 'images'}: {error}"
+        ) from error
+    return HuggingFace(model, text=text, padding=getattr(config, "pad_token_id", None))
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Without progress bars and reports of heads drawn anew, once per run."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,168 @@
+"""Networks by name, or from anywhere: one's own factory, timm, a Hugging Face folder.
+
+Weights are drawn from torch's global generator while a network is made, so that
+``torch.manual_seed`` before it fixes them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from curvewise.errors import InputError
+from curvewise.nn._foreign import find_factory, hugging_face_model, timm_model
+from curvewise.nn._mlp import linear, mlp
+from curvewise.nn._plain import cnn, nin, vgg11, vgg13, vgg16, vgg19
+from curvewise.nn._resnet import resnet9, resnet18, resnet34, resnet50
+from curvewise.nn._weights import load_weights
+from curvewise.nn.settings import Training
+
+ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
+    "linear": linear,
+    "mlp": mlp,
+    "cnn": cnn,
+    "vgg11": vgg11,
+    "vgg13": vgg13,
+    "vgg16": vgg16,
+    "vgg19": vgg19,
+    "nin": nin,
+    "resnet9": resnet9,
+    "resnet18": resnet18,
+    "resnet34": resnet34,
+    "resnet50": resnet50,
+}
+"""Factories by name, each called with the shape of one input, the classes, and options."""
+
+
+def make_network(
+    training: Training, shape: tuple[int, ...], classes: int, folder: Path | None = None
+) -> nn.Module:
+    """Make the network that a training asks for, with its initial weights, on the CPU.
+
+    Parameters
+    ----------
+    training : Training
+        Its architecture, options and weights are read.
+    shape : tuple of int
+        Shape of one input.
+    classes : int
+        Outputs.
+    folder : Path, optional
+        Where relative paths start, and where a ``"module:function"`` is looked for first.
+
+    Returns
+    -------
+    nn.Module
+        In training mode. :func:`notes_of` tells what a reader should know of its weights.
+
+    Raises
+    ------
+    InputError
+        The architecture, its options, or the file of weights cannot be used.
+    MissingDependencyError
+        The package of a foreign architecture is not installed.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> network = make_network(Training("mlp", options={"width": 16}), (1, 8, 8), classes=10)
+    >>> sum(p.numel() for p in network.parameters())
+    1482
+    """
+    with torch.device("cpu"):
+        model = _made(training, tuple(shape), classes, folder)
+        if training.weights is not None:
+            notes = load_weights(model, (folder or Path()) / training.weights, head_of(model)[0])
+            object.__setattr__(model, "_notes", notes)  # plain data, neither weight nor layer
+    return model.train()
+
+
+def notes_of(model: nn.Module) -> tuple[str, ...]:
+    """What a reader should know of how a network was made, such as a head drawn anew."""
+    notes: tuple[str, ...] = model.__dict__.get("_notes", ())
+    return notes
+
+
+def head_of(model: nn.Module) -> tuple[str, nn.Linear]:
+    """The last linear layer of a network, and its name.
+
+    Examples
+    --------
+    >>> head_of(ARCHITECTURES["linear"]((4,), 2))
+    ('1', Linear(in_features=4, out_features=2, bias=True))
+    """
+    linears = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear)]
+    if not linears:
+        raise InputError(
+            f"The network {type(model).__name__} has no torch.nn.Linear: what goes into its last "
+            "layer cannot be found. End it with a Linear."
+        )
+    return linears[-1]
+
+
+def features_of(model: nn.Module, x: Tensor) -> Tensor:
+    """What the last linear layer is given for inputs x, shape (examples, features).
+
+    The network is called as it is: in its mode, on its device.
+    """
+    seen: list[Tensor] = []
+    hook = head_of(model)[1].register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    try:
+        model(x)
+    finally:
+        hook.remove()
+    if not seen:
+        raise InputError(
+            f"The last torch.nn.Linear of {type(model).__name__} is not used in a forward pass: "
+            "its input cannot be taken as features."
+        )
+    return seen[-1].flatten(1)
+
+
+def _made(
+    training: Training, shape: tuple[int, ...], classes: int, folder: Path | None
+) -> nn.Module:
+    name, options = training.architecture, dict(training.options)
+    kind, _, rest = name.partition(":")
+    if kind == "timm":
+        return timm_model(rest, shape, classes, options)
+    if kind == "hf":
+        return hugging_face_model((folder or Path()) / rest, shape, classes, options)
+    if rest:
+        factory = find_factory(kind, rest, folder)
+    elif name in ARCHITECTURES:
+        factory = ARCHITECTURES[name]
+    else:
+        raise InputError(
+            f"architecture={name!r} is not known: use one of {', '.join(ARCHITECTURES)}; "
+            "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'."
+        )
+    _check_options(name, factory, options)
+    model = factory(shape, classes, **options)
+    if not isinstance(model, nn.Module):
+        raise InputError(
+            f"architecture={name!r} returned {type(model).__name__}: a factory takes shape, "
+            "classes and options, and returns a torch.nn.Module."
+        )
+    return model
+
+
+def _check_options(
+    name: str, factory: Callable[..., nn.Module], options: dict[str, object]
+) -> None:
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # some callables do not tell
+        return
+    try:
+        signature.bind((1,), 1, **options)
+    except TypeError as error:
+        known = list(signature.parameters)[2:]
+        raise InputError(
+            f"architecture={name!r} cannot be called with shape, classes and options "
+            f"{sorted(options)} ({error}): its options are {', '.join(known) or 'none'}."
+        ) from error

@@ -1,0 +1,173 @@
+"""Schedules that watch the training: plateau, early stopping, and the searched schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from curvewise.nn.drive import Course, Steps
+from curvewise.nn.order import split_rows
+from curvewise.nn.schedules import DROP
+from curvewise.nn.task import Assignment
+
+DROPS = 2  # of the searched schedule
+PATIENCE = 10.0
+SHARE = 1 / 3  # that the searched schedule holds out
+
+
+def plateau(course: Course) -> Steps:
+    """Lower the rate to a tenth whenever the loss has stalled.
+
+    The loss is the mean training loss of an epoch, or the validation loss where a share of the
+    subset is held out for that.
+    """
+    training = course.training
+    patience = training.patience or PATIENCE
+    held = _hold_out(course, training.validation) if training.validation else None
+    rate, best, waited, drops = course.rate, math.inf, 0, 0
+    for _ in range(math.ceil(training.epochs)):
+        yield from course.walk(np.full(course.epoch_steps(), rate, dtype=np.float32))
+        loss = _validation(course, held)[1] if held is not None else _train_loss(course)
+        if not math.isfinite(loss):
+            break
+        best, waited = (loss, 0) if loss < best * (1 - 1e-4) else (best, waited + 1)
+        if waited > patience:
+            course.dropped()
+            rate, waited, drops = rate * DROP, 0, drops + 1
+    course.metrics["drops"] = float(drops)
+
+
+def early_stop(course: Course) -> Steps:
+    """Stop when the validation error has not fallen for a while, and go back to its best epoch."""
+    training = course.training
+    held = _hold_out(course, training.validation)
+    patience = training.patience or PATIENCE
+    best = Best(course)
+    for epoch in range(1, math.ceil(training.epochs) + 1):
+        yield from course.walk(np.full(course.epoch_steps(), course.rate, dtype=np.float32))
+        if not best.look(epoch, *_validation(course, held)) and epoch - best.epoch >= patience:
+            break
+    best.go_back()
+    best.report()
+    course.metrics["best_epoch"] = float(best.epoch)
+
+
+def searched(course: Course) -> Steps:
+    """Find the schedule on two thirds of the subset, then follow it on all of it.
+
+    Twice, when the error on the last third has not fallen for ``patience`` epochs, training goes
+    back to its best epoch and on with a tenth of the rate. How many epochs that makes at each rate
+    is what the whole subset is then trained for, from new initial weights.
+    """
+    training, whole = course.training, course.assignments[0]
+    y = course.lane.setup.data.y.cpu().numpy()
+    classes = len(np.unique(y[whole.rows]))
+    patience = training.patience or max(1.0, 5 * math.sqrt(400 * classes / len(whole.rows)))
+    held = _hold_out(course, SHARE)
+    best, spans, since = Best(course), [], 0
+    for stage in range(DROPS + 1):
+        rate = course.rate * DROP**stage
+        start, best.since = best.epoch, 0
+        for _ in range(math.ceil(training.epochs)):
+            yield from course.walk(np.full(course.epoch_steps(), rate, dtype=np.float32))
+            since = best.step(*_validation(course, held))
+            if since >= patience:
+                break
+        best.go_back()
+        spans.append(best.epoch - start)
+    course.metrics |= {f"epochs_{i + 1}": float(span) for i, span in enumerate(spans)}
+    best.report()
+    yield from _follow(course, whole, spans)
+
+
+def _follow(course: Course, whole: Assignment, spans: list[int]) -> Steps:
+    """Train on the whole subset for so many epochs at each rate."""
+    with course.lane.at_work():
+        course.lane.begin([whole])
+    course.taken = 0
+    for stage, span in enumerate(spans):
+        if stage:
+            course.dropped()
+        steps = round(span * course.n / course.lane.setup.batch)
+        rate = course.rate * DROP**stage
+        yield from course.walk(np.full(steps, rate, dtype=np.float32))
+
+
+class Best:
+    """The best epoch so far, by validation error, then loss."""
+
+    def __init__(self, course: Course) -> None:
+        self.course = course
+        self.epoch, self.since = 0, 0
+        self.error, self.loss = math.inf, math.inf
+        with course.lane.at_work():
+            self.kept = course.lane.snapshot()
+
+    def look(self, epoch: int, error: float, loss: float) -> bool:
+        """Whether this epoch is better than all before."""
+        better = (error, loss) < (self.error, self.loss)
+        if better:
+            self.epoch, self.error, self.loss = epoch, error, loss
+            with self.course.lane.at_work():
+                self.kept = self.course.lane.snapshot()
+        return better
+
+    def step(self, error: float, loss: float) -> int:
+        """Look at the next epoch after the best; give how many there were since."""
+        self.since = 0 if self.look(self.epoch + self.since + 1, error, loss) else self.since + 1
+        return self.since
+
+    def report(self) -> None:
+        """Say how good it was, or that no epoch was any good."""
+        if math.isfinite(self.error):
+            self.course.metrics["validation_error"] = self.error
+        else:
+            self.course.trouble = "diverged: the validation loss was never finite"
+
+    def go_back(self) -> None:
+        """Return to the weights of the best epoch."""
+        with self.course.lane.at_work():
+            self.course.lane.restore(self.kept)
+
+
+def _hold_out(course: Course, share: float) -> Tensor:
+    """Train on a part of the subset from here on; give the rows of the other."""
+    lane, assignment = course.lane, course.assignments[0]
+    y = lane.setup.data.y.cpu().numpy()
+    train, held = split_rows(assignment.rows, y, share)
+    if not len(held) or not len(train):
+        course.notes.append(
+            f"The subset of {len(assignment.rows)} examples is too small to hold out a share of "
+            f"{share:.2g}: its schedule was judged on the examples trained on."
+        )
+        train = held = assignment.rows
+    with lane.at_work():
+        lane.begin([replace(assignment, rows=train)])
+        return torch.from_numpy(held).to(lane.setup.device)
+
+
+def _validation(course: Course, held: Tensor) -> tuple[float, float]:
+    """Error and loss on held-out rows; infinite once the network has diverged."""
+    lane = course.lane
+    with lane.at_work():
+        logits, y = lane.predict(lane.setup.data, held)[0], lane.setup.data.y[held]
+        loss = float(torch.nn.functional.cross_entropy(logits, y))
+        error = float((logits.argmax(dim=1) != y).double().mean())
+    return (error, loss) if math.isfinite(loss) else (math.inf, math.inf)
+
+
+def _train_loss(course: Course) -> float:
+    with course.lane.at_work():
+        return float(course.lane.mean_losses(course.epoch_steps())[0])
+
+
+CONTROLS: dict[str, Callable[[Course], Iterator[None]]] = {
+    "plateau": plateau,
+    "early-stop": early_stop,
+    "searched": searched,
+}

@@ -1,0 +1,196 @@
+"""Take a lane through a training: schedule, pokes, checkpoints, and what to measure at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from curvewise.nn.lane import Lane
+from curvewise.nn.resident import Resident
+from curvewise.nn.schedules import drop_steps, rate_factors
+from curvewise.nn.settings import Training
+from curvewise.nn.task import Assignment, Keep, Trained
+
+BURST = 32  # steps that a lane takes before another has its turn
+MOST_TRAIN_ROWS = 10_000  # on which the training error is measured
+
+Steps = Generator[None, None, None]
+Weights = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """What is wanted of each training."""
+
+    training: Training
+    evaluations: Mapping[str, Resident]
+    keep: Keep
+
+
+def drive(
+    lane: Lane, goal: Goal, assignments: Sequence[Assignment]
+) -> Generator[None, None, list[Trained]]:
+    """Train the networks of a lane; yields now and then so that others can go on.
+
+    Returns
+    -------
+    list of Trained
+        One for each assignment.
+    """
+    from curvewise.nn.control import CONTROLS
+
+    with lane.at_work():
+        lane.begin(assignments)
+    course = Course(lane, goal, assignments)
+    if goal.training.controlled:
+        yield from CONTROLS[goal.training.schedule](course)
+    else:
+        yield from fixed(course)
+    yield  # the other lanes get work before this one is waited for
+    with lane.at_work():
+        return _finish(course)
+
+
+class Course:
+    """One pass of a lane, with what it has collected on the way."""
+
+    def __init__(self, lane: Lane, goal: Goal, assignments: Sequence[Assignment]) -> None:
+        self.lane, self.goal, self.assignments = lane, goal, assignments
+        self.training = goal.training
+        self.taken = 0  # steps
+        self.checkpoints: list[dict[str, Weights]] = [{} for _ in assignments]
+        self.metrics: dict[str, float] = {}
+        self.notes: list[str] = []
+        self.trouble: str | None = None
+
+    @property
+    def n(self) -> int:
+        """Examples that are trained on now."""
+        return int(self.lane.rows.shape[1])
+
+    @property
+    def rate(self) -> float:
+        """The learning rate that the training starts with."""
+        return self.training.rates[0]
+
+    def epoch_steps(self) -> int:
+        """Steps of an epoch, rounded up."""
+        return -(-self.n // self.lane.setup.batch)
+
+    def walk(self, rates: NDArray[np.float32]) -> Steps:
+        """Take a step for each rate, poking where it is time."""
+        lane, start = self.lane, self.taken
+        poke_at = self._poke_step()
+        cuts = {0, len(rates), *range(0, len(rates), lane.capacity)}
+        if poke_at is not None and start <= poke_at < start + len(rates):
+            cuts.add(poke_at - start)
+        for first, last in pairwise(sorted(cuts)):
+            with lane.at_work():
+                if self.taken == poke_at:
+                    lane.poke([a.poke for a in self.assignments])
+                lane.lay(self.taken, rates[first:last])
+            for done in range(0, last - first, BURST):
+                with lane.at_work():
+                    lane.advance(min(BURST, last - first - done))
+                yield
+            self.taken += last - first
+
+    def _poke_step(self) -> int | None:
+        poke = self.assignments[0].poke
+        if poke is None:
+            return None
+        return round(poke.epoch * self.n / self.lane.setup.batch)
+
+    def checkpoint(self, name: str) -> None:
+        """Keep the weights as they are now."""
+        with self.lane.at_work():
+            for member, kept in enumerate(self.checkpoints):
+                kept[name] = self.lane.weights(member)
+
+    def dropped(self) -> None:
+        """Keep the weights before the rate falls, if that was asked for."""
+        if self.goal.keep.checkpoints == "drops":
+            self.checkpoint(f"drop-{len(self.checkpoints[0]) + 1}")
+
+
+def fixed(course: Course) -> Steps:
+    """Follow a schedule that is known beforehand."""
+    training = course.training
+    steps = training.steps_for(course.n)
+    rates = course.rate * rate_factors(training, steps)
+    drops = drop_steps(training, steps)
+    for first, last in pairwise(sorted({0, *drops, steps})):
+        if first in drops:
+            course.dropped()
+        yield from course.walk(rates[first:last].astype(np.float32))
+    if steps == 0 and course.assignments[0].poke is not None:
+        course.lane.poke([a.poke for a in course.assignments])
+
+
+def _finish(course: Course) -> list[Trained]:
+    lane, goal = course.lane, course.goal
+    if goal.keep.checkpoints != "none":
+        course.checkpoint("end")
+    found = {k: _probabilities(lane, data) for k, data in goal.evaluations.items()}
+    features = {}
+    if goal.keep.features:
+        features = {
+            k: lane.predict(data, features=True).cpu().numpy()
+            for k, data in goal.evaluations.items()
+        }
+    train = _train_metrics(course)
+    counted = {
+        "steps": float(course.taken),
+        "epochs": course.taken * lane.setup.batch / course.n,
+        "rate": course.rate,
+        **course.metrics,
+    }
+    return [
+        Trained(
+            probabilities={k: p[member] for k, p in found.items()},
+            metrics={**train[member], **counted},
+            checkpoints=course.checkpoints[member],
+            features={k: f[member] for k, f in features.items()},
+            path=lane.path,
+            error=course.trouble or _divergence(train[member], [p[member] for p in found.values()]),
+            notes=(*lane.notes, *course.notes),
+        )
+        for member in range(len(course.assignments))
+    ]
+
+
+def _probabilities(lane: Lane, data: Resident) -> NDArray[np.float32]:
+    """Shape (width, examples, classes)."""
+    return torch.softmax(lane.predict(data), dim=-1).cpu().numpy()
+
+
+def _train_metrics(course: Course) -> list[dict[str, float]]:
+    """Error and loss on what was trained on, in evaluation mode."""
+    lane, data = course.lane, course.lane.setup.data
+    found = []
+    together = len({a.rows.tobytes() for a in course.assignments}) == 1
+    logits = None
+    for member, assignment in enumerate(course.assignments):
+        rows = torch.from_numpy(assignment.rows[:MOST_TRAIN_ROWS]).to(lane.setup.device)
+        if logits is None or not together:
+            logits = lane.predict(data, rows)
+        own, y = logits[member], data.y[rows]
+        loss = torch.nn.functional.cross_entropy(own.double(), y)
+        error = (own.argmax(dim=1) != y).double().mean()
+        found.append({"train_error": float(error), "train_loss": float(loss)})
+    return found
+
+
+def _divergence(train: Mapping[str, float], found: Sequence[NDArray[np.float32]]) -> str | None:
+    if np.isfinite(train["train_loss"]) and all(np.isfinite(p).all() for p in found):
+        return None
+    return (
+        f"diverged: the training loss is {train['train_loss']} at the end. A lower learning rate "
+        "may help."
+    )

@@ -1,0 +1,340 @@
+"""Train many networks, several at once, in the way that is quickest on the device.
+
+Three ways, all of which give a run the same result whoever trains beside it:
+
+- *stack*: small networks without convolutions share one batched step (CPU and GPU);
+- *graphs*: on a GPU, every network has a stream and a CUDA graph of its own, with compiled kernels;
+- *plain*: one network after the other; networks with dropout, and everything else on a CPU.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+from curvewise.nn._flags import reproducible
+from curvewise.nn.architectures import make_network
+from curvewise.nn.drive import Goal, drive
+from curvewise.nn.lane import Lane, Setup
+from curvewise.nn.resident import Resident
+from curvewise.nn.settings import Training
+from curvewise.nn.single import make_single, stochastic
+from curvewise.nn.stack import make_stack, stackable
+from curvewise.nn.task import Assignment, Examples, Keep, Trained
+
+GPU_STACK = 32  # networks in a stack on a GPU, full or not: rounding may depend on it
+CPU_STACKS = (32, 8)  # tried on a CPU, where rounding does not depend on it
+MOST_LANES = 8
+WORTH_IT = 1.05  # what twice the lanes must gain
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats its bits with this
+
+
+def train(
+    training: Training,
+    assignments: Sequence[Assignment],
+    examples: Examples,
+    evaluations: Mapping[str, Examples],
+    *,
+    device: str | torch.device = "cpu",
+    in_flight: int | None = None,
+    keep: Keep | None = None,
+    folder: Path | None = None,
+) -> Iterator[tuple[int, Trained]]:
+    """Train networks and give what came of each as soon as it is done.
+
+    Parameters
+    ----------
+    training : Training
+        How; with one rate.
+    assignments : sequence of Assignment
+        Which examples and seeds, one for each network.
+    examples : Examples
+        What their rows count in.
+    evaluations : dict of str to Examples
+        What every trained network predicts.
+    device : str or torch.device
+        Where.
+    in_flight : int, optional
+        At most so many at once; by default as many as a short measurement finds worth while.
+    keep : Keep, optional
+        What to keep beside predictions.
+    folder : Path, optional
+        Where relative paths of weights start.
+
+    Yields
+    ------
+    int
+        Number of the assignment.
+    Trained
+        What came of it; ``error`` is set where it failed.
+
+    Raises
+    ------
+    torch.OutOfMemoryError
+        If that many do not fit; what was yielded before stands.
+    """
+    if training.trained == "head":
+        from curvewise.nn.heads import train_heads
+
+        yield from train_heads(
+            training,
+            assignments,
+            examples,
+            evaluations,
+            device=device,
+            in_flight=in_flight,
+            keep=keep or Keep(),
+            folder=folder,
+        )
+        return
+    place = torch.device(device)
+    goal = Goal(training, {k: resident(v, place) for k, v in evaluations.items()}, keep or Keep())
+    with reproducible():
+        for batch, numbers in _by_batch(training, assignments).items():
+            setup = _setup(training, examples, batch, place, folder)
+            for group, lanes in _crews(setup, assignments, numbers, in_flight):
+                yield from _work(lanes, goal, assignments, group)
+
+
+def measure_seconds(
+    training: Training,
+    examples: Examples,
+    n: int,
+    *,
+    device: str | torch.device = "cpu",
+    folder: Path | None = None,
+) -> float:
+    """Estimate the seconds that one run on n examples takes, from a few steps.
+
+    Its share where several are trained at once. Compilation and evaluation are left out; schedules
+    that may stop earlier are counted whole.
+    """
+    place = torch.device(device)
+    settled = replace(training, rate=training.rates[0])
+    if settled.trained == "head":
+        settled = replace(settled, trained="all")
+    setup = _setup(settled, examples, settled.batch_for(n), place, folder)
+    with reproducible():
+        lanes = _lanes(setup, MOST_LANES if setup.cuda else CPU_STACKS[-1], None)
+        seconds = _seconds_per_step(lanes)
+    return seconds / sum(lane.width for lane in lanes) * settled.steps_for(n)
+
+
+def _by_batch(training: Training, assignments: Sequence[Assignment]) -> dict[int, list[int]]:
+    groups: dict[int, list[int]] = {}
+    for i, assignment in enumerate(assignments):
+        groups.setdefault(training.batch_for(len(assignment.rows)), []).append(i)
+    return groups
+
+
+_RESIDENTS: WeakKeyDictionary[Examples, dict[torch.device, Resident]] = WeakKeyDictionary()
+
+
+def resident(examples: Examples, device: torch.device) -> Resident:
+    """Examples on a device; brought there once."""
+    there = _RESIDENTS.setdefault(examples, {})
+    if device not in there:
+        there[device] = Resident(examples, device)
+    return there[device]
+
+
+def _setup(
+    training: Training, examples: Examples, batch: int, device: torch.device, folder: Path | None
+) -> Setup:
+    data = resident(examples, device)
+    # A batch smaller than asked for comes from a subset smaller than that: not worth compiling.
+    compiled = device.type == "cuda" and batch == training.batch
+    return Setup(training, data, examples.shape, examples.classes, batch, device, folder, compiled)
+
+
+def _crews(
+    setup: Setup, assignments: Sequence[Assignment], numbers: list[int], in_flight: int | None
+) -> Iterator[tuple[list[list[int]], list[Lane]]]:
+    """Deal assignments into groups for lanes, and make the lanes."""
+    probe = make_network(setup.training, setup.shape, setup.classes, setup.folder)
+    if stochastic(probe):
+        yield [[i] for i in numbers], [make_single(replace(setup, compiled=False))()]
+        return
+    if setup.training.controlled or not stackable(probe):
+        lanes = _lanes(setup, len(numbers), in_flight, stacked=False)
+        yield [[i] for i in numbers], lanes
+        return
+    sizes: dict[int, list[int]] = {}
+    for i in numbers:
+        sizes.setdefault(len(assignments[i].rows), []).append(i)
+    for same in sizes.values():
+        lanes = _lanes(setup, len(same), in_flight)
+        width = lanes[0].width
+        yield [same[k : k + width] for k in range(0, len(same), width)], lanes
+
+
+@dataclass(eq=False)
+class _Kept:
+    """The lanes of the last call; making them anew, above all compiling, takes long."""
+
+    key: tuple[Any, ...] = ()
+    data: Resident | None = None
+    makers: dict[str, Callable[[], Lane]] | None = None
+    lanes: dict[str, list[Lane]] | None = None
+
+
+_KEPT = _Kept()
+
+
+def _lanes(
+    setup: Setup, runs: int, in_flight: int | None, *, stacked: bool | None = None
+) -> list[Lane]:
+    """Lanes for so many runs: those that are there already first."""
+    if stacked is None:
+        probe = make_network(setup.training, setup.shape, setup.classes, setup.folder)
+        stacked = stackable(probe) and not setup.training.controlled
+    _keep_for(setup)
+    most = runs if in_flight is None else max(1, min(in_flight, runs))
+    if stacked:
+        return _stacks(setup, most)
+    if not setup.cuda:
+        return _existing("single", lambda: make_single(setup), 1)
+    if in_flight is not None:
+        return _existing("single", lambda: make_single(setup), min(most, MOST_LANES))
+    return _grown("single", lambda: make_single(setup), min(most, MOST_LANES))
+
+
+def _stacks(setup: Setup, most: int) -> list[Lane]:
+    if setup.cuda:
+        count = -(-most // GPU_STACK)
+        return _grown("stack", lambda: make_stack(setup, GPU_STACK), min(count, MOST_LANES))
+    best, least = None, float("inf")
+    for width in sorted({1, *(min(w, most) for w in CPU_STACKS)}):
+        name = f"stack {width}"
+        maker = (
+            (lambda: make_single(setup)) if width == 1 else (lambda w=width: make_stack(setup, w))
+        )
+        lanes = _existing(name, maker, 1)
+        seconds = _seconds_per_step(lanes, quick=True) / width
+        if seconds < least:
+            best, least = lanes, seconds
+    assert best is not None
+    return best
+
+
+def _keep_for(setup: Setup) -> None:
+    """Forget lanes that were made for something else."""
+    free = {"rate", "epochs", "steps", "schedule", "warmup", "drops", "validation", "patience"}
+    settings = {k: repr(v) for k, v in setup.training.as_dict().items() if k not in free}
+    key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled)
+    if _KEPT.key != key or _KEPT.data is not setup.data:
+        _KEPT.key, _KEPT.data, _KEPT.makers, _KEPT.lanes = key, setup.data, {}, {}
+
+
+def _existing(name: str, maker: Callable[[], Callable[[], Lane]], count: int) -> list[Lane]:
+    assert _KEPT.makers is not None
+    assert _KEPT.lanes is not None
+    if name not in _KEPT.makers:
+        _KEPT.makers[name] = maker()
+    make = _KEPT.makers[name]
+    lanes = _KEPT.lanes.setdefault(name, [])
+    while len(lanes) < count:
+        lane = make()
+        if lane.setup.cuda:
+            lane.capture()
+        lanes.append(lane)
+    return lanes[:count]
+
+
+def _grown(name: str, maker: Callable[[], Callable[[], Lane]], most: int) -> list[Lane]:
+    """Double the lanes as long as that makes them quicker altogether."""
+    lanes = _existing(name, maker, 1)
+    seconds = _seconds_per_step(lanes)
+    while 2 * len(lanes) <= most:
+        more = _existing(name, maker, 2 * len(lanes))
+        now = _seconds_per_step(more)
+        if seconds / len(lanes) < WORTH_IT * now / len(more):
+            break
+        lanes, seconds = more, now
+    return lanes
+
+
+def _seconds_per_step(lanes: Sequence[Lane], *, quick: bool = False) -> float:
+    """Time in which every lane takes one step; spoils what they hold."""
+    best = float("inf")
+    steps = 4 if quick else 16
+    for repeat in range(4):
+        start = time.perf_counter()
+        for lane in lanes:
+            with lane.at_work():
+                lane.cursor.zero_()
+                lane.advance(min(steps, lane.capacity))
+        for lane in lanes:
+            if lane.stream is not None:
+                lane.stream.synchronize()
+        if repeat:  # the first warms up
+            best = min(best, (time.perf_counter() - start) / min(steps, lanes[0].capacity))
+    return best
+
+
+@dataclass(eq=False)
+class _Turn:
+    course: Generator[None, None, list[Trained]]
+    numbers: list[int]
+    since: float
+
+
+def _work(
+    lanes: Sequence[Lane],
+    goal: Goal,
+    assignments: Sequence[Assignment],
+    groups: list[list[int]],
+) -> Iterator[tuple[int, Trained]]:
+    """Keep every lane busy, turn by turn."""
+    waiting = list(reversed(groups))
+    turns: dict[int, _Turn] = {}
+    while waiting or turns:
+        for i, lane in enumerate(lanes):
+            if i not in turns and waiting:
+                numbers = waiting.pop()
+                course = _seeded(lane, goal, [assignments[k] for k in numbers])
+                turns[i] = _Turn(course, numbers, time.perf_counter())
+        at_once = sum(len(turn.numbers) for turn in turns.values())
+        for i, turn in list(turns.items()):
+            found = _move(turn)
+            if found is not None:
+                del turns[i]
+                seconds = (time.perf_counter() - turn.since) / max(at_once, 1)
+                for number, trained in zip(turn.numbers, found, strict=True):
+                    yield number, replace(trained, seconds=seconds)
+
+
+def _move(turn: _Turn) -> list[Trained] | None:
+    """Go on with one lane; give the results once it has finished."""
+    try:
+        next(turn.course)
+    except StopIteration as stop:
+        found: list[Trained] = stop.value
+        return found
+    except (torch.OutOfMemoryError, torch.AcceleratorError, MemoryError):
+        raise
+    except Exception as error:
+        text = "".join(traceback.format_exception(error))
+        return [Trained(error=text)] * len(turn.numbers)
+    return None
+
+
+def _seeded(
+    lane: Lane, goal: Goal, assignments: Sequence[Assignment]
+) -> Generator[None, None, list[Trained]]:
+    """Drive a lane; networks that draw numbers themselves get them from the augmentation seed."""
+    model = getattr(lane, "model", None)
+    if model is None or not stochastic(model):
+        return (yield from drive(lane, goal, assignments))
+    with torch.random.fork_rng(devices=[lane.setup.device] if lane.setup.cuda else []):
+        torch.manual_seed(assignments[0].augmentation)
+        return (yield from drive(lane, goal, assignments))

@@ -1,0 +1,86 @@
+"""Linear probes: one layer trained on features that are computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from curvewise.nn._flags import reproducible
+from curvewise.nn.architectures import features_of, head_of, make_network
+from curvewise.nn.lane import EVALUATION_BATCH
+from curvewise.nn.settings import Training
+from curvewise.nn.task import Assignment, Examples, Trained
+
+
+def train_heads(
+    training: Training,
+    assignments: Sequence[Assignment],
+    examples: Examples,
+    evaluations: Mapping[str, Examples],
+    *,
+    device: str | torch.device,
+    folder: Path | None,
+    **how: Any,
+) -> Iterator[tuple[int, Trained]]:
+    """Train the last layer of a network whose other weights stay as they are.
+
+    With weights from a file the features are computed once for all assignments. Without, every
+    assignment has a random network of its own, drawn from its initial seed.
+    """
+    from curvewise.nn.engine import train
+
+    bodies: dict[int | None, list[int]] = {}
+    for i, assignment in enumerate(assignments):
+        bodies.setdefault(None if training.weights else assignment.init, []).append(i)
+    for seed, numbers in bodies.items():
+        body = _body(training, examples, folder, seed or 0).to(device)
+        name, head = head_of(body)
+        probe = replace(
+            training,
+            architecture="linear",
+            options={"bias": head.bias is not None},
+            weights=None,
+            trained="all",
+        )
+        with reproducible():
+            inputs = _features(body, examples, device)
+            shown = {k: _features(body, v, device) for k, v in evaluations.items()}
+        own = [assignments[i] for i in numbers]
+        for i, trained in train(probe, own, inputs, shown, device=device, folder=folder, **how):
+            yield numbers[i], _named(trained, name)
+
+
+def _body(
+    training: Training, examples: Examples, folder: Path | None, seed: int
+) -> torch.nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = make_network(training, examples.shape, examples.classes, folder)
+    return model.eval()
+
+
+def _features(body: torch.nn.Module, examples: Examples, device: str | torch.device) -> Examples:
+    from curvewise.nn.engine import resident
+
+    place = torch.device(device)
+    data = resident(examples, place)
+    parts = []
+    with torch.no_grad():
+        for start in range(0, len(data.y), EVALUATION_BATCH):
+            x = data.prepared(data.x[start : start + EVALUATION_BATCH])
+            parts.append(features_of(body, x).float().cpu())
+    return Examples(np.asarray(torch.cat(parts)), examples.y, examples.classes)
+
+
+def _named(trained: Trained, head: str) -> Trained:
+    """Give the weights of the layer the name that they have in the network."""
+    renamed = {
+        when: {f"{head}.{k.rsplit('.', 1)[-1]}": v for k, v in weights.items()}
+        for when, weights in trained.checkpoints.items()
+    }
+    return replace(trained, checkpoints=renamed, path=f"{trained.path}, features computed once")

@@ -1,0 +1,223 @@
+"""Networks in training, on tensors that stay where they are.
+
+Everything a step needs lies on the device: the examples, the line of examples to visit, the rates
+and a cursor. A step is therefore the same sequence of kernels each time, which a CUDA graph can
+replay without the host, and what it computes depends on nothing beside the lane.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from curvewise.nn.optimisers import make_optimiser
+from curvewise.nn.order import visits
+from curvewise.nn.resident import Resident
+from curvewise.nn.settings import Training
+from curvewise.nn.task import Assignment, Poke
+
+LINE = 2**21  # positions that are laid out at a time, so that long trainings take little memory
+EVALUATION_BATCH = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What the lanes of one kind of training share."""
+
+    training: Training
+    data: Resident
+    shape: tuple[int, ...]
+    classes: int
+    batch: int
+    device: torch.device
+    folder: Path | None = None
+    compiled: bool = False
+
+    @property
+    def cuda(self) -> bool:
+        """Whether this is a GPU."""
+        return self.device.type == "cuda"
+
+    def arithmetic(self) -> contextlib.AbstractContextManager[Any]:
+        """Switch to the precision asked for."""
+        if self.training.precision == "float32":
+            return contextlib.nullcontext()
+        # A cache of cast weights would be stale when a graph is replayed.
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
+
+
+class Lane(ABC):
+    """``width`` networks that go through their trainings in step."""
+
+    width: int
+    params: list[Tensor]
+    names: list[str]
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, setup: Setup, width: int) -> None:
+        self.setup, self.width = setup, width
+        device, batch = setup.device, setup.batch
+        self.capacity = max(1, LINE // (batch * width))
+        self.line = torch.zeros((self.capacity, width, batch), dtype=torch.int64, device=device)
+        self.rates = torch.zeros(self.capacity, device=device)
+        self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
+        self.count = torch.zeros((), device=device)
+        self.position = torch.arange(batch, device=device)
+        self.n = torch.ones((), dtype=torch.int64, device=device)
+        self.augmentation_seeds = torch.zeros(width, dtype=torch.int64, device=device)
+        self.loss_sum = torch.zeros(width, device=device)
+        self.optimiser = make_optimiser(setup.training)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.stream = torch.cuda.Stream(device) if setup.cuda else None  # type: ignore[no-untyped-call]
+
+    @abstractmethod
+    def begin(self, assignments: Sequence[Assignment]) -> None:
+        """Draw the initial weights."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """One step of the optimiser, entirely on the device."""
+
+    @abstractmethod
+    def logits(self, x: Tensor) -> Tensor:
+        """Shape (width, batch, classes), in evaluation mode, for prepared inputs."""
+
+    @abstractmethod
+    def features(self, x: Tensor) -> Tensor:
+        """What the last layer is given: (width, batch, features)."""
+
+    @abstractmethod
+    def weights(self, member: int) -> dict[str, NDArray[Any]]:
+        """A copy of a network's parameters and buffers."""
+
+    @abstractmethod
+    def _tensors(self) -> list[Tensor]:
+        """Everything that a training changes."""
+
+    @property
+    def path(self) -> str:
+        """How it is executed, in words."""
+        ways = ["cuda graph" if self.graph is not None else "eager"]
+        ways += ["compiled"] if self.setup.compiled else []
+        ways += [f"stack of {self.width}"] if self.width > 1 else []
+        return ", ".join(ways)
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Put what follows on the lane's own stream."""
+        if self.stream is None:
+            yield
+        else:
+            with torch.cuda.stream(self.stream):
+                yield
+
+    def place(self, assignments: Sequence[Assignment]) -> None:
+        """Set seeds and training examples; the weights come with :meth:`begin`."""
+        device = self.setup.device
+        self.rows = torch.from_numpy(np.stack([a.rows for a in assignments])).to(device)
+        self.order_seeds = torch.tensor([a.order for a in assignments], device=device)
+        self.n.fill_(self.rows.shape[1])
+        self.augmentation_seeds.copy_(torch.tensor([a.augmentation for a in assignments]))
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Forget what the steps so far have counted."""
+        self.count.zero_()
+        self.loss_sum.zero_()
+        self.position.copy_(torch.arange(self.setup.batch))
+
+    def lay(self, first: int, rates: NDArray[np.float32]) -> None:
+        """Lay out the examples and rates of the steps from ``first`` on."""
+        steps, batch = len(rates), self.setup.batch
+        line = visits(self.order_seeds, self.rows, first * batch, (first + steps) * batch)
+        self.line[:steps].copy_(line.view(self.width, steps, batch).transpose(0, 1))
+        self.rates[:steps].copy_(torch.from_numpy(rates))
+        self.cursor.zero_()
+
+    def advance(self, steps: int) -> None:
+        """Take steps along what was laid out."""
+        if self.graph is None:
+            for _ in range(steps):
+                self.step()
+        else:
+            for _ in range(steps):
+                self.graph.replay()
+
+    def capture(self) -> None:
+        """Record a step as a CUDA graph; what was trained before is lost."""
+        assert self.stream is not None
+        self.stream.wait_stream(torch.cuda.current_stream(self.setup.device))
+        with torch.cuda.stream(self.stream):
+            for _ in range(3):  # compiles, and lets libraries take their workspaces
+                self.step()
+                self.cursor.zero_()
+        self.stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
+            self.step()
+        self.graph = graph
+
+    def _next(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Examples (width, batch), their epochs (batch,) and the rate of this step."""
+        index = self.line.index_select(0, self.cursor)[0]
+        rate = self.rates.index_select(0, self.cursor)[0]
+        # Only augmentation asks for the epoch.
+        epoch = self.position // self.n if self.setup.training.augmentation else self.position
+        return index, epoch, rate
+
+    def _count_up(self, losses: Tensor) -> None:
+        self.loss_sum.add_(losses)
+        self.cursor.add_(1)
+        self.position.add_(self.setup.batch)
+
+    def poke(self, pokes: Sequence[Poke | None]) -> None:
+        """Nudge one weight of each network that is to be nudged."""
+        sizes = np.cumsum([p.numel() // self.width for p in self.params])
+        for member, poke in enumerate(pokes):
+            if poke is None:
+                continue
+            where = int(np.random.default_rng(poke.seed).integers(sizes[-1]))
+            which = int(np.searchsorted(sizes, where, side="right"))
+            inside = where - int(sizes[which - 1] if which else 0)
+            with torch.no_grad():
+                flat = self.params[which].view(self.width, -1)
+                flat[member, inside] *= poke.factor
+
+    def snapshot(self) -> list[Tensor]:
+        """A copy of everything that a training changes."""
+        return [t.detach().clone() for t in self._tensors()]
+
+    def restore(self, copies: Sequence[Tensor]) -> None:
+        """Go back to a copy."""
+        with torch.no_grad():
+            for tensor, copy in zip(self._tensors(), copies, strict=True):
+                tensor.copy_(copy)
+
+    def mean_losses(self, steps: int) -> NDArray[np.float64]:
+        """Mean training loss since the last call, for each network."""
+        losses = (self.loss_sum / max(steps, 1)).double().cpu().numpy()
+        self.loss_sum.zero_()
+        return losses
+
+    def predict(
+        self, data: Resident, rows: Tensor | None = None, *, features: bool = False
+    ) -> Tensor:
+        """Logits (or features) for all examples, shape (width, examples, …), float32."""
+        look = self.features if features else self.logits
+        count = len(data.y) if rows is None else len(rows)
+        parts = []
+        with torch.no_grad():
+            for start in range(0, count, EVALUATION_BATCH):
+                part = slice(start, start + EVALUATION_BATCH)
+                x = data.x[part] if rows is None else data.x[rows[part]]
+                parts.append(look(data.prepared(x)).float())
+        return torch.cat(parts, dim=1)

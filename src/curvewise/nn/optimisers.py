@@ -1,0 +1,300 @@
+"""Optimisers as plain rules on lists of tensors.
+
+A rule holds its constants; what it remembers lies in a dict of tensors that the caller keeps. A
+step reads the learning rate and the number of the step from tensors and never asks the host, so
+the same code runs on a CPU, inside a captured CUDA graph, under ``torch.compile``, and on stacked
+models (several models' weights in one tensor, the first axis being the model). Multiplications
+and additions are kept apart rather than fused, so that a model's steps come out the same, bit for
+bit, alone and in a stack.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from curvewise.nn.settings import Training
+
+State = dict[str, list[Tensor]]
+
+
+class Optimiser(Protocol):
+    """A rule that changes parameters by their gradients. Call it under ``torch.no_grad``."""
+
+    def start(self, params: list[Tensor]) -> State:
+        """State before the first step, in tensors of its own."""
+        ...
+
+    def reset(self, params: list[Tensor], state: State) -> None:
+        """Bring a state back, in place, to what it was before the first step."""
+        ...
+
+    def step(
+        self,
+        params: list[Tensor],
+        grads: list[Tensor],
+        state: State,
+        rate: Tensor,
+        count: Tensor,
+        *,
+        stacked: bool = False,
+    ) -> None:
+        """Change params and state in place; the gradients are left as they are.
+
+        Parameters
+        ----------
+        params, grads : list of Tensor
+            Parameters, and the loss's derivative for each.
+        state : dict of str to list of Tensor
+            From ``start``.
+        rate : Tensor of float32, shape () or, for stacked models, (models,)
+            Learning rate.
+        count : Tensor of float32, shape ()
+            Number of the step, from 1.
+        stacked : bool
+            Whether the first axis of every parameter is the model.
+        """
+        ...
+
+
+def make_optimiser(training: Training) -> Optimiser:
+    """The rule that a training asks for.
+
+    Examples
+    --------
+    >>> rule = make_optimiser(Training(optimiser="sgd", momentum=0.0))
+    >>> weight = torch.tensor([1.0, 2.0])
+    >>> state = rule.start([weight])
+    >>> rule.step([weight], [torch.ones(2)], state, torch.tensor(0.5), torch.tensor(1.0))
+    >>> weight
+    tensor([0.5000, 1.5000])
+    """
+    decay = float(training.weight_decay)
+    if training.optimiser == "sgd":
+        return Sgd(float(training.momentum), decay)
+    if training.optimiser == "ranger":
+        return Ranger(decay)
+    return Adam(decay, decoupled=training.optimiser == "adamw")
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """Stochastic gradient descent with momentum, as in ``torch.optim.SGD``.
+
+    The decay is added to the gradient, and the velocity starts as the first gradient.
+    """
+
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+
+    def start(self, params: list[Tensor]) -> State:
+        """Velocities of zero; nothing without momentum."""
+        return {"velocity": _zeros(params)} if self.momentum else {}
+
+    def reset(self, params: list[Tensor], state: State) -> None:
+        """Velocities back to zero."""
+        _clear(state)
+
+    def step(
+        self,
+        params: list[Tensor],
+        grads: list[Tensor],
+        state: State,
+        rate: Tensor,
+        count: Tensor,
+        *,
+        stacked: bool = False,
+    ) -> None:
+        """One step against the velocity."""
+        grads = _with_decay(params, grads, self.weight_decay)
+        if self.momentum:
+            torch._foreach_mul_(state["velocity"], self.momentum)
+            torch._foreach_add_(state["velocity"], grads)
+            grads = state["velocity"]
+        _descend(params, rate, grads)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam, with the decay in the gradient or decoupled from it (AdamW), as in ``torch.optim``."""
+
+    weight_decay: float = 0.0
+    decoupled: bool = False
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+
+    def start(self, params: list[Tensor]) -> State:
+        """Moments of zero."""
+        return {"mean": _zeros(params), "square": _zeros(params)}
+
+    def reset(self, params: list[Tensor], state: State) -> None:
+        """Moments back to zero."""
+        _clear(state)
+
+    def step(
+        self,
+        params: list[Tensor],
+        grads: list[Tensor],
+        state: State,
+        rate: Tensor,
+        count: Tensor,
+        *,
+        stacked: bool = False,
+    ) -> None:
+        """One step of the mean gradient over the root of the mean square, both unbiased."""
+        if self.decoupled:
+            _shrink(params, rate, self.weight_decay)
+        else:
+            grads = _with_decay(params, grads, self.weight_decay)
+        _follow(state, grads, self.betas)
+        scale = torch.rsqrt(_unbiasing(self.betas[1], count)).to(torch.float32)
+        size = (rate.double() / _unbiasing(self.betas[0], count)).to(torch.float32)
+        denominator = torch._foreach_sqrt(state["square"])
+        torch._foreach_mul_(denominator, scale)
+        torch._foreach_add_(denominator, self.eps)
+        update = torch._foreach_div(state["mean"], denominator)
+        _descend(params, size, update)
+
+
+@dataclass(frozen=True)
+class Ranger:
+    """Rectified Adam with look-ahead and centralised gradients, with Wright's constants.
+
+    Each gradient of more than one axis loses its mean over all axes but the first. The step is
+    Adam's with a factor for the unreliability of the second moment; until that has an effective
+    length of five steps, it is a step along the unbiased mean gradient. After every sixth step,
+    slow weights move halfway to the weights, which then continue from there.
+
+    The decay is decoupled: weights shrink by ``rate · weight_decay`` before the step, as in
+    rectified Adam and in the Ranger with centralised gradients of spring 2020. (Wright's later
+    file adds the decay to the update instead, where the rectifying factor scales it too.)
+    """
+
+    weight_decay: float = 0.0
+    betas: tuple[float, float] = (0.95, 0.999)
+    eps: float = 1e-5
+    every: int = 6
+    halfway: float = 0.5
+    threshold: float = 5.0
+
+    def start(self, params: list[Tensor]) -> State:
+        """Moments of zero; slow weights where the weights are."""
+        slow = [p.detach().clone() for p in params]
+        return {"mean": _zeros(params), "square": _zeros(params), "slow": slow}
+
+    def reset(self, params: list[Tensor], state: State) -> None:
+        """Moments back to zero, slow weights to the weights."""
+        _clear({"mean": state["mean"], "square": state["square"]})
+        torch._foreach_copy_(state["slow"], params)
+
+    def step(
+        self,
+        params: list[Tensor],
+        grads: list[Tensor],
+        state: State,
+        rate: Tensor,
+        count: Tensor,
+        *,
+        stacked: bool = False,
+    ) -> None:
+        """One rectified step; the slow weights follow after every sixth."""
+        grads = [_centred(g, first=1 + stacked) for g in grads]
+        _shrink(params, rate, self.weight_decay)
+        _follow(state, grads, self.betas)
+        factor, trusted = self._rectification(count)
+        size = (rate.double() * factor / _unbiasing(self.betas[0], count)).to(torch.float32)
+        denominator = torch._foreach_sqrt(state["square"])
+        torch._foreach_add_(denominator, self.eps)
+        # 1 where the second moment is not trusted yet: no branch that the host would take
+        torch._foreach_mul_(denominator, trusted)
+        torch._foreach_add_(denominator, 1 - trusted)
+        update = torch._foreach_div(state["mean"], denominator)
+        _descend(params, size, update)
+        self._look_ahead(params, state["slow"], count)
+
+    def _rectification(self, count: Tensor) -> tuple[Tensor, Tensor]:
+        """Factor of the step, and 1 or 0 for whether the second moment can be trusted."""
+        beta = self.betas[1]
+        longest = 2 / (1 - beta) - 1
+        unbiasing = _unbiasing(beta, count)
+        length = longest - 2 * count.double() * (1 - unbiasing) / unbiasing
+        ratio = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+        trusted = (length > self.threshold).double()
+        factor = torch.sqrt((unbiasing * ratio).clamp_min(0)) * trusted + (1 - trusted)
+        return factor, trusted.to(torch.float32)
+
+    def _look_ahead(self, params: list[Tensor], slow: list[Tensor], count: Tensor) -> None:
+        now = (torch.remainder(count, self.every) == 0).to(torch.float32)
+        way = torch._foreach_sub(params, slow)
+        torch._foreach_mul_(way, now * self.halfway)
+        torch._foreach_add_(slow, way)
+        # exact for now = 0 and now = 1, unlike params + now · (slow − params)
+        torch._foreach_mul_(params, 1 - now)
+        torch._foreach_add_(params, torch._foreach_mul(slow, now))
+
+
+def _zeros(params: list[Tensor]) -> list[Tensor]:
+    return [torch.zeros_like(p) for p in params]
+
+
+def _clear(state: State) -> None:
+    for tensors in state.values():
+        torch._foreach_zero_(tensors)
+
+
+def _with_decay(params: list[Tensor], grads: list[Tensor], decay: float) -> list[Tensor]:
+    if not decay:
+        return grads
+    decayed = torch._foreach_mul(params, decay)
+    torch._foreach_add_(decayed, grads)
+    return list(decayed)
+
+
+def _shrink(params: list[Tensor], rate: Tensor, decay: float) -> None:
+    if decay:
+        keep = (1 - rate.double() * decay).to(torch.float32)
+        if keep.dim() == 0:
+            torch._foreach_mul_(params, keep)
+        else:
+            for param in params:
+                param.mul_(_beside(keep, param))
+
+
+def _follow(state: State, grads: list[Tensor], betas: tuple[float, float]) -> None:
+    """Exponential means of the gradients and of their squares."""
+    torch._foreach_mul_(state["mean"], betas[0])
+    torch._foreach_add_(state["mean"], torch._foreach_mul(grads, 1 - betas[0]))
+    squares = torch._foreach_mul(grads, grads)
+    torch._foreach_mul_(squares, 1 - betas[1])
+    torch._foreach_mul_(state["square"], betas[1])
+    torch._foreach_add_(state["square"], squares)
+
+
+def _unbiasing(beta: float, count: Tensor) -> Tensor:
+    """1 − beta^count in double precision: in single, the first steps lose four digits."""
+    return -torch.expm1(count.double() * math.log(beta))
+
+
+def _descend(params: list[Tensor], size: Tensor, update: list[Tensor] | tuple[Tensor, ...]) -> None:
+    """Take size · update off the parameters; each model has a size of its own in a stack."""
+    if size.dim() == 0:
+        torch._foreach_sub_(params, list(torch._foreach_mul(update, size)))
+    else:
+        for param, towards in zip(params, update, strict=True):
+            param.sub_(towards * _beside(size, param))
+
+
+def _beside(numbers: Tensor, param: Tensor) -> Tensor:
+    """One number per model, shaped to be multiplied with a stacked parameter."""
+    return numbers.view(-1, *(1,) * (param.dim() - 1))
+
+
+def _centred(grad: Tensor, *, first: int) -> Tensor:
+    """The gradient less its mean over the axes after the first (after the second in a stack)."""
+    if grad.dim() <= first:
+        return grad
+    return grad - grad.mean(dim=tuple(range(first, grad.dim())), keepdim=True)

@@ -1,0 +1,87 @@
+"""Examples that live on the device, and how they are made ready for a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from curvewise.nn.task import Examples
+
+Batch = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+MOST_READY = 2**30  # bytes of inputs that are kept normalised, too
+
+
+class Resident:
+    """Inputs and classes on a device.
+
+    Attributes
+    ----------
+    x, y : Tensor
+        All examples; images as bytes.
+    kind : {"images", "tokens", "features"}
+        What x holds.
+    mean, std : Tensor
+        Per channel, for images.
+    """
+
+    def __init__(self, examples: Examples, device: torch.device) -> None:
+        self.kind = "images" if examples.x.ndim == 4 else "features"
+        if examples.padding is not None:
+            self.kind = "tokens"
+        x = torch.from_numpy(_writable(examples.x))
+        if self.kind == "features":
+            x = x.to(torch.float32)
+        elif self.kind == "tokens":
+            x = x.to(torch.int64)
+        self.x = x.to(device)
+        self.y = torch.from_numpy(_writable(examples.y)).to(device)
+        channels = examples.x.shape[1] if self.kind == "images" else 1
+        self.mean = torch.tensor(
+            examples.mean or (0.0,) * channels, dtype=torch.float32, device=device
+        )
+        self.std = torch.tensor(
+            examples.std or (1.0,) * channels, dtype=torch.float32, device=device
+        )
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """Normalise a batch of stored inputs, without augmentation."""
+        if self.kind != "images":
+            return x
+        scaled = x.to(torch.float32) / 255
+        return (scaled - self.mean[:, None, None]) / self.std[:, None, None]
+
+    @cached_property
+    def ready(self) -> Tensor | None:
+        """All inputs normalised, where that takes little memory; None where it does not."""
+        if self.kind != "images":
+            return self.x
+        return self.prepared(self.x) if 4 * self.x.numel() <= MOST_READY else None
+
+    def batcher(self, specs: tuple[str, ...]) -> Batch:
+        """A function (example, seed, epoch) that gives augmented and normalised inputs."""
+        ready = None if specs else self.ready
+        if ready is not None:
+            return lambda example, seed, epoch: ready[example]
+        if not specs:
+            return lambda example, seed, epoch: self.prepared(self.x[example])
+        from curvewise.nn.augmentation import make_augmentation
+
+        change = make_augmentation(specs, tuple(self.x.shape[1:]))
+
+        def batch(example: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
+            x = self.x[example].to(torch.float32) / 255
+            changed = change(x, seed, epoch, example, self.mean)
+            return (changed - self.mean[:, None, None]) / self.std[:, None, None]
+
+        return batch
+
+
+def _writable(array: NDArray[Any]) -> NDArray[Any]:
+    """Copy what may not be written to, which torch would not share."""
+    return array if array.flags.writeable else array.copy()

@@ -1,0 +1,169 @@
+"""Examples as they were found: labels of any kind, and inputs that are read when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.io._table import brief, listed
+from curvewise.learning.partition import partition_training_set
+from curvewise.study.dataset import Dataset
+
+Rows: TypeAlias = NDArray[np.int64]
+
+SUBSET_SEED = 0
+"""Which examples ``examples = k`` picks is the same for every study of the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Training or test examples.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (examples,) or (examples, 1)
+        Numbers or texts.
+    read : callable
+        Gives the inputs of some rows, or of all for None.
+    """
+
+    labels: NDArray[Any]
+    read: Callable[[Rows | None], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What a loader found.
+
+    Attributes
+    ----------
+    train, test : Part
+        The examples; None where the data has no test part.
+    classes : tuple of str, optional
+        Names of the classes 0, 1, …, where the data tells them.
+    name : str
+        What the data is called.
+    padding : int, optional
+        The token that stands for nothing.
+    notes : list of str
+        What was taken for what; reading may add to it.
+    """
+
+    train: Part
+    test: Part | None = None
+    classes: tuple[str, ...] | None = None
+    name: str = "data"
+    padding: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def array_part(x: NDArray[Any], labels: NDArray[Any], x_name: str, y_name: str) -> Part:
+    """Examples that are in memory; the names are those that messages use."""
+    if len(x) != len(labels):
+        raise InputError(
+            f"{x_name} has {len(x)} examples and {y_name} has {len(labels)}: they must be as many."
+        )
+    return Part(labels, lambda rows: x if rows is None else x[rows])
+
+
+def make_dataset(source: Source, examples: int | None, test_examples: int | None) -> Dataset:
+    """Number the classes, pick the examples asked for, and read them."""
+    notes = source.notes
+    labels = [
+        _plain_labels(part.labels) for part in (source.train, source.test) if part is not None
+    ]
+    codes, classes = _numbered(labels, source.classes, notes)
+    seen = np.unique(codes[0])
+    if len(seen) < 2:
+        raise InputError(
+            f"{source.name} has one class only, {brief(classes[int(seen[0])])}: there is nothing "
+            "to tell apart. Is this the right column or folder?"
+        )
+    if len(codes) > 1 and (new := np.setdiff1d(codes[1], seen)).size:
+        names = listed((classes[i] for i in new), 5)
+        notes.append(f"The test part has classes that the training part lacks: {names}.")
+    x, y = _picked(source.train, codes[0], examples, "examples", notes)
+    if source.test is None:
+        if test_examples is not None:
+            raise InputError(
+                f"data.test_examples={test_examples}: {source.name} has no test part; a study "
+                "holds out a share of the examples (design.test)."
+            )
+        return Dataset(x, y, None, None, classes, source.name, source.padding, tuple(notes))
+    test_x, test_y = _picked(source.test, codes[1], test_examples, "test_examples", notes)
+    return Dataset(x, y, test_x, test_y, classes, source.name, source.padding, tuple(notes))
+
+
+def _picked(
+    part: Part, codes: Rows, most: int | None, option: str, notes: list[str]
+) -> tuple[NDArray[Any], Rows]:
+    """At most that many examples, a stratified random choice, in their old order."""
+    rows = None
+    if most is not None and most < len(codes):
+        if most < len(np.unique(codes)):
+            raise InputError(
+                f"data.{option}={most} is less than the {len(np.unique(codes))} classes: take at "
+                "least one example of each."
+            )
+        drawn = partition_training_set(codes, [most], 1, rng=SUBSET_SEED)
+        rows = np.sort(drawn.subsets[0].indices)
+        notes.append(f"{option}: {most:,} of {len(codes):,}, drawn class by class with seed 0.")
+    return part.read(rows), codes if rows is None else codes[rows]
+
+
+def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as whole numbers or as texts, one per example."""
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1:
+        raise InputError(
+            f"The labels have shape {labels.shape}: give one class per example (argmax(axis=1) if "
+            "each row marks its class with a 1)."
+        )
+    if not len(labels):
+        raise InputError("The data is empty: there must be at least one example.")
+    if labels.dtype.kind == "b":
+        return labels.astype(str)
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            count = int(np.sum(~np.isfinite(labels)))
+            raise InputError(f"{count} labels are missing (NaN or infinite): drop these examples.")
+        if np.any(labels != np.round(labels)):
+            raise InputError(
+                f"The labels hold {labels[labels != np.round(labels)][0]:g}: they must be classes, "
+                "that is whole numbers or texts, not measurements."
+            )
+        return labels.astype(np.int64)
+    if labels.dtype.kind in "iu":
+        return labels.astype(np.int64)
+    if labels.dtype.kind in "UT":
+        return labels
+    raise InputError(f"The labels are of type {labels.dtype}: give whole numbers or texts.")
+
+
+def _numbered(
+    labels: list[NDArray[Any]], classes: tuple[str, ...] | None, notes: list[str]
+) -> tuple[list[Rows], tuple[str, ...]]:
+    """Classes from 0 on for the labels of each part, and their names."""
+    if len({values.dtype.kind in "iu" for values in labels}) > 1:
+        raise InputError(
+            "The training labels are numbers and the test labels texts, or the reverse."
+        )
+    together = np.concatenate(labels)
+    values, codes = np.unique(together, return_inverse=True)
+    cuts = np.cumsum([len(part) for part in labels])[:-1]
+    numbers = together.dtype.kind in "iu"
+    if classes is not None and numbers:
+        if values[0] < 0 or values[-1] >= len(classes):
+            wrong = int(values[0] if values[0] < 0 else values[-1])
+            raise InputError(
+                f"There is a label {wrong}, but the classes are 0 to {len(classes) - 1}."
+            )
+        return np.split(together, cuts), classes
+    if numbers and (values[0] != 0 or values[-1] != len(values) - 1):
+        notes.append(f"Labels {listed(values.tolist(), 5)} are numbered 0 to {len(values) - 1}.")
+    return np.split(codes.astype(np.int64), cuts), tuple(str(value) for value in values)

@@ -1,0 +1,150 @@
+"""The sets of examples that every trained model of a study predicts."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.io._table import brief, listed
+from curvewise.nn.task import Examples
+from curvewise.study.dataset import Dataset
+from curvewise.study.datasets import load_dataset
+from curvewise.study.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from curvewise.study.study import Study
+
+
+def make_evaluation_sets(study: Study) -> dict[str, Examples]:
+    """The test set and the study's other evaluation sets, in the order of the study.
+
+    Other data must have inputs of the study's shape. Its classes are matched by name; by number
+    where either side has only numbers for names. Perturbed copies are drawn from the study's seed
+    and the perturbation, so that several magnitudes of one perturbation share their noise.
+
+    Parameters
+    ----------
+    study : Study
+        Its data, seed and ``evaluate``.
+
+    Returns
+    -------
+    dict of str to Examples
+        ``"test"`` first.
+
+    Raises
+    ------
+    InputError
+        If a set does not fit the study, or a perturbation or its magnitude is not known.
+
+    Examples
+    --------
+    >>> from curvewise.study.learner import Learner
+    >>> from curvewise.study.study import Study
+    >>> learner = Learner(estimator="sklearn.svm:SVC")
+    >>> sets = make_evaluation_sets(Study("digits", {"svm": learner}))
+    >>> {name: len(examples.y) for name, examples in sets.items()}
+    {'test': 360}
+    """
+    for name, evaluation in study.evaluate.items():
+        _check_perturbation(name, evaluation, study.dataset)
+    sets = {"test": study.test_examples()}
+    for name, evaluation in study.evaluate.items():
+        examples = sets["test"]
+        if evaluation.data is not None:
+            examples = _other(name, evaluation.data, study)
+        sets[name] = _perturbed(examples, evaluation, study.seed)
+    return sets
+
+
+def _other(name: str, data: Dataset | Mapping[str, Any] | str, study: Study) -> Examples:
+    """Other data as examples of the study's classes: its test part, else all of it."""
+    other = data if isinstance(data, Dataset) else load_dataset(data, folder=study.folder)
+    own = study.dataset
+    x, y = other.x, other.y
+    if other.test_x is not None and other.test_y is not None:
+        x, y = other.test_x, other.test_y
+    if x.shape[1:] != own.x.shape[1:]:
+        raise InputError(
+            f"evaluate.{name} has inputs of shape {x.shape[1:]}, the study's data of "
+            f"{own.x.shape[1:]}: bring both to one shape."
+        )
+    kinds = {"f": "features", "b": "features"}
+    if own.x.ndim == 2:
+        here, there = (kinds.get(v.dtype.kind, "tokens") for v in (own.x, x))
+        if here != there:
+            raise InputError(f"evaluate.{name} holds {there}, the study's data {here}.")
+        x = x.astype(own.x.dtype, copy=False)
+    if other.padding != own.padding:
+        raise InputError(
+            f"evaluate.{name} has the padding token {other.padding}, the study's data "
+            f"{own.padding}: use one tokenizer for both."
+        )
+    return replace(study.examples, x=x, y=_matched(name, y, other.classes, own.classes))
+
+
+def _matched(
+    name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours: tuple[str, ...]
+) -> NDArray[np.int64]:
+    """Classes of other data, numbered as the study numbers them."""
+    used = np.unique(y)
+    position = {label: i for i, label in enumerate(ours)}
+    if all(theirs[i] in position for i in used):
+        numbers = np.array([position.get(label, -1) for label in theirs], dtype=np.int64)
+        return numbers[y]
+    if (_are_numbers(theirs) or _are_numbers(ours)) and used[-1] < len(ours):
+        return y.astype(np.int64)
+    unknown = [theirs[i] for i in used if theirs[i] not in position]
+    raise InputError(
+        f"evaluate.{name} has classes that the study does not: {listed(unknown, 5)}; the study has "
+        f"{listed(ours, 10)}. Name them alike."
+    )
+
+
+def _are_numbers(names: tuple[str, ...]) -> bool:
+    """Whether classes have no names but their own numbers."""
+    return names == tuple(str(i) for i in range(len(names)))
+
+
+def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
+    if evaluation.perturbation is None:
+        return
+    if not data.is_image:
+        raise InputError(
+            f"evaluate.{name} has perturbation={brief(evaluation.perturbation)}, which is for "
+            "images; the study's inputs are of shape "
+            f"{data.x.shape[1:]}."
+        )
+    check = _perturbations().check_perturbation
+    try:
+        check(evaluation.perturbation, evaluation.magnitude, data.x.shape[1])
+    except InputError as error:
+        raise InputError(f"evaluate.{name}: {error}") from error
+
+
+def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:
+    if evaluation.perturbation is None:
+        return examples
+    own = np.random.SeedSequence([seed, zlib.crc32(evaluation.perturbation.encode())])
+    drawn = int(own.generate_state(1)[0])
+    perturb = _perturbations().perturb
+    return replace(
+        examples, x=perturb(examples.x, evaluation.perturbation, evaluation.magnitude, drawn)
+    )
+
+
+def _perturbations() -> Any:
+    try:
+        import curvewise.nn.perturbations as perturbations
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"Perturbed evaluation sets need {error.name}, which is not installed: "
+            'pip install "curvewise[torch]".'
+        ) from error
+    return perturbations

@@ -1,0 +1,286 @@
+"""What every way of executing a study shares: what is to do, who is told, how it ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from curvewise.errors import InputError, StoreError
+from curvewise.study._files import put_back
+from curvewise.study.claims import Claims
+from curvewise.study.execute import events
+from curvewise.study.execute.board import MOST_DEATHS, Board
+from curvewise.study.execute.events import Event
+from curvewise.study.execute.shards import shard_of
+from curvewise.study.execute.showing import say, show_progress
+from curvewise.study.execute.standing import Standing, stand
+from curvewise.study.making import store_run
+
+if TYPE_CHECKING:
+    from curvewise.study.jobs import Job
+    from curvewise.study.study import Study
+
+POLL_SECONDS = 0.5
+REPLACED = ".replaced"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the execution of a study ended.
+
+    Attributes
+    ----------
+    planned : int
+        Runs of the study, or of its shard.
+    there : int
+        Runs that were there before.
+    made : int
+        Runs made now, failed ones included.
+    by_others : int
+        Runs that other processes made meanwhile.
+    failed : dict of str to str
+        Runs that failed, now or before, and why.
+    interrupted : tuple of str
+        Runs that a process that is gone was making; they are made again where the study needs them.
+    redone : tuple of str
+        Runs that were there and were made again: failed, damaged or outdated ones.
+    seconds : float
+        How long it took.
+    notes : tuple of str
+        What a reader should know.
+    """
+
+    planned: int
+    there: int
+    made: int
+    by_others: int
+    failed: dict[str, str]
+    interrupted: tuple[str, ...]
+    redone: tuple[str, ...]
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """Say in a sentence or two how it ended."""
+        parts = [f"{self.made} of {self.planned} runs made"]
+        parts += [f"{self.there} were there"] if self.there else []
+        parts += [f"{self.by_others} made by other processes"] if self.by_others else []
+        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        text = ", ".join(parts) + f", in {self.seconds:.0f} s."
+        if self.failed:
+            lines = next(iter(self.failed.values())).strip().splitlines() or ["no reason given"]
+            text += f" The first failure: {lines[-1][:300]}"
+        return text
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a study is to be executed, whatever executes it.
+
+    Attributes
+    ----------
+    in_flight : int, optional
+        How many networks a worker trains at once; by default as the engine likes.
+    fresh : bool
+        Whether to move the study's runs out of the way and make them anew.
+    shard : str, optional
+        Such as ``"3/16"``: only this share of the runs.
+    retry_failed : bool, optional
+        Whether runs that failed before are made again: always, never, or (by default) until they
+        have failed three times in all.
+    progress : bool, optional
+        Whether to show a bar on stderr; by default on a terminal. False says nothing at all.
+    tell : callable, optional
+        Called with an :class:`~curvewise.study.execute.events.Event` for every run.
+    """
+
+    in_flight: int | None = None
+    fresh: bool = False
+    shard: str | None = None
+    retry_failed: bool | None = None
+    progress: bool | None = None
+    tell: Callable[[Event], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
+            raise InputError(f"in_flight={self.in_flight!r}: give a whole number from 1 on.")
+        if self.fresh and self.shard is not None:
+            raise InputError(
+                "fresh=True with a shard would throw away what other shards have made: run once "
+                "with fresh=True and without a shard, or name another store."
+            )
+
+
+class Drive:
+    """One execution of a study, seen from the process that deals out the work."""
+
+    def __init__(self, study: Study, wishes: Wishes, workers: int) -> None:
+        self.study, self.wishes = study, wishes
+        self.store: Path = study.runs_folder
+        self._start = time.monotonic()
+        self._digests = study.label_digests()
+        self._exit = ExitStack()
+        self._workers = workers
+        self._made: set[str] = set()
+        self._by_others: set[str] = set()
+        self._failed: dict[str, str] = {}
+        self._notes: dict[str, None] = {}
+
+    def __enter__(self) -> Drive:
+        try:
+            self._prepare()
+        except BaseException:
+            self._exit.close()
+            raise
+        return self
+
+    def _prepare(self) -> None:
+        self.claims = self._exit.enter_context(Claims(self.store))
+        jobs = shard_of(self.study.jobs, self.wishes.shard)
+        self.jobs = list({job.id: job for job in jobs}.values())
+        if self.wishes.fresh:
+            move_away(self.store, self.jobs, self.claims)
+        put_back(self.store)
+        self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
+        self._standings = {job.id: self._stand(job) for job in self.jobs}
+        due = [j for j in self.jobs if self._standings[j.id].is_due(self.wishes.retry_failed)]
+        self.due = {job.id: job for job in due}
+        for identity, standing in self._standings.items():
+            if standing.state == "failed" and identity not in self.due:
+                self._failed[identity] = standing.text
+        self.board = Board(due, self._workers, self.wishes.in_flight)
+        say(self._opening(), self.wishes.progress)
+        total = sum(job.cost for job in due)
+        self._advance = self._exit.enter_context(show_progress(total, self.wishes.progress))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._exit.__exit__(kind, error, trace)
+        if kind is KeyboardInterrupt:
+            say(
+                f"Stopped after {len(self._made)} runs. They are in {self.store}: run the study "
+                "again and it goes on from there.",
+                self.wishes.progress,
+            )
+
+    def hear(self, event: Event) -> None:
+        """Take note of an event and show it."""
+        job = self.board.hear(event)
+        if event.kind == events.MEMORY:
+            self._notes[event.text] = None
+        if job is not None:
+            if event.kind in (events.DONE, events.FAILED):
+                self._made.add(job.id)
+            if event.kind == events.THERE:
+                self._by_others.add(job.id)
+            if event.kind == events.FAILED or (event.kind == events.THERE and event.text):
+                self._failed[job.id] = event.text
+            if event.kind != events.HELD:
+                self._advance(job.cost, self._how_far())
+        if self.wishes.tell is not None:
+            self.wishes.tell(event)
+
+    def tried(self, chunk: Sequence[Job]) -> dict[str, int]:
+        """How often each run had been tried when we began: a further failure is another's."""
+        return {job.id: self._standings[job.id].attempts for job in chunk}
+
+    def lose(self, chunk: Sequence[Job], reason: str, token: str | None = None) -> None:
+        """A worker died: put its runs back, or store those as failed that killed several."""
+        if token is not None:
+            self.claims.forget(token)
+        for job in self.board.lose_chunk(chunk):
+            text = f"Its worker died {MOST_DEATHS} times, the last time {reason}."
+            if self.claims.take(job.id):
+                attempts = self._standings[job.id].attempts + 1
+                environment = {"attempts": attempts}
+                error = {"status": "failed", "error": text}
+                store_run(self.store, job.coordinates, environment=environment, **error)
+                self.claims.release(job.id)
+            self.hear(Event(events.FAILED, job.id, text))
+
+    def wait_for_others(self) -> None:
+        """Nothing is left but what other processes make: see how far they are, after a while."""
+        time.sleep(POLL_SECONDS)
+        self.look_at_others()
+
+    def look_at_others(self) -> None:
+        """See what other processes have made, and take back what they left."""
+        for job in self.board.look_at_held(self.claims.is_held, self._is_settled):
+            standing = self._stand(job)
+            self._by_others.add(job.id)
+            if standing.state == "failed":
+                self._failed[job.id] = standing.text
+            self._advance(job.cost, self._how_far())
+            if self.wishes.tell is not None:
+                self.wishes.tell(Event(events.THERE, job.id))
+
+    def outcome(self) -> Outcome:
+        """How it ended; says so, and tidies up after processes that are gone."""
+        self.claims.sweep()
+        found = Outcome(
+            planned=len(self.jobs),
+            there=len(self.jobs) - len(self.due),
+            made=len(self._made),
+            by_others=len(self._by_others),
+            failed=dict(self._failed),
+            interrupted=self.interrupted,
+            redone=tuple(i for i in self._made if self._standings[i].state != "missing"),
+            seconds=time.monotonic() - self._start,
+            notes=tuple(self._notes),
+        )
+        say(found.summary(), self.wishes.progress)
+        return found
+
+    def _is_settled(self, job: Job) -> bool:
+        """Whether another process has done with a run: made it, or tried it once more in vain."""
+        now = self._stand(job)
+        again = now.state == "failed" and now.attempts > self._standings[job.id].attempts
+        return now.state == "done" or again
+
+    def _stand(self, job: Job) -> Standing:
+        return stand(self.store, job, self._digests, self.study.keep)
+
+    def _opening(self) -> str:
+        states = [s.state for s in self._standings.values()]
+        parts = [f"{states.count('done')} there"]
+        wrong = [s for s in ("failed", "damaged", "outdated") if s in states]
+        parts += [f"{states.count(s)} {s}" for s in wrong]
+        mine = sum(identity in self.due for identity in self.interrupted)
+        parts += [f"{mine} interrupted and redone"] if mine else []
+        parts.append(f"{len(self.due)} to do")
+        return f"{len(self.jobs)} runs planned in {self.store}: {', '.join(parts)}."
+
+    def _how_far(self) -> str:
+        done = len(self._made | self._by_others)
+        failed = len(self._failed.keys() & self._made)
+        return f"{done}/{len(self.due)} runs" + (f", {failed} failed" if failed else "")
+
+
+def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
+    """Move a study's runs out of the way, so that they are made anew; gives where they are now."""
+    there = [job.id for job in jobs if (store / job.id).exists()]
+    for identity in there:
+        if claims.is_held(identity):
+            raise StoreError(
+                f"fresh=True, but another process is making run {identity} in {store}: wait for "
+                "it, or stop it."
+            )
+    if not there:
+        return None
+    aside = store / REPLACED / time.strftime("%Y%m%d-%H%M%S")
+    while aside.exists():
+        aside = aside.with_name(aside.name + "-")
+    aside.mkdir(parents=True)
+    for identity in there:
+        os.rename(store / identity, aside / identity)
+    return aside

@@ -1,0 +1,252 @@
+"""Execute a study on this machine, in one or several processes."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Unpack
+
+from curvewise.errors import CurvewiseError
+from curvewise.study.execute.drive import POLL_SECONDS, Drive, Outcome, Wishes
+from curvewise.study.execute.options import RunOptions, choose_devices
+from curvewise.study.execute.worker import ERRORS, read_message, send_message
+from curvewise.study.making import Maker, group_of
+
+if TYPE_CHECKING:
+    from curvewise.study.jobs import Job
+    from curvewise.study.study import Study
+
+_LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _LIBRARIES}
+"""A worker's environment: sums are split among threads, so that their number changes the bits."""
+
+STOP_SECONDS = 15.0
+MOST_FALSE_STARTS = 3
+
+
+def run_local(
+    study: Study,
+    *,
+    device: str | None = None,
+    workers: int | None = None,
+    **options: Unpack[RunOptions],
+) -> Outcome:
+    """Make the runs that a study lacks, on this machine.
+
+    Each worker is a process with one thread for its arithmetic, so that results do not depend on
+    how many there are. One that dies is replaced; what it was making is tried again, run by run,
+    and a run whose worker died three times is stored as failed.
+
+    Several calls on one store, at the same time and from several machines, share the runs: each
+    claims what it makes, goes on with others where it meets a living claim, and in the end waits
+    for what the others hold.
+
+    Parameters
+    ----------
+    study : Study
+        What to execute.
+    device : str, optional
+        ``"cpu"``, ``"cuda"`` (all GPUs) or ``"cuda:1"``; by default GPUs if there are some and the
+        study has networks.
+    workers : int, optional
+        Processes; by default one per core, or one per GPU. 0 works in this process, which is good
+        for debugging: there, an arithmetic library may use several threads.
+    **options
+        ``in_flight`` (None): networks that a worker trains at once, by default as the engine likes.
+        ``fresh`` (False): move the study's runs to ``.replaced`` in the store and make them anew.
+        ``shard`` (None): only a share of the runs, such as ``"3/16"``.
+        ``retry_failed`` (None): make failed runs again always or never; by default until they have
+        failed three times in all.
+        ``progress`` (None): show a bar on stderr, by default on a terminal; False says nothing.
+        ``tell`` (None): called with an event for every run.
+
+    Returns
+    -------
+    Outcome
+        What was made, what failed, what was redone.
+
+    Raises
+    ------
+    StoreError
+        If a run cannot be stored; what is stored is whole, and another call goes on from there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from curvewise.study.design import Design
+    >>> from curvewise.study.learner import Learner
+    >>> from curvewise.study.study import Study
+    >>> bayes = Learner(estimator="sklearn.naive_bayes:GaussianNB")
+    >>> store = tempfile.mkdtemp()
+    >>> study = Study("digits", {"bayes": bayes}, Design(sizes=[100, 200], folds=2), store=store)
+    >>> outcome = run_local(study, workers=0, progress=False)
+    >>> outcome.made, outcome.failed
+    (4, {})
+    """
+    wishes = Wishes(**options)
+    devices = choose_devices(study, device, workers)
+    with Drive(study, wishes, len(devices)) as drive:
+        if workers == 0:
+            _run_here(drive, devices[0])
+        elif drive.due:
+            _Pool(drive, devices).run()
+        return drive.outcome()
+
+
+def _run_here(drive: Drive, device: str) -> None:
+    maker = Maker(
+        drive.study,
+        claims=drive.claims,
+        tell=drive.hear,
+        device=device,
+        in_flight=drive.wishes.in_flight,
+    )
+    last = None
+    while not drive.board.is_finished:
+        if chunk := drive.board.next_chunk(last):
+            start, last = time.monotonic(), group_of(chunk[0])
+            maker.make(chunk, drive.tried(chunk))
+            drive.board.finish_chunk(chunk, time.monotonic() - start)
+        else:
+            drive.wait_for_others()
+
+
+class _Worker:
+    """A worker process, from outside."""
+
+    def __init__(self, study: Study, device: str, in_flight: int | None, inbox: Any) -> None:
+        self.device = device
+        self.chunk: list[Job] = []
+        self.last: str | None = None
+        self.is_ready = self.is_busy = False
+        self.began = 0.0
+        code = "from curvewise.study.execute.worker import main; main()"
+        # A group of its own, so that Ctrl-C reaches us alone and we stop the workers in order.
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | ONE_THREAD,
+            process_group=None if os.name == "nt" else 0,
+        )
+        hello = (study, {"device": device, "in_flight": in_flight})
+        threading.Thread(target=self._listen, args=(hello, inbox), daemon=True).start()
+
+    def send(self, message: Any) -> None:
+        assert self.process.stdin is not None
+        with suppress(OSError):  # a worker that is gone is noticed elsewhere
+            send_message(self.process.stdin, message)
+
+    def give(self, chunk: list[Job], tried: dict[str, int]) -> None:
+        self.chunk, self.is_busy = chunk, True
+        self.last, self.began = group_of(chunk[0]), time.monotonic()
+        self.send((chunk, tried))
+
+    def _listen(self, hello: Any, inbox: Any) -> None:
+        """Introduce the study, which may be long, and pass on what the worker says."""
+        assert self.process.stdout is not None
+        self.send(sys.path)
+        self.send(hello)
+        try:
+            while True:
+                inbox.put((self, *read_message(self.process.stdout)))
+        except Exception:  # the end of the stream, or a message cut off by the end of the process
+            inbox.put((self, "gone", None))
+
+    def end(self) -> None:
+        """Stop politely; then not."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(STOP_SECONDS)
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+class _Pool:
+    """Worker processes, and the loop that deals out work to them."""
+
+    def __init__(self, drive: Drive, devices: list[str]) -> None:
+        self.drive, self.board = drive, drive.board
+        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.devices = devices[: len(drive.due)]
+        self.workers: list[_Worker] = []
+        self.false_starts = 0
+
+    def run(self) -> None:
+        try:
+            self.workers = [self._start(device) for device in self.devices]
+            while not self.board.is_finished:
+                self._deal()
+                self._listen()
+        finally:
+            self._stop()
+
+    def _start(self, device: str) -> _Worker:
+        return _Worker(self.drive.study, device, self.drive.wishes.in_flight, self.inbox)
+
+    def _deal(self) -> None:
+        for worker in self.workers:
+            idle = worker.is_ready and not worker.is_busy
+            if idle and (chunk := self.board.next_chunk(worker.last)):
+                worker.give(chunk, self.drive.tried(chunk))
+
+    def _listen(self) -> None:
+        try:
+            worker, kind, content = self.inbox.get(timeout=POLL_SECONDS)
+        except queue.Empty:
+            self.drive.look_at_others()
+            return
+        if kind == "event":
+            self.drive.hear(content)
+        elif kind == "ready":
+            worker.is_ready, self.false_starts = True, 0
+        elif kind == "finished":
+            worker.is_busy = False
+            self.board.finish_chunk(worker.chunk, time.monotonic() - worker.began)
+            worker.chunk = []
+        elif kind == "fatal":
+            error, text = content
+            raise ERRORS[error](text)
+        elif kind == "gone":
+            self._replace(worker)
+
+    def _replace(self, worker: _Worker) -> None:
+        reason = _how_it_ended(worker.process.wait())
+        if not worker.is_ready:
+            self.false_starts += 1
+            if self.false_starts >= MOST_FALSE_STARTS:
+                raise CurvewiseError(
+                    f"Workers end before they begin, the last one {reason}: see above what they "
+                    "printed, or try workers=0."
+                )
+        worker.end()
+        self.drive.lose(worker.chunk, reason)
+        self.workers[self.workers.index(worker)] = self._start(worker.device)
+
+    def _stop(self) -> None:
+        for worker in self.workers:
+            if worker.is_ready:
+                worker.send(None)
+            else:
+                worker.process.kill()
+        for worker in self.workers:
+            worker.end()
+
+
+def _how_it_ended(status: int) -> str:
+    if status >= 0:
+        return f"with exit status {status}"
+    name = str(-status)
+    with suppress(ValueError):
+        name = signal.Signals(-status).name
+    hint = ": out of memory?" if name == "SIGKILL" else ""
+    return f"by signal {name}{hint}"

@@ -1,0 +1,54 @@
+"""What a user may say about how a study is executed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypedDict
+
+from curvewise.errors import InputError
+from curvewise.study.execute.events import Event
+
+if TYPE_CHECKING:
+    from curvewise.study.study import Study
+
+
+class RunOptions(TypedDict, total=False):
+    """Rarer options of :func:`~curvewise.study.execute.local.run_local`, which describes them."""
+
+    in_flight: int | None
+    fresh: bool
+    shard: str | None
+    retry_failed: bool | None
+    progress: bool | None
+    tell: Callable[[Event], None] | None
+
+
+def choose_devices(study: Study, device: str | None, workers: int | None) -> list[str]:
+    """Give each worker its device."""
+    if workers is not None and (type(workers) is not int or workers < 0):
+        raise InputError(f"workers={workers!r}: give a whole number, 0 for this process.")
+    if device is not None and device != "cpu" and not device.startswith("cuda"):
+        raise InputError(f"device={device!r}: use 'cpu', 'cuda' or 'cuda:1'.")
+    networks = any(learner.kind == "network" for learner in study.learners.values())
+    gpus = _gpus() if networks and device in (None, "cuda") else []
+    if device == "cuda" and networks and not gpus:
+        raise InputError("device='cuda', but torch sees no GPU here: use device='cpu'.")
+    if gpus:
+        return [gpus[i % len(gpus)] for i in range(workers or len(gpus))]
+    single = device or "cpu"
+    most = 1 if single.startswith("cuda") else usable_cores()
+    return [single] * max(1, most if workers is None else workers)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _gpus() -> list[str]:
+    from curvewise.nn.devices import list_gpus
+
+    return list_gpus()

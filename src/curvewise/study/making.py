@@ -1,0 +1,299 @@
+"""Make runs: claim them, train, turn what comes out into predictions and errors, store them."""
+
+from __future__ import annotations
+
+import gc
+import json
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curvewise.errors import CurvewiseError, MissingDependencyError, StoreError
+from curvewise.nn.task import Trained
+from curvewise.study.claims import Claims, remove_partial
+from curvewise.study.execute import events
+from curvewise.study.execute.assembling import assemble, assign, average, failed
+from curvewise.study.execute.events import Event
+from curvewise.study.execute.rates import search_rate
+from curvewise.study.execute.standing import Standing, stand
+from curvewise.study.store import write_run
+
+if TYPE_CHECKING:
+    from curvewise.study.jobs import Job
+    from curvewise.study.study import Study
+
+Tell = Callable[[Event], None]
+
+
+def make_runs(
+    study: Study,
+    jobs: Sequence[Job],
+    store: Path | None = None,
+    *,
+    claims: Claims,
+    tell: Tell,
+    device: str = "cpu",
+    in_flight: int | None = None,
+) -> None:
+    """Make runs and store each as soon as it is done.
+
+    A run that raises or diverges is stored as failed and the others go on. Where memory does not
+    suffice, half as many networks are trained at once, and so on down to one.
+
+    Parameters
+    ----------
+    study : Study
+        Data, evaluation sets and what to keep.
+    jobs : sequence of Job
+        Which runs.
+    store : Path, optional
+        Folder of the runs; the study's by default.
+    claims : Claims
+        Keeps other processes off these runs.
+    tell : callable
+        Called with an :class:`~curvewise.study.execute.events.Event` for every run.
+    device : str
+        Where networks are trained.
+    in_flight : int, optional
+        How many networks at once; by default as the engine likes.
+
+    Raises
+    ------
+    StoreError
+        If a run cannot be stored, on a full disk for instance; nothing half-written remains.
+    """
+    Maker(study, store, claims=claims, tell=tell, device=device, in_flight=in_flight).make(jobs)
+
+
+class Maker:
+    """Makes runs of one study in one process, and remembers how many fit into memory."""
+
+    def __init__(
+        self,
+        study: Study,
+        store: Path | None = None,
+        *,
+        claims: Claims,
+        tell: Tell,
+        device: str = "cpu",
+        in_flight: int | None = None,
+    ) -> None:
+        self.study, self.claims, self.tell, self.device = study, claims, tell, device
+        self.store = study.runs_folder if store is None else Path(store)
+        self.most = in_flight
+        self._in_flight: dict[str, int] = {}
+        self._digests = study.label_digests()
+        self._attempts: dict[str, int] = {}
+
+    def make(self, jobs: Sequence[Job], tried: Mapping[str, int] | None = None) -> None:
+        """Make runs, as :func:`make_runs` does.
+
+        Where ``tried`` says how often a run had been tried, one that was tried more often is left:
+        another process was here and failed.
+        """
+        mine: list[Job] = []
+        try:
+            for job in jobs:
+                if self._claim(job, (tried or {}).get(job.id)):
+                    mine.append(job)
+            for group in groups_of(mine).values():
+                self._make_alike(group)
+        finally:
+            for job in mine:
+                self.claims.release(job.id)
+
+    def _claim(self, job: Job, tried: int | None) -> bool:
+        """Claim a run that is not there yet; another may have made it since we were told to."""
+        if not self.claims.take(job.id):
+            self.tell(Event(events.HELD, job.id))
+            return False
+        standing = stand(self.store, job, self._digests, self.study.keep)
+        vain = standing.state == "failed" and tried is not None and standing.attempts > tried
+        if standing.state == "done" or vain:
+            self.claims.release(job.id)
+            self.tell(Event(events.THERE, job.id, standing.text))
+            return False
+        self._attempts[job.id] = standing.attempts
+        return True
+
+    def _make_alike(self, jobs: list[Job]) -> None:
+        """Make runs that differ in nothing but their examples and seeds."""
+        if jobs[0].is_search:
+            for job in jobs:
+                self._finish(
+                    job, _guarded(partial(search_rate, self.study, job, device=self.device))
+                )
+        elif jobs[0].learner.kind == "network":
+            settled = self._with_rate(jobs)
+            if isinstance(settled, str):
+                for job in jobs:
+                    self._attempts[job.id] -= 1  # it was not even tried
+                    self._finish(job, failed(settled))
+            else:
+                self._train_networks(settled)
+        else:
+            for job in jobs:
+                self._finish(job, _guarded(partial(_train_other, self.study, job)))
+
+    def _with_rate(self, jobs: list[Job]) -> list[Job] | str:
+        """The runs with the learning rate that the search found; or why there is none."""
+        needs = jobs[0].needs
+        if needs is None:
+            return jobs
+        search = next((j for j in self.study.jobs if j.id == needs), None)
+        found = Standing("missing")
+        if search is not None:
+            found = stand(self.store, search, self._digests, self.study.keep)
+        if found.state != "done":
+            return f"The search for the learning rate, {needs}, is {found.state}. {found.text}"
+        training, rate = jobs[0].learner.training, found.metrics["rate"]
+        assert training is not None
+        assert rate is not None
+        settled = replace(jobs[0].learner, training=replace(training, rate=rate))
+        return [replace(job, learner=settled) for job in jobs]
+
+    def _train_networks(self, jobs: list[Job]) -> None:
+        """Train what is pending; fewer at once while memory lacks, alone what raises in company."""
+        pending = {job.id: job for job in jobs}
+        group = group_of(jobs[0])
+        while pending:
+            at_once = self._in_flight.get(group, self.most)
+            trouble = self._attempt(pending, at_once)
+            if trouble is None or not pending:
+                break
+            # What the failed attempt held must be gone before the next one.
+            gc.collect()
+            size = min(at_once or len(pending) * jobs[0].learner.members, 1 << 20)
+            if is_memory_text(trouble) and size > 1:
+                self._in_flight[group] = max(1, size // 2)
+                text = f"Out of memory with {size} networks at once: {size // 2} from here on."
+                self.tell(Event(events.MEMORY, next(iter(pending)), text))
+            elif len(pending) > 1:
+                for job in list(pending.values()):
+                    self._train_networks([job])
+                return
+            else:
+                (job,) = pending.values()
+                self._finish(job, failed(trouble))
+                return
+
+    def _attempt(self, pending: dict[str, Job], at_once: int | None) -> str | None:
+        """Train; what finishes is stored and leaves ``pending``. Gives what went wrong for all."""
+        short = None
+        try:
+            for job, trained in self._train(list(pending.values()), at_once):
+                alone = at_once == 1 or len(pending) * job.learner.members == 1
+                if trained.error is not None and is_memory_text(trained.error) and not alone:
+                    short = trained.error
+                    continue
+                self._finish(job, trained)
+                del pending[job.id]
+        except (MissingDependencyError, StoreError):
+            raise
+        except Exception as error:
+            return "".join(traceback.format_exception(error))
+        return short if short or not pending else "The engine did not say what became of the run."
+
+    def _train(self, jobs: list[Job], at_once: int | None) -> Iterator[tuple[Job, Trained]]:
+        from curvewise.nn.engine import train
+
+        training, members = jobs[0].learner.training, jobs[0].learner.members
+        assert training is not None
+        assignments = [
+            assign(job, self.study.rows_of(job.n, job.fold), member)
+            for job in jobs
+            for member in range(members)
+        ]
+        gathered: dict[int, dict[int, Trained]] = {}
+        for index, trained in train(
+            training,
+            assignments,
+            self.study.examples,
+            self.study.evaluation_sets,
+            device=self.device,
+            in_flight=at_once,
+            keep=self.study.keep,
+            folder=self.study.folder,
+        ):
+            which, member = divmod(index, members)
+            parts = gathered.setdefault(which, {})
+            parts[member] = trained
+            if len(parts) == members:
+                yield jobs[which], average([parts[m] for m in sorted(parts)])
+                del gathered[which]
+
+    def _finish(self, job: Job, trained: Trained) -> None:
+        """Store what came of a run, unless another process has taken it over from us."""
+        if not self.claims.holds(job.id):
+            self.tell(Event(events.HELD, job.id, "Another process took it over."))
+            return
+        outcome = assemble(self.study, job, trained)
+        environment = {
+            "device": self.device if job.learner.kind == "network" else "cpu",
+            "path": trained.path,
+            "attempts": self._attempts.get(job.id, 0) + 1,
+            **({} if job.is_search else {"evaluations": self._digests}),
+        }
+        store_run(self.store, job.coordinates, environment=environment, **outcome)
+        self.claims.release(job.id)
+        kind = events.DONE if outcome["status"] == "done" else events.FAILED
+        self.tell(Event(kind, job.id, outcome.get("error") or "", trained.seconds))
+
+
+def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> None:
+    """Store a run over whatever is there; a full disk stops the study and leaves nothing behind."""
+    from curvewise.study._record import run_id
+
+    try:
+        write_run(store, coordinates, overwrite=True, **parts)
+    except OSError as error:
+        remove_partial(store, run_id(coordinates))
+        raise StoreError(
+            f"A run cannot be stored in {store}: {error}. What is stored is whole: make room there "
+            "and run the study again, and it goes on where it stopped."
+        ) from error
+
+
+def groups_of(jobs: Sequence[Job]) -> dict[str, list[Job]]:
+    """Runs by what they have in common, in their order."""
+    groups: dict[str, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(group_of(job), []).append(job)
+    return groups
+
+
+def group_of(job: Job) -> str:
+    """Names what runs must share to be trained together."""
+    return json.dumps([job.name, job.is_search, job.n, job.needs, dict(job.settings)], default=str)
+
+
+def is_memory_text(text: str) -> bool:
+    """Whether an error is about too little memory; told by its words, torch not being at hand."""
+    return any(
+        words in text for words in ("OutOfMemoryError", "MemoryError", "can't allocate memory")
+    )
+
+
+def _train_other(study: Study, job: Job) -> Trained:
+    if job.learner.kind == "estimator":
+        from curvewise.study.estimating import fit_estimator
+
+        return fit_estimator(study, job)
+    from curvewise.study.commands import run_command
+
+    return run_command(study, job)
+
+
+def _guarded(train: Callable[[], Trained]) -> Trained:
+    """What raises is a failed run, with the reason."""
+    try:
+        return train()
+    except (MissingDependencyError, StoreError):
+        raise
+    except CurvewiseError as error:
+        return failed(str(error))
+    except Exception as error:
+        return failed("".join(traceback.format_exception(error)))

@@ -1,0 +1,248 @@
+"""What a study will do before it does it: runs, time, space, and what to beware of."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.study.estimate import UNKNOWN, Clock, duration, kind_of, usual_devices
+from curvewise.study.space import bytes_per_run, said_bytes
+from curvewise.study.standings import Planned, planned_runs
+from curvewise.types import Result
+
+if TYPE_CHECKING:
+    from curvewise.study.study import Study
+
+SEARCH = " (search for the rate)"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Result):
+    """What a study will do. Tuples have one entry per learner and size.
+
+    Attributes
+    ----------
+    name : str
+        Of the study.
+    store : str
+        Folder of its runs.
+    device : str
+        Where the times are for.
+    workers : int
+        GPUs or cores that work at once.
+    learner, n : tuple
+        Whose runs; searches for a learning rate stand on lines of their own.
+    runs, done, failed, to_do : tuple of int
+        How many there are, and how many of them are done, have failed, or are to be made (again).
+    seconds : tuple of float
+        Estimated time of what is to do, one run after the other; NaN where nothing is known.
+    source : tuple of str
+        Where the estimate comes from: stored runs, a short measurement, or nowhere.
+    bytes_needed, bytes_free : float
+        Disk space that the runs to do will take, and what there is; NaN where it is not known.
+    warnings : tuple of str
+        What to beware of.
+    """
+
+    name: str
+    store: str
+    device: str
+    workers: int
+    learner: tuple[str, ...]
+    n: tuple[int, ...]
+    runs: tuple[int, ...]
+    done: tuple[int, ...]
+    failed: tuple[int, ...]
+    to_do: tuple[int, ...]
+    seconds: tuple[float, ...]
+    source: tuple[str, ...]
+    bytes_needed: float
+    bytes_free: float
+    warnings: tuple[str, ...]
+
+    @property
+    def total_runs(self) -> int:
+        """All runs of the study."""
+        return sum(self.runs)
+
+    @property
+    def total_to_do(self) -> int:
+        """Runs that are to be made."""
+        return sum(self.to_do)
+
+    @property
+    def total_seconds(self) -> float:
+        """Estimated time of all that is to do, one run after the other; NaN if any is unknown."""
+        return float(sum(s for s, k in zip(self.seconds, self.to_do, strict=True) if k))
+
+    @property
+    def known_seconds(self) -> float:
+        """Estimated time of what can be estimated."""
+        return float(np.nansum([s for s, k in zip(self.seconds, self.to_do, strict=True) if k]))
+
+    @property
+    def hours(self) -> float:
+        """Hours of the device, a GPU or a core of the CPU."""
+        return self.total_seconds / 3600
+
+    @property
+    def hours_of(self) -> str:
+        """What the hours are of: ``"GPU"`` or ``"core"``."""
+        return "core" if kind_of(self.device) == "cpu" else "GPU"
+
+    def summary(self) -> str:
+        """A few sentences: runs, time, space."""
+        done = sum(self.done)
+        text = f"{self.name}: {self.total_runs:,} runs in {self.store}, {done:,} done"
+        text += f", {sum(self.failed):,} failed" if any(self.failed) else ""
+        text += f", {self.total_to_do:,} to do."
+        if self.total_to_do:
+            text += f" {self._time()}"
+            if math.isfinite(self.bytes_needed):
+                free = f" of {said_bytes(self.bytes_free)} free" if self.bytes_free >= 0 else ""
+                text += f" They take about {said_bytes(self.bytes_needed)}{free}."
+        return text + "".join(f" Beware: {w}" for w in self.warnings)
+
+    def _time(self) -> str:
+        todo = [(s, k) for s, k in zip(self.source, self.to_do, strict=True) if k]
+        unknown = sum(k for s, k in todo if s == UNKNOWN)
+        if unknown == self.total_to_do:
+            return "How long that takes is not known: no such run is stored and none was measured."
+        hours = self.known_seconds / 3600
+        how = " and ".join(dict.fromkeys(s for s, _ in todo if s != UNKNOWN))
+        text = (
+            f"That takes about {duration(self.known_seconds / self.workers)} on {self._place()}, "
+            f"{hours:.2g} {self.hours_of}-hours (from {how})"
+        )
+        return f"{text}, and {unknown:,} runs of unknown length." if unknown else f"{text}."
+
+    def _place(self) -> str:
+        if self.hours_of == "GPU":
+            return self.device if self.workers == 1 else f"{self.workers} GPUs"
+        return "one core" if self.workers == 1 else f"{self.workers} cores"
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner and size."""
+        names = ("learner", "n", "runs", "done", "failed", "to_do", "seconds", "source")
+        return {name: getattr(self, name) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of the plan as plain Python values, with the totals."""
+        totals = ("total_runs", "total_to_do", "total_seconds", "hours", "hours_of")
+        values = {name: getattr(self, name) for name in totals}
+        hours = {
+            k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()
+        }
+        return {**super().to_dict(), **hours}
+
+
+def plan_study(study: Study, *, measure: bool = True, device: str | None = None) -> Plan:
+    """Say what a study will do, without doing it."""
+    devices = usual_devices(study, device)
+    device = devices[0]
+    planned = planned_runs(study)
+    clock = Clock(study, planned, device, measure=measure)
+    rows: dict[tuple[str, int], list[Planned]] = {}
+    for run in planned:
+        name = run.job.name + (SEARCH if run.job.is_search else "")
+        rows.setdefault((name, run.job.n), []).append(run)
+    due = {key: [r for r in runs if r.standing.is_due()] for key, runs in rows.items()}
+    estimates = {key: [clock.estimate(r.job) for r in runs] for key, runs in due.items()}
+    needed = bytes_per_run(study, planned, measure) * sum(map(len, due.values()))
+    free = _free_space(study.runs_folder)
+    return Plan(
+        name=study.name,
+        store=str(study.runs_folder),
+        device=device,
+        workers=len(devices),
+        learner=tuple(name for name, _ in rows),
+        n=tuple(n for _, n in rows),
+        runs=tuple(map(len, rows.values())),
+        done=tuple(sum(r.state == "done" for r in runs) for runs in rows.values()),
+        failed=tuple(sum(r.state == "failed" for r in runs) for runs in rows.values()),
+        to_do=tuple(map(len, due.values())),
+        seconds=tuple(float(sum(e.seconds for e in found)) for found in estimates.values()),
+        source=tuple(
+            " and ".join(dict.fromkeys(e.source for e in found)) for found in estimates.values()
+        ),
+        bytes_needed=needed,
+        bytes_free=free,
+        warnings=(*_warnings(study, planned, device), *clock.problems, *_space(needed, free)),
+    )
+
+
+def _free_space(folder: Path) -> float:
+    there = next((p for p in (folder, *folder.resolve().parents) if p.exists()), None)
+    return math.nan if there is None else float(shutil.disk_usage(there).free)
+
+
+def _space(needed: float, free: float) -> list[str]:
+    if not needed > free:
+        return []
+    return [f"The runs take about {said_bytes(needed)}, and {said_bytes(free)} are free."]
+
+
+def _warnings(study: Study, planned: Sequence[Planned], device: str) -> list[str]:
+    states = Counter(run.state for run in planned)
+    found = [*study.partition.warnings, *_few_classes(study)]
+    if states["outdated"]:
+        found.append(
+            f"{_runs(states['outdated'])} of the store will be made again, because an evaluation "
+            "set was added or changed, or more is to be kept."
+        )
+    if states["damaged"]:
+        found.append(f"{_runs(states['damaged'])} of the store will be made again: damaged.")
+    hopeless = sum(r.state == "failed" and not r.standing.is_due() for r in planned)
+    if hopeless:
+        found.append(
+            f"{_runs(hopeless)} failed too often to be tried again unless asked for with "
+            "retry_failed=True."
+        )
+    found += mixture(planned, device if any(r.standing.is_due() for r in planned) else None)
+    if not any(run.standing.is_due() for run in planned):
+        found.append("There is nothing to do.")
+    return found
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run" + ("" if count == 1 else "s")
+
+
+def _few_classes(study: Study) -> list[str]:
+    y = study.dataset.y
+    single = {s.n for s in study.partition if len(np.unique(y[study.rows_of(s.n, s.fold)])) == 1}
+    return [f"n={n}: some subsets hold a single class." for n in sorted(single)]
+
+
+def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
+    """Say where runs of one training were made in different ways, which may differ a little."""
+    seen: dict[str, dict[tuple[str, ...], dict[str, None]]] = {"device": {}, "path": {}}
+    for run in planned:
+        if run.job.learner.kind != "network" or run.job.is_search:
+            continue
+        training = (run.job.name, repr(sorted(run.job.settings.items())), str(run.job.n))
+        about = run.record.get("environment", {}) if run.state != "failed" else {}
+        for name, found in seen.items():
+            if about.get(name):
+                found.setdefault(training, {})[kind_of(str(about[name]))] = None
+        if device is not None and run.standing.is_due() and training in seen["device"]:
+            seen["device"][training][kind_of(device)] = None
+    words = {"device": "on different devices", "path": "in different ways"}
+    notes = []
+    for name, found in seen.items():
+        mixed = [ways for ways in found.values() if len(ways) > 1]
+        if mixed:
+            ways = dict.fromkeys(way for ways in mixed for way in ways)
+            notes.append(
+                f"Runs of one training were or will be made {words[name]} ({'; '.join(ways)}), and "
+                "may differ by more than their seeds: see the guide to studies."
+            )
+    return notes

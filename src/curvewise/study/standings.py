@@ -1,0 +1,105 @@
+"""How far a study is: every planned run, with what the store holds of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curvewise.errors import MissingDependencyError, StoreError
+from curvewise.io._stored import read_record
+from curvewise.study.claims import FOLDER, Claims
+from curvewise.study.execute.standing import Standing, stand
+from curvewise.study.jobs import Job
+
+if TYPE_CHECKING:
+    from curvewise.study.study import Study
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A planned run and what the store holds of it.
+
+    Attributes
+    ----------
+    job : Job
+        The run.
+    standing : Standing
+        Whether it is done, failed, missing, damaged or outdated.
+    record : dict
+        What is stored of it, if it can be read: metrics, arrays, environment, …
+    """
+
+    job: Job
+    standing: Standing
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        """Either ``"done"``, ``"failed"``, ``"missing"``, ``"damaged"`` or ``"outdated"``."""
+        return self.standing.state
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the stored run took."""
+        value = self.standing.metrics.get("seconds")
+        return None if value is None else float(value)
+
+    @property
+    def device(self) -> str | None:
+        """Where the stored run was made."""
+        device = self.record.get("environment", {}).get("device")
+        return None if device is None else str(device)
+
+    def has_evaluation(self, name: str, digest: str | None) -> bool:
+        """Whether the stored run was tried on an evaluation set as it is now."""
+        known = self.record.get("environment", {}).get("evaluations", {}).get(name)
+        return known is None or digest is None or known == digest
+
+
+def planned_runs(study: Study) -> list[Planned]:
+    """Look up every planned run, searches for learning rates first; damage is a state, no error."""
+    store, digests = study.runs_folder, evaluation_digests(study)
+    found = []
+    for job in {job.id: job for job in study.jobs}.values():
+        standing = stand(store, job, digests, study.keep)
+        record: Mapping[str, Any] = {}
+        if standing.state in ("done", "failed", "outdated"):
+            try:
+                record = read_record(store / job.id)
+            except StoreError as error:  # another process is replacing it
+                standing = Standing("missing", standing.attempts, str(error))
+        found.append(Planned(job, standing, record))
+    return found
+
+
+def evaluation_digests(study: Study) -> dict[str, str]:
+    """Hash of each evaluation set; of the test set only where perturbing needs what is missing."""
+    try:
+        return study.label_digests()
+    except MissingDependencyError:
+        from dataclasses import replace
+
+        return replace(study, evaluate={}).label_digests()
+
+
+def running(study: Study) -> dict[str, str]:
+    """The runs that living processes are making, and who."""
+    folder = study.runs_folder / FOLDER
+    claimed = sorted(folder.glob("[!.]*.*")) if folder.is_dir() else []
+    if not claimed:
+        return {}
+    with Claims(study.runs_folder) as claims:
+        ids = dict.fromkeys(path.name.rsplit(".", 1)[0] for path in claimed)
+        return {i: _owner(claimed, i) for i in ids if claims.is_held(i)}
+
+
+def _owner(claimed: list[Path], identity: str) -> str:
+    path = [p for p in claimed if p.name.startswith(f"{identity}.")][-1]
+    try:
+        owner = json.loads(path.read_text())
+        return f"{owner['host']}, process {owner['pid']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "a process that does not say who it is"

@@ -1,0 +1,315 @@
+"""Augmented batches against slow references that work on one picture at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import kornia.enhance
+import kornia.geometry
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage, stats
+from torch import Tensor
+
+from curvewise.errors import InputError
+from curvewise.nn._augmenting import turn_hue
+from curvewise.nn.augmentation import AUGMENTATIONS, make_augmentation
+from curvewise.nn.chance import uniform
+
+SEED = torch.tensor(11)
+FIRST = {name: 16 * i for i, name in enumerate(AUGMENTATIONS)}
+FILL = torch.tensor([0.3, 0.5, 0.7])
+ALL = ("flip", "translate:2", "cutout:3", "crop:2", "rotation:30", "shift-x:0.2", "shift-y:0.3")
+ALL += ("colour:0.25", "noise:0.1")
+
+
+def _images(count: int = 40, channels: int = 3, height: int = 9, width: int = 11) -> Tensor:
+    generator = torch.Generator().manual_seed(2)
+    return torch.rand((count, channels, height, width), generator=generator)
+
+
+def _augmented(x: Tensor, *specs: str, epoch: int = 3, start: int = 0) -> Tensor:
+    change = make_augmentation(specs, tuple(x.shape[1:]))
+    examples = torch.arange(start, start + len(x))
+    fill = FILL[: x.shape[1]]
+    return change(x, SEED, torch.full_like(examples, epoch), examples, fill)
+
+
+def _draw(name: str, number: int, example: int, again: int = 0) -> float:
+    return float(uniform(SEED, 3, torch.tensor(example), FIRST[name] + 1024 * again + number))
+
+
+def _whole(name: str, number: int, example: int, least: int, most: int, again: int = 0) -> int:
+    return least + int(_draw(name, number, example, again) * (most - least + 1))
+
+
+def _flip(x: np.ndarray, i: int) -> np.ndarray:
+    return x[:, :, ::-1] if _draw("flip", 0, i) < 0.5 else x
+
+
+def _translate(x: np.ndarray, i: int) -> np.ndarray:
+    down, right = (_whole("translate", k, i, -2, 2) for k in range(2))
+    out = np.broadcast_to(FILL[: len(x), None, None].numpy(), x.shape).copy()
+    for r in range(x.shape[1]):
+        for c in range(x.shape[2]):
+            if 0 <= r - down < x.shape[1] and 0 <= c - right < x.shape[2]:
+                out[:, r, c] = x[:, r - down, c - right]
+    return out
+
+
+def _crop(x: np.ndarray, i: int) -> np.ndarray:
+    down, right = (_whole("crop", k, i, -4, 4) for k in range(2))
+    padded = np.pad(x, ((0, 0), (4, 4), (4, 4)), mode="reflect")
+    return padded[:, 4 - down : 4 - down + x.shape[1], 4 - right : 4 - right + x.shape[2]]
+
+
+def _cutout(x: np.ndarray, i: int, again: int = 0) -> np.ndarray:
+    top = _whole("cutout", 0, i, 0, x.shape[1] - 5, again)
+    left = _whole("cutout", 1, i, 0, x.shape[2] - 5, again)
+    out = x.copy()
+    out[:, top : top + 5, left : left + 5] = FILL[: len(x), None, None].numpy()
+    return out
+
+
+Reference = Callable[[np.ndarray, int], np.ndarray]
+
+
+@pytest.mark.parametrize(
+    ("specs", "references"),
+    [
+        (("flip",), (_flip,)),
+        (("translate:2",), (_translate,)),
+        (("crop:4",), (_crop,)),
+        (("cutout:5",), (_cutout,)),
+        (("flip", "translate:2", "cutout:5"), (_flip, _translate, _cutout)),
+        (("cutout:5", "translate:2", "flip"), (_cutout, _translate, _flip)),
+        (("translate:2", "crop:4", "flip"), (_translate, _crop, _flip)),
+        (("cutout:5", "crop:4"), (_cutout, _crop)),
+        (("cutout:5", "cutout:5"), (_cutout, lambda x, i: _cutout(x, i, again=1))),
+    ],
+)
+def test_moved_pixels_are_those_of_one_picture_at_a_time(
+    specs: tuple[str, ...], references: tuple[Reference, ...]
+) -> None:
+    x = _images()
+    for i, (before, after) in enumerate(zip(x.numpy(), _augmented(x, *specs).numpy(), strict=True)):
+        for reference in references:
+            before = reference(before, i)
+        np.testing.assert_array_equal(before, after)
+
+
+def _signed(name: str, example: int, amount: float) -> float:
+    return (2 * _draw(name, 0, example) - 1) * amount
+
+
+def _affine(x: np.ndarray, matrix: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    centre = (np.array(x.shape[1:]) - 1) / 2
+    start = centre - matrix @ (centre + offset)
+    options = {"order": 1, "mode": "grid-constant"}
+    return np.stack(
+        [
+            ndimage.affine_transform(c, matrix, start, cval=float(level), **options)
+            for c, level in zip(x.astype(float), FILL, strict=False)
+        ]
+    )
+
+
+@pytest.mark.parametrize("order", [("rotation:30", "shift-x:0.3", "shift-y:0.2"), ("shift-x:0.5",)])
+def test_warps_are_scipy_s_interpolation(order: tuple[str, ...]) -> None:
+    x = _images(12)
+    for i, (before, after) in enumerate(zip(x.numpy(), _augmented(x, *order), strict=True)):
+        height, width = before.shape[1:]
+        if len(order) == 3:
+            angle = np.deg2rad(_signed("rotation", i, 30))
+            # rows and columns of the source for those of the result, counter-clockwise
+            c, s = np.cos(angle), np.sin(angle)
+            matrix = np.array([[c, s], [-s, c]])
+            shift = [_signed("shift-y", i, 0.2) * height, _signed("shift-x", i, 0.3) * width]
+        else:
+            matrix, shift = np.eye(2), [0.0, _signed("shift-x", i, 0.5) * width]
+        np.testing.assert_allclose(after, _affine(before, matrix, np.array(shift)), atol=2e-5)
+
+
+def test_rotation_is_kornia_s() -> None:
+    x = _images(12, height=11)
+    change = make_augmentation(("rotation:90",), (3, 11, 11))
+    examples = torch.arange(12)
+    ours = change(x, SEED, torch.full_like(examples, 3), examples, torch.zeros(3))
+    angles = torch.tensor([_signed("rotation", i, 90) for i in range(12)])
+    theirs = kornia.geometry.rotate(x, angles, mode="bilinear", align_corners=True)
+    torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("amount", [0.1, 0.25, 0.5])
+def test_colours_are_kornia_s(amount: float) -> None:
+    x = _images()
+    draws = [
+        torch.tensor([2 * _draw("colour", k, i) - 1 for i in range(len(x))]) * amount
+        for k in range(4)
+    ]
+    theirs = kornia.enhance.adjust_brightness_accumulative(x, 1 + draws[0])
+    theirs = kornia.enhance.adjust_contrast_with_mean_subtraction(theirs, 1 + draws[1])
+    theirs = kornia.enhance.adjust_saturation_with_gray_subtraction(theirs, 1 + draws[2])
+    theirs = kornia.enhance.adjust_hue(theirs, 2 * torch.pi * draws[3])
+    ours = _augmented(x, f"colour:{amount}")
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
+    assert float((ours - x).abs().mean()) > 0.01
+
+
+def test_grey_images_change_in_brightness_and_contrast() -> None:
+    x = _images(channels=1)
+    ours = _augmented(x, "colour:0.4")
+    for i, picture in enumerate(x):
+        light, contrast = (1 + 0.4 * (2 * _draw("colour", k, i) - 1) for k in range(2))
+        lit = (picture * light).clamp(0, 1)
+        expected = (lit.mean() + contrast * (lit - lit.mean())).clamp(0, 1)
+        torch.testing.assert_close(ours[i], expected, atol=1e-6, rtol=0)
+
+
+def test_pure_colours_and_greys_survive_the_turn_of_hue() -> None:
+    x = torch.eye(3)[:, :, None, None].expand(3, 3, 2, 2).contiguous()
+    x = torch.cat([x, torch.full((1, 3, 2, 2), 0.4), torch.zeros(1, 3, 2, 2)])
+    third = torch.full((5, 1, 1), 1 / 3)
+    turned = turn_hue(x, third)
+    torch.testing.assert_close(turned[:3], x[[1, 2, 0]], atol=1e-6, rtol=0)
+    torch.testing.assert_close(turned[3:], x[3:])
+
+
+def test_noise_is_normal() -> None:
+    x = torch.full((50, 3, 9, 11), 0.5)
+    noise = ((_augmented(x, "noise:0.05") - x) / 0.05).flatten().numpy()
+    assert stats.kstest(noise, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < 0.03
+    bright = _augmented(torch.ones(4, 3, 9, 11), "noise:0.5")
+    assert float(bright.max()) == 1
+    assert float(bright.min()) < 0.9
+
+
+def _one_pixel(count: int) -> Tensor:
+    x = torch.zeros(count, 1, 9, 9)
+    x[:, 0, 4, 4] = 1
+    return x
+
+
+def test_every_translation_is_equally_likely() -> None:
+    change = make_augmentation(("translate:2",), (1, 9, 9))
+    examples = torch.arange(10_000)
+    moved = change(_one_pixel(10_000), SEED, examples * 0, examples, torch.zeros(1))
+    counts = moved.sum(0)[0, 2:7, 2:7].flatten().numpy()
+    assert counts.sum() == 10_000
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_cutouts_lie_inside_and_anywhere() -> None:
+    change = make_augmentation(("cutout:3",), (1, 9, 9))
+    examples = torch.arange(10_000)
+    cut = change(torch.zeros(10_000, 1, 9, 9), SEED, examples * 0, examples, torch.ones(1))
+    assert torch.all(cut.sum((1, 2, 3)) == 9)
+    corner = (cut.flatten(1).argmax(1)).bincount(minlength=81).view(9, 9)
+    assert corner[7:].sum() == corner[:, 7:].sum() == 0
+    assert stats.chisquare(corner[:7, :7].flatten().numpy()).pvalue > 1e-3
+
+
+def test_half_are_flipped_and_not_the_same_half_each_epoch() -> None:
+    x = torch.arange(3.0).expand(4000, 1, 1, 3)
+    first, second = (_augmented(x, "flip", epoch=e)[:, 0, 0, 0] == 2 for e in range(2))
+    for flipped in (first, second, first == second):
+        assert stats.binomtest(int(flipped.sum()), 4000).pvalue > 1e-3
+
+
+def test_an_example_looks_the_same_in_any_batch() -> None:
+    x = _images(30)
+    whole = _augmented(x, *ALL)
+    torch.testing.assert_close(whole[10:15], _augmented(x[10:15], *ALL, start=10), atol=0, rtol=0)
+    change = make_augmentation(ALL, (3, 9, 11))
+    order = torch.randperm(30, generator=torch.Generator().manual_seed(0))
+    shuffled = change(x[order], SEED, torch.full_like(order, 3), order, FILL)
+    torch.testing.assert_close(shuffled, whole[order], atol=0, rtol=0)
+
+
+def test_epochs_and_seeds_change_the_picture() -> None:
+    x = _images(30)
+    change = make_augmentation(("translate:2", "cutout:3"), (3, 9, 11))
+    rows = torch.arange(30)
+    base = change(x, SEED, rows * 0, rows, FILL)
+    for other in (
+        change(x, SEED, rows * 0 + 1, rows, FILL),
+        change(x, SEED + 1, rows * 0, rows, FILL),
+    ):
+        same = (base == other).flatten(1).all(1)
+        assert int(same.sum()) < 5
+
+
+def test_another_augmentation_leaves_the_draws_of_the_first() -> None:
+    x = _images(20)
+    cut = _augmented(x, "cutout:3")
+    both = _augmented(x, "translate:0", "flip", "cutout:3")
+    gone = FILL[:, None, None]
+    assert torch.equal((cut == gone).all(1), (both == gone).all(1))
+
+
+def test_examples_of_one_batch_may_be_in_different_epochs() -> None:
+    x = _images(6)
+    change = make_augmentation(ALL, (3, 9, 11))
+    rows = torch.arange(6)
+    mixed = change(x, SEED, torch.tensor([0, 0, 0, 1, 1, 1]), rows, FILL)
+    for epoch in range(2):
+        pure = change(x, SEED, torch.full_like(rows, epoch), rows, FILL)
+        part = slice(3 * epoch, 3 * epoch + 3)
+        assert torch.equal(mixed[part], pure[part])
+
+
+def test_stacked_models_get_what_each_gets_alone() -> None:
+    x = _images(5).repeat(2, 1, 1, 1).view(2, 5, 3, 9, 11)
+    change = make_augmentation(ALL, (3, 9, 11))
+    seeds, rows = torch.tensor([1, 2]), torch.arange(10).view(2, 5)
+    epochs = torch.zeros_like(rows)
+    together = torch.func.vmap(change, in_dims=(0, 0, 0, 0, None))(x, seeds, epochs, rows, FILL)
+    for m in range(2):
+        alone = change(x[m], seeds[m], epochs[m], rows[m], FILL)
+        torch.testing.assert_close(together[m], alone, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("spec", [s for s in ALL if s != "flip"])
+def test_nothing_of_it_changes_nothing(spec: str) -> None:
+    x = _images()
+    kind = spec.partition(":")[0]
+    torch.testing.assert_close(_augmented(x, f"{kind}:0"), x, atol=2e-6, rtol=0)
+    assert not torch.allclose(_augmented(x, spec), x, atol=1e-3)
+
+
+def test_no_augmentation_is_the_identity_for_anything() -> None:
+    x = torch.rand(3, 7)
+    none = torch.zeros(3, dtype=torch.int64)
+    assert make_augmentation((), (7,))(x, SEED, none, none, torch.zeros(1)) is x
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ("blur", "translate"),
+        ("Flip", "flip"),
+        ("flip:2", "no number"),
+        ("translate", "whole number"),
+        ("translate:", "whole number"),
+        ("translate:1.5", "whole number"),
+        ("translate:-1", "from 0 to 8"),
+        ("crop:9", "from 0 to 8"),
+        ("cutout:10", "from 0 to 9"),
+        ("rotation:200", "from 0 to 180"),
+        ("rotation:nan", "number from 0"),
+        ("shift-x:1.5", "from 0 to 1"),
+        ("colour:0.6", "from 0 to 0.5"),
+        ("noise:inf", "number from 0"),
+        ("noise:-1", "number from 0"),
+    ],
+)
+def test_wrong_specifications_are_refused(spec: str, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        make_augmentation((spec,), (3, 9, 11))
+
+
+def test_features_cannot_be_augmented() -> None:
+    with pytest.raises(InputError, match=r"images.*\(64,\)"):
+        make_augmentation(("flip",), (64,))

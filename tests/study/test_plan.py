@@ -1,0 +1,261 @@
+"""What a study says before it does anything."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn.settings import Training
+from curvewise.nn.task import Keep
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study, estimate, plan, write_run
+
+DATA = Dataset(np.arange(400.0).reshape(200, 2), np.arange(200) % 4)
+NET = Learner(Training("mlp", options={"width": 4}, epochs=2, batch=10))
+
+
+def make(folder, learners=None, data=DATA, **design) -> Study:
+    given = {"sizes": [20, 40], "folds": [2, 1], "seeds": 3, **design}
+    return Study(data, learners or {"net": NET}, Design(**given), folder=folder)
+
+
+def store(study, jobs, seconds=1.0, device="cpu", path="eager", **changes):
+    """Put runs into the store as the executor would."""
+    classes = np.zeros(len(study.test_examples().y), dtype=np.uint8)
+    for job in jobs:
+        parts = {
+            "predictions": None if changes.get("status") == "failed" else classes,
+            "metrics": {"error": 0.5, "seconds": seconds},
+            "environment": {
+                "device": device,
+                "path": path,
+                "evaluations": study.label_digests(),
+            },
+            "labels": {"test": study.test_examples().y},
+            **changes,
+        }
+        write_run(study.runs_folder, job.coordinates, **parts)
+
+
+def test_runs_are_counted_by_learner_and_size(tmp_path):
+    study = make(tmp_path, {"net": NET, "svm": Learner(estimator="sklearn.svm:SVC")})
+    small = [j for j in study.jobs if j.name == "net" and j.n == 20]
+    store(study, small[:2])
+    store(study, small[2:3], status="failed", error="no")
+    found = study.plan(measure=False)
+    assert found.columns()["learner"] == ("net", "net", "svm", "svm")
+    assert found.n == (20, 40, 20, 40)
+    assert found.runs == (6, 3, 6, 3)
+    assert found.done == (2, 0, 0, 0)
+    assert found.failed == (1, 0, 0, 0)
+    assert found.to_do == (4, 3, 6, 3)
+    assert (found.total_runs, found.total_to_do) == (18, 16)
+    assert len(found.frame()) == 4
+
+
+def test_planning_changes_nothing(tmp_path):
+    make(tmp_path).plan()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_time_follows_from_stored_runs_in_proportion_to_their_cost(tmp_path):
+    study = make(tmp_path)
+    jobs = [j for j in study.jobs if j.n == 20]
+    store(study, jobs[:2], seconds=3.0)
+    found = study.plan(measure=False, device="cpu")
+    small, large = (next(j for j in study.jobs if j.n == n) for n in (20, 40))
+    assert found.seconds[0] == pytest.approx(4 * 3.0)
+    assert found.seconds[1] == pytest.approx(3 * 3.0 * large.cost / small.cost)
+    assert found.source == ("stored runs", "stored runs")
+    assert found.hours == pytest.approx(sum(found.seconds) / 3600)
+    assert found.hours_of == "core"
+    assert "stored runs" in found.summary()
+
+
+def test_runs_of_the_same_size_count_before_others(tmp_path):
+    study = make(tmp_path)
+    for n, seconds in ((20, 1.0), (40, 50.0)):
+        store(study, [j for j in study.jobs if j.n == n][:1], seconds=seconds)
+    found = study.plan(measure=False, device="cpu")
+    assert found.seconds == pytest.approx((5 * 1.0, 2 * 50.0))
+
+
+def test_runs_of_another_device_tell_nothing(tmp_path):
+    study = make(tmp_path)
+    store(study, study.jobs[:2], device="cuda:0")
+    found = study.plan(measure=False, device="cpu")
+    assert all(map(math.isnan, found.seconds))
+    assert found.source == ("unknown", "unknown")
+    assert "How long that takes is not known" in found.summary()
+    assert any("on different devices (cuda; cpu)" in w for w in found.warnings)
+    on_gpu = plan.plan_study(study, measure=False, device="cuda:1")
+    assert on_gpu.seconds == pytest.approx((4.0, 3.0 * study.jobs[-1].cost / study.jobs[0].cost))
+    assert on_gpu.hours_of == "GPU"
+
+
+def test_a_measurement_stands_in_for_stored_runs(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from curvewise.nn import engine
+
+    asked = []
+
+    def measure_seconds(training, examples, n, *, device, folder):
+        asked.append((n, device))
+        return 0.5 * training.steps_for(n)
+
+    monkeypatch.setattr(engine, "measure_seconds", measure_seconds)
+    searched = replace(NET, training=replace(NET.training, rate=(0.1, 0.2, 0.3)))
+    found = make(tmp_path, {"net": searched, "pair": replace(NET, members=2)}).plan(device="cpu")
+    rows = dict(zip(zip(found.learner, found.n, strict=True), found.seconds, strict=True))
+    assert rows["net", 20] == pytest.approx(6 * 0.5 * 4)
+    assert rows["net", 40] == pytest.approx(3 * 0.5 * 8)
+    assert rows["net (search for the rate)", 40] == pytest.approx(3 * 0.5 * 8)
+    assert rows["pair", 20] == pytest.approx(2 * 6 * 0.5 * 4)
+    assert set(found.source) == {"a short measurement"}
+    assert len(asked) == 5  # once for each kind of run and size
+
+
+def test_a_real_measurement_is_a_number(tmp_path):
+    pytest.importorskip("torch")
+    found = make(tmp_path, sizes=[20], folds=1, seeds=1).plan(device="cpu")
+    assert 0 < found.total_seconds < 600
+    assert 0 < found.bytes_needed < 1e6
+
+
+def test_what_cannot_be_measured_is_said(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from curvewise.nn import engine
+
+    def measure_seconds(*_, **__):
+        raise RuntimeError("no such thing\nand more")
+
+    monkeypatch.setattr(engine, "measure_seconds", measure_seconds)
+    found = make(tmp_path).plan(device="cpu")
+    assert math.isnan(found.total_seconds)
+    assert "net could not be measured: no such thing" in found.warnings
+
+
+def test_warnings_of_the_subsets_are_in_the_plan(tmp_path):
+    found = make(tmp_path, sizes=[2, 100], folds=[1, 2]).plan(measure=False)
+    assert any("n=2 is less than the 4 classes" in w for w in found.warnings)
+    assert any("subsets share examples" in w for w in found.warnings)
+    single = make(tmp_path, sizes=[1], folds=1).plan(measure=False)
+    assert "n=1: some subsets hold a single class." in single.warnings
+
+
+def test_an_added_evaluation_set_is_told_before_runs_are_made_again(tmp_path):
+    study = make(tmp_path)
+    store(study, study.jobs[:3])
+    assert sum(study.plan(measure=False).done) == 3
+    more = replace(study, evaluate={"shifted": Evaluation(data=DATA)})
+    found = more.plan(measure=False)
+    assert sum(found.done) == 0
+    assert found.total_to_do == len(study.jobs)
+    assert any("3 runs of the store will be made again, because an eval" in w for w in found.warnings)
+    kept = replace(study, keep=Keep(probabilities=True)).plan(measure=False)
+    assert sum(kept.done) == 0
+
+
+def test_damage_is_told_and_made_again(tmp_path):
+    study = make(tmp_path)
+    store(study, study.jobs[:2])
+    (study.runs_folder / study.jobs[0].id / "record.json").write_text("{")
+    found = study.plan(measure=False)
+    assert sum(found.done) == 1
+    assert any("1 run of the store will be made again: damaged" in w for w in found.warnings)
+
+
+def test_a_finished_study_has_nothing_to_do(tmp_path):
+    study = make(tmp_path)
+    store(study, study.jobs)
+    found = study.plan()
+    assert found.total_to_do == 0
+    assert found.total_seconds == 0
+    assert "There is nothing to do." in found.warnings
+
+
+def test_failures_that_are_not_tried_again_are_told(tmp_path):
+    study = make(tmp_path)
+    store(study, study.jobs[:1], status="failed", error="no", environment={"attempts": 3})
+    found = study.plan(measure=False)
+    assert found.total_to_do == len(study.jobs) - 1
+    assert any("failed too often" in w for w in found.warnings)
+
+
+def test_runs_of_one_training_made_in_different_ways_are_told(tmp_path):
+    study = make(tmp_path)
+    first, second = ([j for j in study.jobs if j.n == n] for n in (20, 40))
+    store(study, first[:2], path="eager")
+    store(study, second, path="stack of 4")
+    assert not any("different ways" in w for w in study.plan(measure=False).warnings)
+    store(study, first[2:4], path="stack of 4")
+    found = study.plan(measure=False).warnings
+    assert any("in different ways (eager; stack of 4)" in w for w in found)
+
+
+def test_space_is_compared_with_what_is_free(tmp_path, monkeypatch):
+    usage = type(shutil.disk_usage(tmp_path))
+    monkeypatch.setattr(plan.shutil, "disk_usage", lambda _: usage(2000, 1000, 1000))
+    study = replace(make(tmp_path, seeds=100), keep=Keep(probabilities=True))
+    found = study.plan(measure=False)
+    assert found.bytes_needed > 300 * 40 * 4 * 4
+    assert any("kB are free" in w for w in found.warnings)
+
+
+def test_checkpoints_are_counted_by_their_weights(tmp_path):
+    pytest.importorskip("torch")
+    wide = Learner(Training("mlp", options={"width": 500}, batch=10))
+    study = make(tmp_path, {"net": wide}, sizes=[20], folds=1, seeds=1)
+    plain = study.plan(device="cpu").bytes_needed
+    kept = replace(study, keep=Keep(checkpoints="end")).plan(device="cpu").bytes_needed
+    weights = 4 * (2 * 500 + 500 + 500 * 500 + 500 + 500 * 4 + 4)
+    assert kept - plain == pytest.approx(weights, rel=0.02)
+    unknown = replace(study, keep=Keep(checkpoints="end")).plan(measure=False, device="cpu")
+    assert math.isnan(unknown.bytes_needed)
+
+
+def test_a_plan_is_a_result(tmp_path):
+    found = make(tmp_path).plan(measure=False)
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["total_runs"] == 9
+    assert document["total_seconds"] is None
+    assert found.summary().startswith("study: 9 runs in ")
+
+
+def test_a_study_is_planned_where_torch_is_missing(tmp_path):
+    script = f"""
+import sys
+sys.modules["torch"] = None
+import curvewise as cw
+study = cw.Study(
+    "digits", {{"net": cw.Learner(cw.Training("mlp"))}}, cw.Design(sizes=[20, 40], folds=1),
+    evaluate={{"turned": cw.Evaluation(perturbation="rotation", magnitude=10)}},
+    folder={str(tmp_path)!r},
+)
+plan = study.plan()
+print(plan.total_to_do, plan.device, plan.total_seconds, study.status().missing)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2", "cpu", "nan", "2"]
+
+
+def test_a_wrong_device_is_refused(tmp_path):
+    with pytest.raises(InputError, match="device='tpu'"):
+        make(tmp_path).plan(device="tpu")
+
+
+def test_without_a_gpu_the_cores_are_taken(tmp_path, monkeypatch):
+    from curvewise.study.execute import options
+
+    def missing():
+        raise MissingDependencyError("no torch")
+
+    monkeypatch.setattr(options, "_gpus", missing)
+    assert set(estimate.usual_devices(make(tmp_path))) == {"cpu"}
