@@ -313,3 +313,11 @@ def test_wrong_specifications_are_refused(spec: str, word: str) -> None:
 def test_features_cannot_be_augmented() -> None:
     with pytest.raises(InputError, match=r"images.*\(64,\)"):
         make_augmentation(("flip",), (64,))
+
+
+def test_augmenting_never_asks_the_host() -> None:
+    """Tensors without memory have no value to look at: a branch or a mask's size would raise."""
+    with torch.device("meta"):
+        x, rows = torch.empty(4, 3, 9, 11), torch.empty(4, dtype=torch.int64)
+        fill, seed = torch.empty(3), torch.empty((), dtype=torch.int64)
+        assert make_augmentation(ALL, (3, 9, 11))(x, seed, rows, rows, fill).shape == x.shape

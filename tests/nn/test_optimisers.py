@@ -182,3 +182,19 @@ def test_look_ahead_moves_halfway_after_every_sixth_step() -> None:
             assert torch.equal(params[0], state["slow"][0])
     # five steps of 0.1 along a gradient of 1, a rectified sixth, then halfway back to 3
     assert 2.4 < float(params[0]) < 3
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+@pytest.mark.parametrize("name", list(CASES))
+@torch.no_grad()
+def test_a_step_never_asks_the_host(name: str, stacked: bool) -> None:
+    """Tensors without memory have no value to look at: a branch on one would raise."""
+    rule = make_optimiser(Training(optimiser=name, weight_decay=0.01))
+    with torch.device("meta"):
+        params = [torch.empty(3, *shape) for shape in SHAPES]
+        rate = torch.empty(3) if stacked else torch.empty(())
+        state = rule.start(params)
+        rule.step(params, params, state, rate, torch.empty(()), stacked=stacked)
+        rule.reset(params, state)
+        with pytest.raises(RuntimeError, match="meta"):
+            rate.sum().item()

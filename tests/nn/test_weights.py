@@ -16,8 +16,6 @@ from curvewise.errors import InputError
 from curvewise.nn.architectures import make_network, notes_of
 from curvewise.nn.settings import Training
 
-OPTIONS = {"width": 6}
-
 
 def _source(classes: int = 3) -> dict[str, Tensor]:
     torch.manual_seed(42)

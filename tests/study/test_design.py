@@ -39,6 +39,7 @@ from curvewise.study import Design
         ({"grid": {"batch": []}}, "grid['batch']=[]"),
         ({"grid": {"batch": [1, 2, 1]}}, "holds a value twice"),
         ({"grid": 3}, "grid=3"),
+        ({"grid": {"svm": {"C": 3}}}, "grid['svm.C']=3"),
     ],
 )
 def test_a_design_that_cannot_be_is_refused(options, message):

@@ -37,7 +37,9 @@ def test_a_learner_that_cannot_be_is_refused(options, message):
 
 def test_a_grid_reaches_settings_options_and_members():
     learner = Learner(Training("mlp", options={"width": 8}))
-    changed = learner.with_settings({"batch": 5, "depth": 3, "members": 2, "augmentation": ["flip"]})
+    changed = learner.with_settings(
+        {"batch": 5, "depth": 3, "members": 2, "augmentation": ["flip"]}
+    )
     assert changed == Learner(
         Training("mlp", options={"width": 8, "depth": 3}, batch=5, augmentation=("flip",)),
         members=2,

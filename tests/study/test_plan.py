@@ -107,19 +107,23 @@ def test_a_measurement_stands_in_for_stored_runs(tmp_path, monkeypatch):
     asked = []
 
     def measure_seconds(training, examples, n, *, device, folder):
-        asked.append((n, device))
-        return 0.5 * training.steps_for(n)
+        asked.append((training.options["width"], training.batch_for(n), device))
+        return 0.05 * training.steps_for(n) * training.batch_for(n)
 
     monkeypatch.setattr(engine, "measure_seconds", measure_seconds)
     searched = replace(NET, training=replace(NET.training, rate=(0.1, 0.2, 0.3)))
-    found = make(tmp_path, {"net": searched, "pair": replace(NET, members=2)}).plan(device="cpu")
+    wide = Learner(Training("mlp", options={"width": 9}, epochs=2, batch=30))
+    learners = {"net": searched, "pair": replace(NET, members=2), "wide": wide}
+    found = make(tmp_path, learners, grid={"epochs": [0, 2]}).plan(device="cpu")
     rows = dict(zip(zip(found.learner, found.n, strict=True), found.seconds, strict=True))
-    assert rows["net", 20] == pytest.approx(6 * 0.5 * 4)
-    assert rows["net", 40] == pytest.approx(3 * 0.5 * 8)
-    assert rows["net (search for the rate)", 40] == pytest.approx(3 * 0.5 * 8)
-    assert rows["pair", 20] == pytest.approx(2 * 6 * 0.5 * 4)
+    # A run of no epochs looks at nothing, which counts as one example.
+    assert rows["net", 20] == pytest.approx(6 * 0.05 * (41 + 1))
+    assert rows["net", 40] == pytest.approx(3 * 0.05 * (81 + 1))
+    assert rows["net (search for the rate)", 40] == pytest.approx(3 * 0.05 * (81 + 1))
+    assert rows["pair", 20] == pytest.approx(2 * 6 * 0.05 * (41 + 1))
     assert set(found.source) == {"a short measurement"}
-    assert len(asked) == 5  # once for each kind of run and size
+    # Once for each kind of network and batch, however long it is trained.
+    assert asked == [(4, 10, "cpu"), (9, 20, "cpu"), (9, 30, "cpu")]
 
 
 def test_a_real_measurement_is_a_number(tmp_path):
@@ -142,6 +146,17 @@ def test_what_cannot_be_measured_is_said(tmp_path, monkeypatch):
     assert "net could not be measured: no such thing" in found.warnings
 
 
+def test_measuring_ends_in_time(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from curvewise.nn import engine
+
+    monkeypatch.setattr(engine, "measure_seconds", lambda *_, **__: 1.0)
+    monkeypatch.setattr(estimate, "MOST_SECONDS", -1.0)
+    found = make(tmp_path).plan(device="cpu")
+    assert set(found.source) == {"unknown"}
+    assert any("not all was measured" in w for w in found.warnings)
+
+
 def test_warnings_of_the_subsets_are_in_the_plan(tmp_path):
     found = make(tmp_path, sizes=[2, 100], folds=[1, 2]).plan(measure=False)
     assert any("n=2 is less than the 4 classes" in w for w in found.warnings)
@@ -158,7 +173,9 @@ def test_an_added_evaluation_set_is_told_before_runs_are_made_again(tmp_path):
     found = more.plan(measure=False)
     assert sum(found.done) == 0
     assert found.total_to_do == len(study.jobs)
-    assert any("3 runs of the store will be made again, because an eval" in w for w in found.warnings)
+    assert any(
+        "3 runs of the store will be made again, because an eval" in w for w in found.warnings
+    )
     kept = replace(study, keep=Keep(probabilities=True)).plan(measure=False)
     assert sum(kept.done) == 0
 
@@ -232,7 +249,11 @@ def test_a_plan_is_a_result(tmp_path):
 def test_a_study_is_planned_where_torch_is_missing(tmp_path):
     script = f"""
 import sys
-sys.modules["torch"] = None
+class Without:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in ("torch", "kornia"):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Without())
 import curvewise as cw
 study = cw.Study(
     "digits", {{"net": cw.Learner(cw.Training("mlp"))}}, cw.Design(sizes=[20, 40], folds=1),
@@ -242,7 +263,9 @@ study = cw.Study(
 plan = study.plan()
 print(plan.total_to_do, plan.device, plan.total_seconds, study.status().missing)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["2", "cpu", "nan", "2"]
 
 

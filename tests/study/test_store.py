@@ -20,7 +20,7 @@ from curvewise.errors import InputError, MissingDependencyError, StoreError
 from curvewise.io._stored import is_guarded, read_record
 from curvewise.study import _files, environment, list_runs, read_run, write_run
 from curvewise.study._record import record_bytes, run_id
-from curvewise.study.store import write_labels
+from curvewise.study.labels import write_labels
 
 COORDINATES = {"learner": "mine", "n": 100, "fold": 0, "seed": 7}
 
@@ -488,6 +488,37 @@ def test_a_run_being_replaced_is_never_lost(tmp_path, monkeypatch, when, reader)
     list_runs(tmp_path)
     shutil.rmtree(path)
     assert list_runs(tmp_path) == []
+
+
+KILLED_AGAIN_AND_AGAIN = """
+import os, random, signal, sys, time
+from curvewise.study import read_run, write_run
+path = write_run(sys.argv[1], {"n": 1}, [0] * 300, labels=[0] * 300)
+rng = random.Random(0)
+for round in range(1, 41):
+    child = os.fork()
+    if child == 0:
+        while True:
+            values = [round] * 300
+            write_run(sys.argv[1], {"n": 1}, values, arrays={"a": values}, labels=values,
+                      overwrite=True)
+    time.sleep(rng.uniform(0, 0.03))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    run = read_run(path)
+    assert len(set(run.predictions)) == 1 and len(run.predictions) == 300
+    assert run.labels().tolist() == run.predictions.tolist()
+    assert run.predictions[0] == 0 or (run.array("a") == run.predictions).all()
+    print(run.predictions[0])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by forking")
+def test_a_writer_that_is_killed_loses_nothing(tmp_path):
+    command = [sys.executable, "-c", KILLED_AGAIN_AND_AGAIN, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(set(done.stdout.split())) > 5  # most of them had got somewhere
 
 
 def test_a_crash_before_the_rename_leaves_no_run(tmp_path, monkeypatch):

@@ -20,8 +20,8 @@ from curvewise.errors import InputError
 from curvewise.nn.settings import OPTIMISERS, Training
 from curvewise.nn.task import Keep
 from curvewise.study import Dataset, Design, Evaluation, Learner, Study, load_study
-from curvewise.study.starter import STARTER, starter_text
 from curvewise.study.recipes import RECIPES
+from curvewise.study.starter import STARTER, starter_text
 from curvewise.study.toml import toml_text
 
 EXAMPLE = """
@@ -122,13 +122,22 @@ def test_loading_imports_and_reads_nothing_that_the_file_names(tmp_path):
     [
         ("seeds = 2\n" + SMALLEST, "study.toml: 'seeds' is not known here. Did you mean 'seed'?"),
         (SMALLEST + "[desing]\n", "Did you mean 'design'?"),
-        (SMALLEST + "[design]\nsize = [1]\n", "[design]: 'size' is not known here. Did you mean 's"),
-        (SMALLEST + "epoch = 3\n", "[learners.a]: 'epoch' is not known here. Did you mean 'epochs'?"),
+        (
+            SMALLEST + "[design]\nsize = [1]\n",
+            "[design]: 'size' is not known here. Did you mean 's",
+        ),
+        (
+            SMALLEST + "epoch = 3\n",
+            "[learners.a]: 'epoch' is not known here. Did you mean 'epochs'?",
+        ),
         (SMALLEST + "lr = 0.1\n", "Did you mean 'rate'?"),
         (SMALLEST + "batch_size = 8\n", "Did you mean 'batch'?"),
         (SMALLEST + "optimizer = 'sgd'\n", "Did you mean 'optimiser'?"),
         (SMALLEST + "epochs = 'many'\n", "[learners.a]: epochs='many': give a number"),
-        (SMALLEST + "augmentation = [1]\n", "[learners.a]: augmentation=(1,): give a list of words"),
+        (
+            SMALLEST + "augmentation = [1]\n",
+            "[learners.a]: augmentation=(1,): give a list of words",
+        ),
         (SMALLEST + "optimiser = 'adamm'\n", "is not known: use one of sgd, adam"),
         (SMALLEST + "[design]\nseeds = 0\n", "[design]: seeds=0"),
         (SMALLEST + "[design]\nsizes = 'all'\n", "[design]: sizes='all'"),
@@ -140,7 +149,10 @@ def test_loading_imports_and_reads_nothing_that_the_file_names(tmp_path):
         (SMALLEST + "[evaluate.x]\nmagnitude = 1\n", "[evaluate.x]: perturbation and magnitude"),
         (SMALLEST + "[evaluate]\nx = 1\n", "[evaluate.x]: 1: give a table"),
         (SMALLEST + "[learners.b]\nmodel = 'mlp'\n", "Did you mean 'architecture'?"),
-        (SMALLEST + "[learners.b]\narchitecture = 'm'\ncommand = 'x'\n", "has architecture and com"),
+        (
+            SMALLEST + "[learners.b]\narchitecture = 'm'\ncommand = 'x'\n",
+            "has architecture and com",
+        ),
         (SMALLEST + "[learners.b]\ncommand = 'python x.py'\n", "does not say {out}"),
         (SMALLEST + "[learners.b]\nestimator = 'SVC'\n", "give its place as 'module:Class'"),
         (SMALLEST + "[learners]\nb = 3\n", "[learners.b]: 3: give a table"),
@@ -222,10 +234,9 @@ rates = st.floats(1e-6, 10)
 
 @st.composite
 def networks(draw: st.DrawFn) -> Learner:
-    inner = draw(options)
     training = Training(
         architecture=draw(words),
-        options={k: v for k, v in inner.items()},
+        options=draw(options),
         weights=draw(st.none() | words),
         optimiser=draw(st.sampled_from(OPTIMISERS)),
         rate=draw(rates | st.lists(rates, min_size=1, max_size=3, unique=True).map(tuple)),

@@ -13,7 +13,7 @@ import pytest
 from curvewise.errors import StoreError
 from curvewise.study import list_runs, read_run, write_run
 from curvewise.study._record import record_bytes
-from curvewise.study.store import write_labels
+from curvewise.study.labels import write_labels
 from curvewise.study.verify import verify_store
 
 

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,8 @@ class Report:
 
     def figure(self, name: str, draw: Callable[[], Any]) -> None:
         """Add a figure."""
+        taken = {Path(file).stem for file in self.files}
+        name = next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
         path = self.folder / f"{name}.png"
         with quietly():
             save_plot(path, draw, quiet=True)

@@ -142,9 +142,12 @@ def run(
             "--device is for --on local: tasks of Ray take the devices they are given."
         )
     options |= {"device": device} if on == "local" else {}
-    status_ = loaded.run(on, **options)
-    show_status(page, status_)
-    return page.close(FAILED if status_.failed else DONE)
+    try:
+        found = loaded.run(on, **options)
+    except KeyboardInterrupt:  # the executor has said how to go on
+        return FAILED
+    show_status(page, found)
+    return page.close(FAILED if found.failed else DONE)
 
 
 @study.command

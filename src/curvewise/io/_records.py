@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.io._folders import RunFiles
 from curvewise.io._found import Found
-from curvewise.io._stored import array_of, is_search, read_labels, read_record, run_folders
+from curvewise.io._stored import array_of, is_search, read_labels, read_records
 from curvewise.io._table import Table, brief, listed, shown, suggest, table_from_records
 
 # Runs of one training may differ in these coordinates, and in any that end in _seed.
@@ -34,7 +34,7 @@ def read_store(
     learning rates are no runs of a training.
     """
     name = _PREDICTIONS if key is None else key
-    every = {Path(path): read_record(path) for path in run_folders(folder)}
+    every = {Path(path): record for path, record in read_records(folder).items()}
     records = {path: record for path, record in every.items() if not is_search(record)}
     wanted = {**(where or {}), **({} if learner is None else {"learner": learner})}
     kept = _matching(records, wanted, folder)
@@ -63,8 +63,7 @@ def store_table(folder: Path) -> Table:
 
     Searches for learning rates are left out, as are runs without an error; these are counted.
     """
-    every = [read_record(path) for path in run_folders(folder)]
-    runs = [record for record in every if not is_search(record)]
+    runs = [record for record in read_records(folder).values() if not is_search(record)]
     done = [r for r in runs if r["status"] == "done" and r["metrics"].get(_ERROR) is not None]
     rows = [
         {k: v for k, v in r["coordinates"].items() if k not in _HASHES and not _is_nested(v)}

@@ -45,6 +45,14 @@ class Scale(nn.Module):
         return x * self.factor
 
 
+class GlobalMax(nn.Module):
+    """The largest value of each channel: what AdaptiveMaxPool2d(1) gives, as one fused kernel."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """From (batch, channels, height, width) to (batch, channels)."""
+        return x.amax(dim=(2, 3))
+
+
 class Residual(nn.Module):
     """Add what layers give to what they were given."""
 

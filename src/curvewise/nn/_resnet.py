@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
-from curvewise.nn._layers import Residual, Scale, at_least_one, draw, image_shape
+from curvewise.nn._layers import GlobalMax, Residual, Scale, at_least_one, draw, image_shape
 
 STEMS = ("small", "imagenet")
 
@@ -46,8 +46,7 @@ def resnet9(
         nn.MaxPool2d(2),
         Residual(_normed(four, four), _normed(four, four)),
         _normed(four, two, padding=0 if smallest >= 3 else 1),
-        nn.AdaptiveMaxPool2d(1),
-        nn.Flatten(),
+        GlobalMax(),
         nn.Linear(two, classes, bias=False),
         Scale(scale),
     )

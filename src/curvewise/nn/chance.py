@@ -57,10 +57,3 @@ def uniform(seed: Tensor, *counters: Tensor | int) -> Tensor:
     (True, False)
     """
     return ((hashed(seed, *counters) >> 40) & 0xFFFFFF).to(torch.float32) * 2.0**-24
-
-
-def permutation(seed: Tensor, epoch: int, n: int) -> Tensor:
-    """The order in which an epoch visits n examples, shape (..., n) for seeds of shape (...,)."""
-    counters = torch.arange(n, device=seed.device)
-    keys = hashed(seed.unsqueeze(-1), epoch, counters)
-    return torch.argsort(keys, dim=-1, stable=True)

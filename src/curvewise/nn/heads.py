@@ -59,7 +59,7 @@ def _body(
     training: Training, examples: Examples, folder: Path | None, seed: int
 ) -> torch.nn.Module:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         model = make_network(training, examples.shape, examples.classes, folder)
     return model.eval()
 

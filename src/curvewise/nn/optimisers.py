@@ -209,11 +209,9 @@ class Ranger:
         size = (rate.double() * factor / _unbiasing(self.betas[0], count)).to(torch.float32)
         denominator = torch._foreach_sqrt(state["square"])
         torch._foreach_add_(denominator, self.eps)
-        # 1 where the second moment is not trusted yet: no branch that the host would take
-        torch._foreach_mul_(denominator, trusted)
-        torch._foreach_add_(denominator, 1 - trusted)
-        update = torch._foreach_div(state["mean"], denominator)
-        _descend(params, size, update)
+        # one of the two takes nothing off: no branch that the host would have to take
+        _descend(params, size * trusted, torch._foreach_div(state["mean"], denominator))
+        _descend(params, size * (1 - trusted), state["mean"])
         self._look_ahead(params, state["slow"], count)
 
     def _rectification(self, count: Tensor) -> tuple[Tensor, Tensor]:

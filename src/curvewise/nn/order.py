@@ -42,7 +42,8 @@ def visits(seeds: Tensor, rows: Tensor, first: int, last: int) -> Tensor:
     epochs = torch.arange(first // n, (last - 1) // n + 1, device=rows.device)
     counters = torch.arange(n, device=rows.device)
     keys = hashed(seeds[:, None, None], epochs[:, None], counters)
-    line = torch.argsort(keys, dim=-1, stable=True).flatten(1)
+    # Half of the bits sort twice as fast; the few that are equal keep their order.
+    line = torch.argsort((keys >> 33).to(torch.int32), dim=-1, stable=True).flatten(1)
     start = first - int(first // n) * n
     return rows.gather(1, line[:, start : start + last - first])
 

@@ -37,7 +37,7 @@ class Single(Lane):
         setup = self.setup
         self.place(assignments)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(assignments[0].init)
+            torch.default_generator.manual_seed(assignments[0].init)
             fresh = make_network(setup.training, setup.shape, setup.classes, setup.folder)
         with torch.no_grad():
             drawn = fresh.state_dict()
@@ -68,7 +68,7 @@ class Single(Lane):
         try:
             with self.setup.arithmetic():
                 images = self.setup.data.kind == "images"
-                return look(x.contiguous(memory_format=torch.channels_last) if images else x)
+                return look(channels_last(x) if images else x)
         finally:
             self.model.train()
 
@@ -92,7 +92,7 @@ def make_single(setup: Setup) -> Callable[[], Single]:
     def forward(model: torch.nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
         x = batch(index, seed, epoch)
         if images:
-            x = x.contiguous(memory_format=torch.channels_last)
+            x = channels_last(x)
         with setup.arithmetic():
             logits = model(x)
         return torch.nn.functional.cross_entropy(
@@ -104,6 +104,15 @@ def make_single(setup: Setup) -> Callable[[], Single]:
         forward = torch.compile(forward, dynamic=False)
         update = torch.compile(update, dynamic=False)
     return lambda: Single(setup, forward, update)
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """Lay images out with the channels innermost, which convolutions are quickest on."""
+    if x.shape[1] > 1:
+        return x.contiguous(memory_format=torch.channels_last)
+    # With one channel both layouts are the same memory, and only the strides tell which is meant.
+    count, _, height, width = x.shape
+    return x.contiguous().as_strided((count, 1, height, width), (height * width, 1, width, 1))
 
 
 def stochastic(model: torch.nn.Module) -> bool:

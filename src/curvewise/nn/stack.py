@@ -60,13 +60,15 @@ class Stack(Lane):
         # rounding may depend, is the same whoever trains in it.
         full = [*assignments, *[assignments[-1]] * (self.width - len(assignments))]
         self.place(full)
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            for member, assignment in enumerate(assignments):
-                torch.manual_seed(assignment.init)
+        drawn: list[list[Tensor]] = [[] for _ in self.params]
+        with torch.random.fork_rng(devices=[]):
+            for assignment in assignments:
+                torch.default_generator.manual_seed(assignment.init)
                 fresh = make_network(setup.training, setup.shape, setup.classes, setup.folder)
-                drawn = dict(fresh.named_parameters())
-                for mine, name in zip(self.params, self.names, strict=True):
-                    mine[member:].copy_(drawn[name])
+                for found, parameter in zip(drawn, fresh.parameters(), strict=True):
+                    found.append(parameter.detach())
+        for mine, found in zip(self.params, drawn, strict=True):
+            mine.copy_(torch.stack(found + found[-1:] * (self.width - len(found))))
         self.optimiser.reset(self.params, self.state)
 
     def step(self) -> None:

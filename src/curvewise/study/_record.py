@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.io._stored import CHECKSUM, STATUSES, coordinates_id, record_checksum
+from curvewise.io._stored import CHECKSUM, STATUSES, coordinates_id, record_checksum, record_text
 
 PREDICTIONS, TEST = "predictions", "test"
 MOST_LETTERS = 64
@@ -55,8 +54,7 @@ def jsonable(value: Any, where: str) -> Any:
 
 def record_bytes(record: dict[str, Any]) -> bytes:
     """Write a record as text, with the checksum that guards it."""
-    guarded = record | {CHECKSUM: record_checksum(record)}
-    return json.dumps(guarded, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
+    return record_text(record | {CHECKSUM: record_checksum(record)})
 
 
 def named_arrays(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -36,7 +36,9 @@ class Design:
         ``epoch`` (0) and ``factor`` (1.001): one weight is nudged then. Where ``vary`` holds
         several lists, only in those that name ``"poke"``.
     grid : dict of str to sequence
-        Settings of the learners, every combination of which is trained.
+        Settings of the learners, every combination of which is trained; those of networks leave
+        estimators alone. A dict under the name of a learner is for that one:
+        ``{"batch": [32, 128], "forest": {"max_depth": [3, 9]}}``.
     test : float or int
         Share or number of examples held out, where the data has no test set of its own.
     nested, stratify, per_class : bool
@@ -54,7 +56,7 @@ class Design:
     seeds: int = 1
     vary: Sequence[str] | Sequence[Sequence[str]] = ("init", "order", "augmentation")
     poke: Mapping[str, float] | None = None
-    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     test: float = 0.2
     nested: bool = False
     stratify: bool = True
@@ -71,10 +73,8 @@ class Design:
         if not isinstance(self.grid, Mapping):
             raise InputError(f"grid={self.grid!r}: give a table of settings and their values.")
         for name, values in self.grid.items():
-            if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
-                raise InputError(f"grid[{name!r}]={values!r}: give a list of values to try.")
-            if any(value in values[:i] for i, value in enumerate(values)):
-                raise InputError(f"grid[{name!r}]={values!r} holds a value twice: give each once.")
+            for inner, tried in values.items() if isinstance(values, Mapping) else [(None, values)]:
+                _check_values(name if inner is None else f"{name}.{inner}", tried)
 
     def _check_numbers(self) -> None:
         if isinstance(self.seeds, bool) or not isinstance(self.seeds, int) or self.seeds < 1:
@@ -137,10 +137,29 @@ class Design:
         """Whether a weight is nudged in the runs of a variation."""
         return self.poke is not None and (len(self.variations) == 1 or "poke" in variation)
 
-    def combinations(self) -> Iterator[dict[str, Any]]:
-        """Every combination of the grid; one empty one when there is no grid."""
-        for values in product(*self.grid.values()):
-            yield dict(zip(self.grid, values, strict=True))
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the settings that the grid varies, for any learner."""
+        inner = [list(v) if isinstance(v, Mapping) else [k] for k, v in self.grid.items()]
+        return tuple(dict.fromkeys(name for names in inner for name in names))
+
+    def combinations(
+        self, learner: str | None = None, takes: Callable[[str], bool] = lambda _: True
+    ) -> Iterator[dict[str, Any]]:
+        """Every combination of the grid for a learner; one empty one when there is none.
+
+        Parameters
+        ----------
+        learner : str, optional
+            Whose; what the grid holds for this one alone comes last.
+        takes : callable
+            Whether a setting that the grid holds for all means something to the learner.
+        """
+        grid = {k: v for k, v in self.grid.items() if not isinstance(v, Mapping) and takes(k)}
+        own = self.grid.get(learner, {}) if learner is not None else {}
+        grid |= own if isinstance(own, Mapping) else {}
+        for values in product(*grid.values()):
+            yield dict(zip(grid, values, strict=True))
 
     def seeds_of(
         self,
@@ -160,6 +179,13 @@ class Design:
             state = np.random.SeedSequence([entropy, i, n, fold, which]).generate_state(1)
             found[name] = int(state[0])
         return found
+
+
+def _check_values(name: str, values: Any) -> None:
+    if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
+        raise InputError(f"grid[{name!r}]={values!r}: give a list of values to try.")
+    if any(value in values[:i] for i, value in enumerate(values)):
+        raise InputError(f"grid[{name!r}]={values!r} holds a value twice: give each once.")
 
 
 def _settled(value: Any) -> Any:

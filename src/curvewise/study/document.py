@@ -88,7 +88,9 @@ def study_from_document(document: Mapping[str, Any], folder: Path, source: str =
         "folder": Path(os.path.normpath(folder / document.get("folder", "."))),
     }
     with within(source):
-        return Study(**parts, **{k: document[k] for k in ("seed", "name", "store") if k in document})
+        return Study(
+            **parts, **{k: document[k] for k in ("seed", "name", "store") if k in document}
+        )
 
 
 _TOP: dict[str, Any] = {

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import CurvewiseError
+from curvewise.nn.settings import Training
 from curvewise.study.jobs import Job
 from curvewise.study.standings import Planned
 
 if TYPE_CHECKING:
     from curvewise.study.study import Study
+
+MOST_SECONDS = 60.0
+"""Of measuring: a large grid is planned without waiting for each of its networks."""
+
+# What decides how long a training lasts, and not how long a step takes.
+_PLAIN: dict[str, Any] = {
+    "schedule": "constant",
+    "warmup": 0.0,
+    "drops": (),
+    "validation": 0.0,
+    "patience": None,
+}
 
 STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
 
@@ -51,6 +65,7 @@ class Clock:
         self.problems: dict[str, None] = {}
         self._stored = _rates(planned, device)
         self._measured: dict[tuple[str, ...], float] = {}
+        self._spent = 0.0
 
     def estimate(self, job: Job) -> Estimate:
         """Seconds that a run will take."""
@@ -63,32 +78,36 @@ class Clock:
         return Estimate(math.nan, UNKNOWN)
 
     def _measure(self, job: Job) -> float:
-        """One measurement for each kind of run and size; the rest follows from the costs."""
-        key = (*_key(job), str(job.n))
-        if key not in self._measured:
-            self._measured[key] = self._seconds(job) / job.cost
-        return self._measured[key] * job.cost
-
-    def _seconds(self, job: Job) -> float:
-        """Seconds of a run, counting as many trainings as its cost does."""
+        """Seconds of a run, by what an example costs a network of this kind in such batches."""
         training = job.learner.training
         assert training is not None
-        trainings = job.learner.members * (len(training.rates) if job.is_search else 1)
+        step = replace(training, rate=training.rates[0], epochs=1, steps=None, **_PLAIN)
+        key = (repr(step), str(step.batch_for(job.n)))
+        if key not in self._measured:
+            looks = step.steps_for(job.n) * step.batch_for(job.n)
+            self._measured[key] = self._seconds(job.name, step, job.n) / looks
+        return self._measured[key] * job.cost
+
+    def _seconds(self, name: str, step: Training, n: int) -> float:
+        """Seconds of one pass over n examples."""
+        if self._spent > MOST_SECONDS:
+            self.problems[f"Measuring took {duration(self._spent)}, so not all was measured."] = (
+                None
+            )
+            return math.nan
+        start = time.monotonic()
         try:
             from curvewise.nn.engine import measure_seconds
 
-            one = measure_seconds(
-                replace(training, rate=training.rates[0]),
-                self.study.examples,
-                job.n,
-                device=self.device,
-                folder=self.study.folder,
+            return measure_seconds(
+                step, self.study.examples, n, device=self.device, folder=self.study.folder
             )
         except (CurvewiseError, ImportError, RuntimeError) as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.problems[f"{job.name} could not be measured: {first}"] = None
+            self.problems[f"{name} could not be measured: {first}"] = None
             return math.nan
-        return one * trainings
+        finally:
+            self._spent += time.monotonic() - start
 
 
 def _key(job: Job) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.io._stored import without_collecting
 from curvewise.study.run import Run
 from curvewise.study.store import AnyPath, list_runs
 
@@ -69,10 +70,11 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     """
     target = Path(path)
     _check_target(target, overwrite)
-    runs = list_runs(store)
-    if not runs:
-        raise InputError(f"store={str(store)!r} holds no runs: nothing to export.")
-    columns = run_columns(runs)
+    with without_collecting():
+        runs = list_runs(store)
+        if not runs:
+            raise InputError(f"store={str(store)!r} holds no runs: nothing to export.")
+        columns = run_columns(runs)
     if target.suffix.lower() == ".parquet":
         data = _as_parquet(columns)
     elif target.suffix.lower() == ".csv":
@@ -86,10 +88,11 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
 def run_columns(runs: Sequence[Run]) -> Columns:
     """The table as columns of plain values; None where a run has no such entry."""
     rows = [_cells(run) for run in runs]
-    order: dict[tuple[str, ...], None] = {}
-    for group in ("", "coordinates", "metrics", "end", "environment"):
-        names = [key for row in rows for key in row if key[0] == group]
-        order |= dict.fromkeys(sorted(set(names)) if group == "environment" else names)
+    every: dict[tuple[str, ...], None] = {}
+    for row in rows:
+        every.update(dict.fromkeys(row))
+    groups = ("", "coordinates", "metrics", "end", "environment")
+    order = dict.fromkeys(sorted(every, key=lambda key: groups.index(key[0])))
     return {
         name: _of_one_type([row.get(key) for row in rows]) for key, name in _names(order).items()
     }

@@ -83,7 +83,7 @@ def plan_jobs(study: Study) -> list[Job]:
     runs: list[Job] = []
     digests: dict[str, str] = {}
     for name, learner in study.learners.items():
-        for settings in study.design.combinations():
+        for settings in study.design.combinations(name, learner.takes):
             about = learner.with_settings(settings)
             weights = _weights_digest(about, study.folder, digests)
             shared = {

@@ -82,9 +82,7 @@ class Learner:
         if not isinstance(command, str) or not command.strip():
             raise InputError(f"command={command!r}: give a command line as text.")
         try:
-            asked = [
-                name for _, name, _, _ in string.Formatter().parse(command) if name is not None
-            ]
+            asked = _asked(command)
         except ValueError as error:
             raise InputError(f"command={command!r}: {error}.") from error
         if "out" not in asked:
@@ -99,6 +97,18 @@ class Learner:
         if self.training is not None:
             return "network"
         return "estimator" if self.estimator is not None else "command"
+
+    def takes(self, setting: str) -> bool:
+        """Whether a setting that a grid varies for all learners means something to this one.
+
+        >>> Learner(estimator="sklearn.svm:SVC").takes("batch")
+        False
+        """
+        if self.training is not None:
+            return True
+        if self.command is not None:
+            return setting in _asked(self.command)
+        return setting != "members" and setting not in Training().as_dict()
 
     def with_settings(self, settings: Mapping[str, Any]) -> Learner:
         """The learner with some of its settings replaced, as a grid asks for."""
@@ -120,3 +130,7 @@ class Learner:
         if self.estimator is not None:
             return {"estimator": self.estimator, "options": dict(self.options)}
         return {"command": self.command, "options": dict(self.options)}
+
+
+def _asked(command: str) -> list[str]:
+    return [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]

@@ -151,9 +151,9 @@ def _labels(study: Study, done: Sequence[Planned], evaluation: str) -> NDArray[n
 
 def _check_one_training(study: Study, runs: Sequence[Planned]) -> None:
     """Runs that differ in more than chance are not runs of one training."""
-    several = {
+    several: dict[str, list[Any]] = {
         "learner": [r.job.name for r in runs],
-        **{k: [r.job.settings[k] for r in runs] for k in study.design.grid},
+        **{k: [r.job.settings.get(k) for r in runs] for k in study.design.settings},
         "n": [r.job.n for r in runs],
         "vary": [r.job.varies for r in runs],
     }
@@ -180,7 +180,7 @@ def read_frame(study: Study) -> pd.DataFrame:
         columns.setdefault(name, _column(values))
     for name in dict.fromkeys(name for r in runs for name in r.standing.metrics):
         values = [_number(r.standing.metrics.get(name)) for r in runs]
-        if name == "rate" and name in columns and name not in study.design.grid:
+        if name == "rate" and name in columns and name not in study.design.settings:
             # One that was searched is a list in the settings, and a number once it is found.
             found = zip(columns[name], values, strict=True)
             columns[name] = [said_before if math.isnan(v) else v for said_before, v in found]
@@ -217,7 +217,7 @@ def _coordinates(study: Study, runs: Sequence[Planned]) -> dict[str, list[Any]]:
     columns |= {f"{k}_seed": [r.job.seeds[k] for r in runs] for k in seeds}
     if any(r.job.poke for r in runs):
         columns["poke_seed"] = [-1 if r.job.poke is None else r.job.poke.seed for r in runs]
-    columns |= {k: [r.job.settings[k] for r in runs] for k in study.design.grid}
+    columns |= {k: [r.job.settings.get(k) for r in runs] for k in study.design.settings}
     if len(study.design.variations) > 1:
         columns["vary"] = [r.job.varies for r in runs]
     return columns | {"status": [r.state for r in runs]}
@@ -249,7 +249,7 @@ def said(value: Any) -> str:
 
 def label_of(study: Study, job: Job) -> str:
     """What a curve is called: the learner, and the settings of the grid that make it another."""
-    parts = [f"{k}={said(job.settings[k])}" for k in study.design.grid]
+    parts = [f"{k}={said(v)}" for k, v in job.settings.items()]
     if len(study.design.variations) > 1:
         parts.append(f"vary={job.varies}")
     return ", ".join([job.name, *parts])
@@ -257,7 +257,7 @@ def label_of(study: Study, job: Job) -> str:
 
 def choose_runs(study: Study, *, learner: str | None = None, **wanted: Any) -> list[Planned]:
     """The planned runs with the given learner, size, fold, variation or settings of the grid."""
-    known = ("n", "fold", "vary", *study.design.grid)
+    known = ("n", "fold", "vary", *study.design.settings)
     for name in wanted:
         if name not in known:
             raise InputError(f"{name}= is no coordinate of this study: it has {', '.join(known)}.")
@@ -276,7 +276,7 @@ def choose_runs(study: Study, *, learner: str | None = None, **wanted: Any) -> l
 
 def _coordinate(job: Job, name: str) -> Any:
     fixed = {"learner": job.name, "n": job.n, "fold": job.fold, "vary": job.varies}
-    return fixed[name] if name in fixed else job.settings[name]
+    return fixed[name] if name in fixed else job.settings.get(name)
 
 
 def _same(value: Any, asked: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from curvewise.study.estimate import Clock, duration, usual_devices
+from curvewise.study.estimate import Clock, duration
 from curvewise.study.plan import mixture
 from curvewise.study.standings import Planned, planned_runs, running
 from curvewise.types import Result
@@ -126,7 +126,11 @@ def study_status(study: Study) -> Status:
     ids = {r.job.id for r in making}
     states = Counter("running" if r.job.id in ids else r.state for r in planned)
     due = [r for r in planned if r.standing.is_due() or r.job.id in ids]
-    clock = Clock(study, planned, usual_devices(study)[0], measure=False)
+    # Where most runs were made: asking torch for its devices would take longer than all the rest.
+    devices = Counter(r.device for r in planned if r.device and r.job.learner.kind == "network")
+    clock = Clock(
+        study, planned, max(devices, key=devices.__getitem__, default="cpu"), measure=False
+    )
     problems = tuple(r.standing.text for r in planned if r.state == "damaged")
     return Status(
         name=study.name,

@@ -14,18 +14,21 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from curvewise.errors import StoreError
-from curvewise.io._stored import LABELS, RECORD, SCHEMA, read_checked, read_record, run_folders
+from curvewise.io._stored import (
+    RECORD,
+    SCHEMA,
+    read_record,
+    read_records,
+    without_collecting,
+)
 from curvewise.study._files import (
-    make_folder,
     publish,
     put_back,
     remove_leftovers,
     write_aside,
-    write_file,
 )
 from curvewise.study._record import (
     PREDICTIONS,
-    TEST,
     check_distinct,
     check_name,
     error_text,
@@ -38,10 +41,10 @@ from curvewise.study._record import (
     weights_bytes,
 )
 from curvewise.study.environment import capture_environment
+from curvewise.study.labels import Encoded, check_folder, encode_labels, store_labels
 from curvewise.study.run import Run
 
 AnyPath: TypeAlias = "str | PathLike[str]"
-Encoded: TypeAlias = "dict[str, tuple[bytes, dict[str, Any]]]"
 
 
 def write_run(
@@ -128,7 +131,7 @@ def write_run(
     identity = run_id(coordinates)
     kept = {k: npy_bytes(v, k) for k, v in named_arrays(predictions, arrays).items()}
     weights = _weights(checkpoints or {})
-    truth = _truth(labels)
+    truth = encode_labels(labels)
     values, lost = metric_values(metrics or {})
     record = {
         "schema": SCHEMA,
@@ -170,52 +173,12 @@ def _store(
     truth: Encoded,
     overwrite: bool,
 ) -> Path:
-    _store_all_labels(folder, truth)  # before the run that names them
+    store_labels(folder, truth)  # before the run that names them
     final = folder / identity
     if not overwrite and _is_settled(final, record):
         return final
     aside = write_aside(folder, identity, files)
     return publish(aside, final, keep=lambda: not overwrite and _is_settled(final, record))
-
-
-def write_labels(store: AnyPath, labels: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, str]:
-    """Store the true classes of evaluation sets; whole ones that are there stay.
-
-    :func:`write_run` does so for the labels it is given: this mends a store whose labels were lost.
-
-    Parameters
-    ----------
-    store : path
-        Folder of the store; made if missing.
-    labels : array-like, or dict of str to array-like
-        The true class of each evaluation example, by evaluation set; an array is the test set's.
-
-    Returns
-    -------
-    dict of str to str
-        The hash of each, which is the name of its file.
-
-    Raises
-    ------
-    InputError
-        If something cannot be stored.
-    StoreError
-        If writing fails.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> sorted(write_labels(tempfile.mkdtemp(), {"test": [0, 1], "shifted": [1, 0]}))
-    ['shifted', 'test']
-    """
-    truth = _truth(labels)
-    try:
-        _store_all_labels(Path(store), truth)
-    except StoreError:
-        raise
-    except OSError as problem:
-        raise StoreError(f"Labels could not be written to {str(store)!r}: {problem}.") from problem
-    return {name: about["sha256"] for name, (_, about) in truth.items()}
 
 
 def read_run(path: AnyPath) -> Run:
@@ -268,14 +231,11 @@ def list_runs(store: AnyPath) -> list[Run]:
     folder = Path(store)
     if not folder.exists():
         return []
-    _check_folder(folder)
+    check_folder(folder)
     remove_leftovers(folder, now=time.time())
-    return [_as_run(Path(p), os.path.basename(p), read_record(p)) for p in run_folders(folder)]
-
-
-def _check_folder(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise StoreError(f"store={str(folder)!r} is not a folder.")
+    with without_collecting():
+        records = read_records(folder)
+        return [_as_run(Path(path), os.path.basename(path), r) for path, r in records.items()]
 
 
 def _weights(checkpoints: Mapping[str, Mapping[str, ArrayLike]]) -> Encoded:
@@ -285,28 +245,6 @@ def _weights(checkpoints: Mapping[str, Mapping[str, ArrayLike]]) -> Encoded:
         check_name(name, "checkpoints")
         found[name] = weights_bytes(weights, f"checkpoints[{name!r}]")
     return found
-
-
-def _truth(labels: ArrayLike | Mapping[str, ArrayLike] | None) -> Encoded:
-    if labels is None:
-        return {}
-    found = {}
-    for name, values in (labels if isinstance(labels, Mapping) else {TEST: labels}).items():
-        check_name(name, "labels")
-        found[name] = npy_bytes(values, f"labels[{name!r}]")
-    return found
-
-
-def _store_all_labels(store: Path, truth: Encoded) -> None:
-    """Write labels under their hash, unless they are there and whole."""
-    _check_folder(store)
-    make_folder(store)
-    for data, about in truth.values():
-        final = store / LABELS / f"{about['sha256']}.npy"
-        try:
-            read_checked(final, about["sha256"])
-        except StoreError:
-            write_file(store, final, data)
 
 
 def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:

@@ -97,6 +97,12 @@ class Study:
             raise InputError(f"seed={self.seed!r}: give a whole number from 0 on.")
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"name={self.name!r}: give the study a name.")
+        for name, values in self.design.grid.items():
+            if isinstance(values, Mapping) and name not in self.learners:
+                raise InputError(
+                    f"grid has settings for {name!r}, which is no learner: there are "
+                    f"{', '.join(self.learners)}."
+                )
         object.__setattr__(self, "folder", Path(self.folder))
         if self.store is not None:
             object.__setattr__(self, "store", Path(self.store))
@@ -144,6 +150,8 @@ class Study:
         Status
             How far the study is now. A run that failed is counted there, and is no error.
         """
+        if on not in ("local", "ray", "auto") and ":" not in on:
+            raise InputError(f"on={on!r}: use 'local', 'ray', or an address as 'host:6379'.")
         if on == "local":
             from curvewise.study.execute.local import run_local
 
