@@ -183,7 +183,7 @@ def on_gpu() -> dict[str, object]:
     )
     cnn = Training("cnn", batch=500, rate=0.01, epochs=8, augmentation=(), precision="bfloat16")
     found: dict[str, object] = {"device": torch.cuda.get_device_name()}
-    for name, training, runs in (("resnet9", resnet, 8), ("cnn", cnn, 16)):
+    for name, training, runs in (("resnet9", resnet, 4), ("cnn", cnn, 16)):
         print(name, file=sys.stderr)
         fast = engine(training, images, runs, "cuda")
         plain = loop(training, images, "cuda", 90)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from scipy import stats
 
-from curvewise.nn.chance import hashed, mix, permutation, uniform
+from curvewise.nn.chance import hashed, mix, uniform
 
 _BITS = 2**64
 
@@ -60,26 +59,3 @@ def test_uniform_numbers_are_uniform_and_unrelated() -> None:
         assert stats.kstest(drawn.numpy(), "uniform").pvalue > 1e-3
     for drawn in (second, later, other, first.roll(1)):
         assert abs(np.corrcoef(first.numpy(), drawn.numpy())[0, 1]) < 0.03
-
-
-@pytest.mark.parametrize("n", [1, 2, 97, 5000])
-def test_a_permutation_holds_each_example_once(n: int) -> None:
-    order = permutation(torch.tensor([1, 2, 3]), 4, n)
-    assert order.shape == (3, n)
-    assert torch.equal(order.sort(dim=-1).values, torch.arange(n).expand(3, n))
-
-
-def test_permutations_differ_by_epoch_and_seed_and_nothing_else() -> None:
-    one, two = torch.tensor(1), torch.tensor(2)
-    assert torch.equal(permutation(one, 0, 100), permutation(one, 0, 100))
-    assert torch.equal(permutation(torch.stack([one, two]), 3, 100)[1], permutation(two, 3, 100))
-    orders = [permutation(s, e, 100) for s in (one, two) for e in range(3)]
-    for i, a in enumerate(orders):
-        assert all(float((a == b).float().mean()) < 0.1 for b in orders[i + 1 :])
-
-
-def test_every_order_of_four_comes_up_equally_often() -> None:
-    orders = permutation(torch.arange(12_000), 0, 4)
-    counts = torch.unique(orders, dim=0, return_counts=True)[1]
-    assert len(counts) == 24
-    assert stats.chisquare(counts.numpy()).pvalue > 1e-3

@@ -39,6 +39,8 @@ from curvewise.study import Design
         ({"grid": {"batch": []}}, "grid['batch']=[]"),
         ({"grid": {"batch": [1, 2, 1]}}, "holds a value twice"),
         ({"grid": 3}, "grid=3"),
+        ({"grid": {"n": [1, 2]}}, "grid has 'n', which every run has already"),
+        ({"grid": {"svm": {"fold": [1]}}}, "grid has 'svm.fold'"),
         ({"grid": {"svm": {"C": 3}}}, "grid['svm.C']=3"),
     ],
 )

@@ -57,6 +57,14 @@ class Centres:
     def predict(self, x):
         return ((x[:, None] - self.centres) ** 2).sum(axis=2).argmin(axis=1)
 
+class Spoilt(Centres):
+    def fit(self, x, y):
+        try:
+            open("was-here", "x").close()
+        except FileExistsError:
+            return super().fit(x, y)
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
 class Broken(Centres):
     def fit(self, x, y):
         raise ValueError("this one never works")
@@ -156,6 +164,16 @@ def test_a_run_that_kills_its_worker_fails_and_the_others_are_made(tmp_path: Pat
     assert not list((study.runs_folder / ".partial").iterdir())
 
 
+def test_a_spoilt_gpu_gets_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = made_study(tmp_path, Learner(estimator="own_models:Spoilt"))
+    heard: list[Event] = []
+    outcome = run_local(study, workers=1, device="cuda:0", progress=False, tell=heard.append)
+    assert (tmp_path / "was-here").exists()
+    assert (outcome.made, outcome.failed) == (8, {})
+    assert Counter(e.kind for e in heard) == {"done": 8}
+
+
 def test_workers_that_cannot_start_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
@@ -237,7 +255,10 @@ def test_what_others_make_is_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
     assert (outcome.made, outcome.by_others, outcome.failed) == (1, 2, {failed.id: "theirs"})
 
 
-def test_ctrl_c_keeps_what_is_stored_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_is_stored_and_says_how_to_go_on(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
     study = made_study(tmp_path, Learner(estimator="own_models:Centres", options={"wait": 0.3}))
     (tmp_path / "study.pickle").write_bytes(pickle.dumps(study))
     code = (
@@ -252,7 +273,7 @@ def test_ctrl_c_keeps_what_is_stored_and_says_how_to_go_on(tmp_path: Path) -> No
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "done\n"
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(process.pid, sent)  # as a terminal or a scheduler does
     _, said = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "run the study again and it goes on" in said

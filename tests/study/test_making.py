@@ -23,6 +23,7 @@ from curvewise.study.execute.assembling import average
 from curvewise.study.execute.events import Event
 from curvewise.study.execute.rates import search_rate, split_in_three
 from curvewise.study.execute.standing import stand
+from curvewise.study.execute.troubles import SpoiltDeviceError, is_memory_text, is_spoilt_text
 from curvewise.study.jobs import Job
 from curvewise.study.learner import Learner
 from curvewise.study.making import make_runs
@@ -375,7 +376,7 @@ def test_a_full_disk_stops_everything_and_leaves_nothing_half(
         patch.setattr(_files, "_write", write)
         with pytest.raises(StoreError, match=r"No space left .* goes on where it stopped"):
             make(study, Engine())
-    assert 1 <= len(list_runs(study.runs_folder)) < 4
+    assert len(list_runs(study.runs_folder)) < 4
     assert not list((study.runs_folder / ".partial").iterdir())
     assert not list((study.runs_folder / ".claims").glob("[!.]*"))
     make(study, Engine())
@@ -439,9 +440,21 @@ def test_finite_metrics_only(tmp_path: Path, make: Any) -> None:
 
 
 def test_memory_is_told_by_its_words() -> None:
-    assert making.is_memory_text("torch.OutOfMemoryError: CUDA out of memory")
-    assert making.is_memory_text("numpy.core._exceptions._ArrayMemoryError: Unable to allocate")
-    assert not making.is_memory_text("ValueError: 3")
+    assert is_memory_text("torch.OutOfMemoryError: CUDA out of memory")
+    assert is_memory_text("numpy.core._exceptions._ArrayMemoryError: Unable to allocate")
+    assert not is_memory_text("ValueError: 3")
+    assert is_memory_text("RuntimeError: CUDA error: out of memory")
+    assert not is_spoilt_text("RuntimeError: CUDA error: out of memory")
+
+
+def test_what_spoils_a_gpu_is_no_failure_of_a_run(tmp_path: Path, make: Any) -> None:
+    study = made_study(tmp_path)
+    error = RuntimeError("CUDA error: an illegal memory access was encountered")
+    with pytest.raises(SpoiltDeviceError, match="illegal memory access"):
+        make(study, Engine(lambda *_: error), device="cuda:0")
+    assert list_runs(study.runs_folder) == []
+    make(study, Engine(lambda *_: error), device="cpu")
+    assert {r.status for r in list_runs(study.runs_folder)} == {"failed"}
 
 
 def test_groups_share_learner_settings_and_size(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -163,6 +164,27 @@ def test_warnings_of_the_subsets_are_in_the_plan(tmp_path):
     assert any("subsets share examples" in w for w in found.warnings)
     single = make(tmp_path, sizes=[1], folds=1).plan(measure=False)
     assert "n=1: some subsets hold a single class." in single.warnings
+
+
+def test_variations_that_mean_nothing_to_a_learner_are_told(tmp_path):
+    learners = {
+        "net": NET,
+        "flipped": Learner(replace(NET.training, augmentation=("flip",))),
+        "svm": Learner(estimator="sklearn.svm:SVC"),
+        "mine": Learner(command="train {out}"),
+    }
+    vary = [["init", "order"], ["order"], ["augmentation"], ["poke"]]
+    found = make(tmp_path, learners, vary=vary, poke={}).plan(measure=False).warnings
+    told = [re.match(r"(\w+): runs that vary in (\w+) will be the same", w) for w in found]
+    assert [m.groups() for m in told if m] == [
+        ("net", "augmentation"),
+        ("svm", "order"),
+        ("svm", "augmentation"),
+        ("svm", "poke"),
+        ("mine", "poke"),
+    ]
+    once = make(tmp_path, learners, vary=vary, poke={}, seeds=1).plan(measure=False).warnings
+    assert not any("will be the same" in w for w in once)
 
 
 def test_an_added_evaluation_set_is_told_before_runs_are_made_again(tmp_path):

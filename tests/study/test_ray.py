@@ -52,13 +52,13 @@ class Centres:
 """
 
 
-def made_study(folder: Path, **learners: Learner) -> Study:
+def made_study(folder: Path, seeds: int = 3, **learners: Learner) -> Study:
     folder.mkdir(exist_ok=True)
     (folder / "ray_models.py").write_text(MODELS)
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
     data = Dataset((rng.normal(size=(90, 4)) + np.eye(3, 4)[y]).astype(np.float32), y)
-    design = Design(sizes=[12, 24], folds=2, seeds=3)
+    design = Design(sizes=[12, 24], folds=[3, 1], seeds=seeds)
     return Study(data, learners, design, folder=folder, store=Path("store"))
 
 
@@ -144,7 +144,7 @@ def test_a_worker_killed_on_a_real_cluster(tmp_path: Path) -> None:
 def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
     ray = pytest.importorskip("ray")
     killer = Learner(estimator="ray_models:Centres", options={"kill_at": 24})
-    study = made_study(tmp_path, killer=killer)
+    study = made_study(tmp_path, seeds=1, killer=killer)
     ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="error")
     try:
         with pytest.raises(InputError, match="no node of the cluster has that much"):
@@ -153,11 +153,11 @@ def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
         bad = {j.id for j in study.jobs if j.n == 24}
         assert set(outcome.failed) == bad
         assert "died 3 times" in str(read_run(study.runs_folder / min(bad)).error)
-        assert outcome.made == 12
+        assert outcome.made == 4
         (study.runs_folder / "labels").rename(tmp_path / "labels")
         (study.runs_folder / "labels").write_text("in the way")
         with pytest.raises(StoreError, match="cannot be stored"):
-            run_ray(made_study(tmp_path, bayes=Learner(estimator="ray_models:Centres")))
+            run_ray(made_study(tmp_path, own=Learner(estimator="ray_models:Centres")))
         assert not list((study.runs_folder / ".claims").iterdir())
         assert ray.is_initialized()
     finally:

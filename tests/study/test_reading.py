@@ -246,6 +246,20 @@ def test_runs_that_are_left_out_are_told(tmp_path):
     assert len(study.predictions("net", n=12, fold=1).run_ids) == 3
 
 
+def test_runs_on_other_examples_are_refused(tmp_path):
+    study = make(tmp_path)
+    store(study)
+    (job, *_) = [j for j in study.jobs if j.name == "net" and j.n == 24]
+    odd = {"test": np.zeros(49, dtype=np.uint8), "shifted": np.zeros(20, dtype=np.uint8)}
+    store(study, [job], predictions=odd, environment={})
+    with pytest.raises(InputError, match="different shapes"):
+        study.predictions("net", n=24)
+    other = {"test": np.roll(DATA.test_y, 1), "shifted": DATA.test_y[:20]}
+    store(study, [job], labels=other, environment={})
+    with pytest.raises(InputError, match="different examples of 'test'"):
+        study.predictions("net", n=24)
+
+
 def test_a_study_that_was_not_run_says_so(tmp_path):
     study = make(tmp_path)
     with pytest.raises(InputError, match=re.escape("(24 missing): study.run() first")):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.study import RECIPES, Dataset, load_study, study_recipe
+from curvewise.study import RECIPES, Dataset, list_runs, load_study, study_recipe
 
 
 def data(n: int = 400, classes: int = 4, images: bool = False) -> Dataset:
@@ -230,3 +230,47 @@ def test_a_file_that_names_a_recipe_is_the_recipe_with_changes(tmp_path: Path):
         folder=tmp_path,
     )
     assert study.learners["svm"].training is None
+
+
+TINY = {"sizes": [60], "folds": 1, "seeds": 1}
+SHORTER = {
+    "learning": {
+        "architecture": "mlp",
+        "augmentation": [],
+        "learners": {
+            "scratch": {"rate": [0.001, 0.01], "epochs": 3},
+            "scratch-linear": {"rate": 0.01, "epochs": 3},
+            "ensemble": {"rate": 0.01, "epochs": 2, "members": 2},
+        },
+    },
+    "variance": {"grid": {"epochs": [0, 1]}, "learners": {"resnet9": {"width": 4}}},
+    "variance-sources": {
+        "grid": {"epochs": [1]},
+        "learners": {"cnn": {"architecture": "cnn", "width": 4}},
+    },
+    "variance-linear": {"learners": {"linear": {"epochs": 2}}},
+    "response": {
+        "grid": {"batch_norm": [False, True], "augmentation": [[], ["rotation:90"]]},
+        "learners": {"vgg": {"width": 4, "epochs": 2, "batch": 32}},
+    },
+    "transfer": {
+        "architecture": "cnn",
+        "learners": {"scratch": {"epochs": 2, "width": 4}, "blind": {}},
+    },
+    "ranking": {"architecture": "mlp", "grid": {"rate": [0.01], "steps": [3]}},
+    "ranking-checkpoints": {"learners": {"net": {"architecture": "mlp", "steps": 10}}},
+}
+
+
+@pytest.mark.parametrize("name", SHORTER)
+def test_each_recipe_can_be_trained(tmp_path, name):
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    images = Dataset(rng.integers(0, 256, (100, 1, 16, 16), dtype=np.uint8), np.arange(100) % 4)
+    study = study_recipe(name, images, **TINY, **SHORTER[name], folder=tmp_path)
+    status = study.run(workers=0, progress=False, device="cpu")
+    assert status.failures == ()
+    assert status.done == len(study.jobs)
+    if name == "ranking-checkpoints":
+        (run,) = list_runs(study.runs_folder)
+        assert set(run.files) == {"drop-1", "drop-2", "drop-3", "end"}

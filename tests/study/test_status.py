@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from curvewise.errors import InputError
 from curvewise.nn.settings import Training
 from curvewise.study import Dataset, Design, Learner, Study, write_run
 from curvewise.study.claims import Claims
@@ -118,6 +119,24 @@ def test_a_finished_study(tmp_path):
     status = study.status()
     assert status.is_finished
     assert status.summary().startswith("study: 12 of 12 runs done.")
+
+
+def test_what_was_made_again_is_said(tmp_path):
+    bayes = Learner(estimator="sklearn.naive_bayes:GaussianNB")
+    study = Study(DATA, {"bayes": bayes}, Design(sizes=[10], folds=2), folder=tmp_path)
+    assert study.run(workers=0, progress=False).warnings == ()
+    (study.runs_folder / study.jobs[0].id / "record.json").write_text("{")
+    status = study.run(workers=0, progress=False)
+    assert status.done == 2
+    assert status.warnings == (
+        "1 run(s) were made again: they had failed, or were damaged or outdated.",
+    )
+    assert study.run(workers=0, progress=False).warnings == ()
+
+
+def test_where_to_run_is_checked(tmp_path):
+    with pytest.raises(InputError, match="on='slurm': use 'local', 'ray'"):
+        make(tmp_path).run("slurm")
 
 
 @settings(max_examples=40, deadline=None)

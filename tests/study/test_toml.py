@@ -265,7 +265,9 @@ designs = st.builds(
     poke=st.fixed_dictionaries({"epoch": st.floats(0, 9)}, optional={"factor": floats}).filter(
         lambda p: np.isfinite(p.get("factor", 1))
     ),
-    grid=st.dictionaries(words, st.lists(values, min_size=1, max_size=1), max_size=2),
+    grid=st.dictionaries(
+        words.map("x-{}".format), st.lists(values, min_size=1, max_size=1), max_size=2
+    ),
     test=st.floats(0.01, 0.9) | st.integers(1, 99),
     nested=st.booleans(),
 )

@@ -31,6 +31,7 @@ def reproducible() -> Iterator[None]:
         torch.set_num_threads(1)  # sums on a CPU are cut into as many parts as there are threads
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*does not have a deterministic")
+            warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
             yield
     finally:
         cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32 = before

@@ -9,9 +9,9 @@ from torch import nn
 from curvewise.nn._layers import at_least_one, draw
 
 
-def linear(shape: tuple[int, ...], classes: int) -> nn.Module:
+def linear(shape: tuple[int, ...], classes: int, *, bias: bool = True) -> nn.Module:
     """One linear layer on the flattened input: a convex problem."""
-    return draw(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), classes)))
+    return draw(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), classes, bias=bias)))
 
 
 def mlp(

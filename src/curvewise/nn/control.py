@@ -24,16 +24,20 @@ def plateau(course: Course) -> Steps:
     """Lower the rate to a tenth whenever the loss has stalled.
 
     The loss is the mean training loss of an epoch, or the validation loss where a share of the
-    subset is held out for that.
+    subset is held out for that. As in ``torch.optim.lr_scheduler.ReduceLROnPlateau``, it has
+    stalled after more than ``patience`` epochs that did not lower it by one part in 10,000.
     """
     training = course.training
     patience = training.patience or PATIENCE
     held = _hold_out(course, training.validation) if training.validation else None
     rate, best, waited, drops = course.rate, math.inf, 0, 0
     for _ in range(math.ceil(training.epochs)):
-        yield from course.walk(np.full(course.epoch_steps(), rate, dtype=np.float32))
-        loss = _validation(course, held)[1] if held is not None else _train_loss(course)
+        before = course.taken
+        yield from course.epochs(1, rate)
+        steps = course.taken - before
+        loss = _train_loss(course, steps) if held is None else _validation(course, held)[1]
         if not math.isfinite(loss):
+            course.trouble = f"diverged: the loss is not finite after epoch {course.passed}"
             break
         best, waited = (loss, 0) if loss < best * (1 - 1e-4) else (best, waited + 1)
         if waited > patience:
@@ -43,14 +47,18 @@ def plateau(course: Course) -> Steps:
 
 
 def early_stop(course: Course) -> Steps:
-    """Stop when the validation error has not fallen for a while, and go back to its best epoch."""
+    """Stop when the validation error has not fallen for a while, and go back to its best epoch.
+
+    Of epochs with the same error, that with the least validation loss is the best.
+    """
     training = course.training
     held = _hold_out(course, training.validation)
     patience = training.patience or PATIENCE
     best = Best(course)
-    for epoch in range(1, math.ceil(training.epochs) + 1):
-        yield from course.walk(np.full(course.epoch_steps(), course.rate, dtype=np.float32))
-        if not best.look(epoch, *_validation(course, held)) and epoch - best.epoch >= patience:
+    for _ in range(math.ceil(training.epochs)):
+        yield from course.epochs(1, course.rate)
+        best.look(*_validation(course, held))
+        if best.stalled >= patience:
             break
     best.go_back()
     best.report()
@@ -62,24 +70,24 @@ def searched(course: Course) -> Steps:
 
     Twice, when the error on the last third has not fallen for ``patience`` epochs, training goes
     back to its best epoch and on with a tenth of the rate. How many epochs that makes at each rate
-    is what the whole subset is then trained for, from new initial weights.
+    is what the whole subset is then trained for, from the same initial weights.
     """
     training, whole = course.training, course.assignments[0]
     y = course.lane.setup.data.y.cpu().numpy()
     classes = len(np.unique(y[whole.rows]))
     patience = training.patience or max(1.0, 5 * math.sqrt(400 * classes / len(whole.rows)))
     held = _hold_out(course, SHARE)
-    best, spans, since = Best(course), [], 0
+    best, spans, most, cut = Best(course), [], math.ceil(training.epochs), False
     for stage in range(DROPS + 1):
-        rate = course.rate * DROP**stage
-        start, best.since = best.epoch, 0
-        for _ in range(math.ceil(training.epochs)):
-            yield from course.walk(np.full(course.epoch_steps(), rate, dtype=np.float32))
-            since = best.step(*_validation(course, held))
-            if since >= patience:
-                break
+        start = best.epoch
+        while best.stalled < patience and best.now < most:
+            yield from course.epochs(1, course.rate * DROP**stage)
+            best.look(*_validation(course, held))
+        cut = cut or best.stalled < patience
         best.go_back()
         spans.append(best.epoch - start)
+    if cut:
+        course.notes.append(f"The search for a schedule was cut short by epochs={most}.")
     course.metrics |= {f"epochs_{i + 1}": float(span) for i, span in enumerate(spans)}
     best.report()
     yield from _follow(course, whole, spans)
@@ -89,48 +97,51 @@ def _follow(course: Course, whole: Assignment, spans: list[int]) -> Steps:
     """Train on the whole subset for so many epochs at each rate."""
     with course.lane.at_work():
         course.lane.begin([whole])
-    course.taken = 0
+    course.restart()
     for stage, span in enumerate(spans):
         if stage:
             course.dropped()
-        steps = round(span * course.n / course.lane.setup.batch)
-        rate = course.rate * DROP**stage
-        yield from course.walk(np.full(steps, rate, dtype=np.float32))
+        yield from course.epochs(span, course.rate * DROP**stage)
 
 
 class Best:
-    """The best epoch so far, by validation error, then loss."""
+    """The best epoch so far, by validation error, then loss.
+
+    Attributes
+    ----------
+    epoch, now : int
+        The best epoch, and the present one; both count from the initial weights along the path
+        that leads to them.
+    stalled : int
+        Epochs since the error last fell, or since training went back.
+    """
 
     def __init__(self, course: Course) -> None:
         self.course = course
-        self.epoch, self.since = 0, 0
+        self.epoch, self.now, self.stalled, self.looks = 0, 0, 0, 0
         self.error, self.loss = math.inf, math.inf
         with course.lane.at_work():
             self.kept = course.lane.snapshot()
 
-    def look(self, epoch: int, error: float, loss: float) -> bool:
-        """Whether this epoch is better than all before."""
-        better = (error, loss) < (self.error, self.loss)
-        if better:
-            self.epoch, self.error, self.loss = epoch, error, loss
+    def look(self, error: float, loss: float) -> None:
+        """Look at the next epoch, and keep it if it is better than all before."""
+        self.now, self.looks = self.now + 1, self.looks + 1
+        self.stalled = 0 if error < self.error else self.stalled + 1
+        if (error, loss) < (self.error, self.loss):
+            self.epoch, self.error, self.loss = self.now, error, loss
             with self.course.lane.at_work():
                 self.kept = self.course.lane.snapshot()
-        return better
-
-    def step(self, error: float, loss: float) -> int:
-        """Look at the next epoch after the best; give how many there were since."""
-        self.since = 0 if self.look(self.epoch + self.since + 1, error, loss) else self.since + 1
-        return self.since
 
     def report(self) -> None:
         """Say how good it was, or that no epoch was any good."""
         if math.isfinite(self.error):
             self.course.metrics["validation_error"] = self.error
-        else:
+        elif self.looks:
             self.course.trouble = "diverged: the validation loss was never finite"
 
     def go_back(self) -> None:
         """Return to the weights of the best epoch."""
+        self.now, self.stalled = self.epoch, 0
         with self.course.lane.at_work():
             self.course.lane.restore(self.kept)
 
@@ -161,9 +172,9 @@ def _validation(course: Course, held: Tensor) -> tuple[float, float]:
     return (error, loss) if math.isfinite(loss) else (math.inf, math.inf)
 
 
-def _train_loss(course: Course) -> float:
+def _train_loss(course: Course, steps: int) -> float:
     with course.lane.at_work():
-        return float(course.lane.mean_losses(course.epoch_steps())[0])
+        return float(course.lane.mean_losses(steps)[0])
 
 
 CONTROLS: dict[str, Callable[[Course], Iterator[None]]] = {

@@ -54,6 +54,7 @@ def drive(
         yield from fixed(course)
     yield  # the other lanes get work before this one is waited for
     with lane.at_work():
+        course.poke()
         return _finish(course)
 
 
@@ -63,7 +64,7 @@ class Course:
     def __init__(self, lane: Lane, goal: Goal, assignments: Sequence[Assignment]) -> None:
         self.lane, self.goal, self.assignments = lane, goal, assignments
         self.training = goal.training
-        self.taken = 0  # steps
+        self.taken, self.passed = 0, 0  # steps and, where they are counted, epochs
         self.checkpoints: list[dict[str, Weights]] = [{} for _ in assignments]
         self.metrics: dict[str, float] = {}
         self.notes: list[str] = []
@@ -79,21 +80,24 @@ class Course:
         """The learning rate that the training starts with."""
         return self.training.rates[0]
 
-    def epoch_steps(self) -> int:
-        """Steps of an epoch, rounded up."""
-        return -(-self.n // self.lane.setup.batch)
+    def epochs(self, count: int, rate: float) -> Steps:
+        """Go on for so many epochs, to the first step that lies beyond them."""
+        self.passed += count
+        steps = -(-self.passed * self.n // self.lane.setup.batch) - self.taken
+        yield from self.walk(np.full(steps, rate, dtype=np.float32))
+
+    def restart(self) -> None:
+        """Count from 0 again."""
+        self.taken, self.passed = 0, 0
 
     def walk(self, rates: NDArray[np.float32]) -> Steps:
         """Take a step for each rate, poking where it is time."""
         lane, start = self.lane, self.taken
-        poke_at = self._poke_step()
         cuts = {0, len(rates), *range(0, len(rates), lane.capacity)}
-        if poke_at is not None and start <= poke_at < start + len(rates):
-            cuts.add(poke_at - start)
+        cuts |= {at - start for at in self._poke_steps() if start <= at < start + len(rates)}
         for first, last in pairwise(sorted(cuts)):
             with lane.at_work():
-                if self.taken == poke_at:
-                    lane.poke([a.poke for a in self.assignments])
+                self.poke()
                 lane.lay(self.taken, rates[first:last])
             for done in range(0, last - first, BURST):
                 with lane.at_work():
@@ -101,11 +105,24 @@ class Course:
                 yield
             self.taken += last - first
 
-    def _poke_step(self) -> int | None:
-        poke = self.assignments[0].poke
-        if poke is None:
-            return None
-        return round(poke.epoch * self.n / self.lane.setup.batch)
+    def poke(self) -> None:
+        """Nudge a weight of each network whose step for that has come."""
+        steps = self._poke_steps()
+        if self.taken in steps:
+            both = zip(self.assignments, steps, strict=True)
+            self.lane.poke([a.poke if at == self.taken else None for a, at in both])
+
+    def unpoked(self, member: int) -> tuple[str, ...]:
+        """A note where the training was over before a weight was to be nudged."""
+        poke = self.assignments[member].poke
+        if poke is None or self._poke_steps()[member] <= self.taken:
+            return ()
+        return (f"No weight was nudged: the training ended before epoch {poke.epoch:g}.",)
+
+    def _poke_steps(self) -> list[int]:
+        """Before which step each network is nudged; −1 for never."""
+        epoch = self.n / self.lane.setup.batch
+        return [-1 if a.poke is None else round(a.poke.epoch * epoch) for a in self.assignments]
 
     def checkpoint(self, name: str) -> None:
         """Keep the weights as they are now."""
@@ -126,11 +143,9 @@ def fixed(course: Course) -> Steps:
     rates = course.rate * rate_factors(training, steps)
     drops = drop_steps(training, steps)
     for first, last in pairwise(sorted({0, *drops, steps})):
-        if first in drops:
+        for _ in range(drops.count(first)):
             course.dropped()
         yield from course.walk(rates[first:last].astype(np.float32))
-    if steps == 0 and course.assignments[0].poke is not None:
-        course.lane.poke([a.poke for a in course.assignments])
 
 
 def _finish(course: Course) -> list[Trained]:
@@ -159,7 +174,7 @@ def _finish(course: Course) -> list[Trained]:
             features={k: f[member] for k, f in features.items()},
             path=lane.path,
             error=course.trouble or _divergence(train[member], [p[member] for p in found.values()]),
-            notes=(*lane.notes, *course.notes),
+            notes=(*lane.notes, *course.notes, *course.unpoked(member)),
         )
         for member in range(len(course.assignments))
     ]
@@ -174,13 +189,9 @@ def _train_metrics(course: Course) -> list[dict[str, float]]:
     """Error and loss on what was trained on, in evaluation mode."""
     lane, data = course.lane, course.lane.setup.data
     found = []
-    together = len({a.rows.tobytes() for a in course.assignments}) == 1
-    logits = None
-    for member, assignment in enumerate(course.assignments):
-        rows = torch.from_numpy(assignment.rows[:MOST_TRAIN_ROWS]).to(lane.setup.device)
-        if logits is None or not together:
-            logits = lane.predict(data, rows)
-        own, y = logits[member], data.y[rows]
+    for member in range(len(course.assignments)):
+        rows = lane.rows[member, :MOST_TRAIN_ROWS]
+        own, y = lane.predict(data, rows, members=(member,))[0], data.y[rows]
         loss = torch.nn.functional.cross_entropy(own.double(), y)
         error = (own.argmax(dim=1) != y).double().mean()
         found.append({"train_error": float(error), "train_loss": float(loss)})

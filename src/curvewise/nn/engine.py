@@ -13,26 +13,30 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from curvewise.errors import CurvewiseError, InputError
 from curvewise.nn._flags import reproducible
 from curvewise.nn.architectures import make_network
 from curvewise.nn.drive import Goal, drive
 from curvewise.nn.lane import Lane, Setup
-from curvewise.nn.resident import Resident
+from curvewise.nn.resident import Resident, find_device
 from curvewise.nn.settings import Training
-from curvewise.nn.single import make_single, stochastic
+from curvewise.nn.single import draws, make_single, stochastic
 from curvewise.nn.stack import make_stack, stackable
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 
 GPU_STACK = 32  # networks in a stack on a GPU, full or not: rounding may depend on it
 CPU_STACKS = (32, 8)  # tried on a CPU, where rounding does not depend on it
 MOST_LANES = 8
+SERIOUS = (torch.OutOfMemoryError, torch.AcceleratorError, MemoryError)
 WORTH_IT = 1.05  # what twice the lanes must gain
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats its bits with this
@@ -96,13 +100,38 @@ def train(
             folder=folder,
         )
         return
-    place = torch.device(device)
+    place = find_device(device)
     goal = Goal(training, {k: resident(v, place) for k, v in evaluations.items()}, keep or Keep())
-    with reproducible():
-        for batch, numbers in _by_batch(training, assignments).items():
-            setup = _setup(training, examples, batch, place, folder)
-            for group, lanes in _crews(setup, assignments, numbers, in_flight):
-                yield from _work(lanes, goal, assignments, group)
+    for batch, numbers in _by_batch(training, assignments).items():
+        setup = _setup(training, examples, batch, place, folder)
+        work = _all_work(setup, goal, assignments, numbers, in_flight)
+        while True:
+            with reproducible():  # not while the caller is at work
+                done = next(work, None)
+            if done is None:
+                break
+            yield done
+
+
+def _all_work(
+    setup: Setup,
+    goal: Goal,
+    assignments: Sequence[Assignment],
+    numbers: list[int],
+    in_flight: int | None,
+) -> Iterator[tuple[int, Trained]]:
+    """Train all that have one batch; what fails for all is told for each."""
+    left = set(numbers)
+    try:
+        for group, lanes in _crews(setup, assignments, numbers, in_flight):
+            for number, trained in _work(lanes, goal, assignments, group):
+                left.discard(number)
+                yield number, trained
+    except (CurvewiseError, *SERIOUS):
+        raise
+    except Exception as error:
+        failed = Trained(error="".join(traceback.format_exception(error)))
+        yield from ((number, failed) for number in sorted(left))
 
 
 def measure_seconds(
@@ -118,15 +147,32 @@ def measure_seconds(
     Its share where several are trained at once. Compilation and evaluation are left out; schedules
     that may stop earlier are counted whole.
     """
-    place = torch.device(device)
-    settled = replace(training, rate=training.rates[0])
-    if settled.trained == "head":
-        settled = replace(settled, trained="all")
-    setup = _setup(settled, examples, settled.batch_for(n), place, folder)
-    with reproducible():
-        lanes = _lanes(setup, MOST_LANES if setup.cuda else CPU_STACKS[-1], None)
-        seconds = _seconds_per_step(lanes)
-    return seconds / sum(lane.width for lane in lanes) * settled.steps_for(n)
+    place = find_device(device)
+    if training.trained == "head":
+        from curvewise.nn.heads import stand_in
+
+        training, examples = stand_in(training, examples, folder)
+    setup = _setup(training, examples, training.batch_for(n), place, folder)
+    try:
+        seconds = _share(setup)
+    except (CurvewiseError, *SERIOUS):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"The network fails in a step on {setup.batch} examples ({error}): correct it."
+        ) from error
+    return seconds * training.steps_for(n)
+
+
+def _share(setup: Setup) -> float:
+    """Seconds of a step, divided by the networks that take it."""
+    place = [setup.device] if setup.cuda else []
+    with reproducible(), torch.random.fork_rng(devices=place):
+        if _draws(setup, _probe(setup)):
+            lanes: list[Lane] = [make_single(replace(setup, compiled=False))()]
+        else:
+            lanes = _lanes(setup, MOST_LANES if setup.cuda else CPU_STACKS[-1], None)
+        return _seconds_per_step(lanes) / sum(lane.width for lane in lanes)
 
 
 def _by_batch(training: Training, assignments: Sequence[Assignment]) -> dict[int, list[int]]:
@@ -156,15 +202,28 @@ def _setup(
     return Setup(training, data, examples.shape, examples.classes, batch, device, folder, compiled)
 
 
+def _probe(setup: Setup) -> torch.nn.Module:
+    """A network to look at; torch's generator stays as it is."""
+    with torch.random.fork_rng(devices=[]):
+        return make_network(setup.training, setup.shape, setup.classes, setup.folder)
+
+
+def _draws(setup: Setup, probe: torch.nn.Module) -> bool:
+    """Whether a network draws random numbers while it is trained, which a graph may not."""
+    if stochastic(probe) or not setup.cuda:
+        return stochastic(probe)
+    return draws(probe, setup.data.prepared(setup.data.x[:2]).cpu())
+
+
 def _crews(
     setup: Setup, assignments: Sequence[Assignment], numbers: list[int], in_flight: int | None
 ) -> Iterator[tuple[list[list[int]], list[Lane]]]:
     """Deal assignments into groups for lanes, and make the lanes."""
-    probe = make_network(setup.training, setup.shape, setup.classes, setup.folder)
-    if stochastic(probe):
+    probe = _probe(setup)
+    if _draws(setup, probe):
         yield [[i] for i in numbers], [make_single(replace(setup, compiled=False))()]
         return
-    if setup.training.controlled or not stackable(probe):
+    if setup.training.controlled or not stackable(probe, setup.training.augmentation):
         lanes = _lanes(setup, len(numbers), in_flight, stacked=False)
         yield [[i] for i in numbers], lanes
         return
@@ -185,6 +244,7 @@ class _Kept:
     data: Resident | None = None
     makers: dict[str, Callable[[], Lane]] | None = None
     lanes: dict[str, list[Lane]] | None = None
+    settled: dict[str, int] = field(default_factory=dict)
 
 
 _KEPT = _Kept()
@@ -195,8 +255,8 @@ def _lanes(
 ) -> list[Lane]:
     """Lanes for so many runs: those that are there already first."""
     if stacked is None:
-        probe = make_network(setup.training, setup.shape, setup.classes, setup.folder)
-        stacked = stackable(probe) and not setup.training.controlled
+        known = stackable(_probe(setup), setup.training.augmentation)
+        stacked = known and not setup.training.controlled
     _keep_for(setup)
     most = runs if in_flight is None else max(1, min(in_flight, runs))
     if stacked:
@@ -213,17 +273,47 @@ def _stacks(setup: Setup, most: int) -> list[Lane]:
         count = -(-most // GPU_STACK)
         return _grown("stack", lambda: make_stack(setup, GPU_STACK), min(count, MOST_LANES))
     best, least = None, float("inf")
-    for width in sorted({1, *(min(w, most) for w in CPU_STACKS)}):
-        name = f"stack {width}"
-        maker = (
-            (lambda: make_single(setup)) if width == 1 else (lambda w=width: make_stack(setup, w))
-        )
-        lanes = _existing(name, maker, 1)
+    smallest = 1 if _alike(setup) else 2
+    for width in sorted({smallest, *(max(smallest, min(w, most)) for w in CPU_STACKS)}):
+        lanes = _cpu_stack(setup, width)
         seconds = _seconds_per_step(lanes, quick=True) / width
         if seconds < least:
             best, least = lanes, seconds
     assert best is not None
     return best
+
+
+def _cpu_stack(setup: Setup, width: int) -> list[Lane]:
+    if width == 1:
+        return _existing("single", lambda: make_single(setup), 1)
+    return _existing(f"stack {width}", lambda: make_stack(setup, width), 1)
+
+
+def _alike(setup: Setup) -> bool:
+    """Whether a network takes the same steps, bit for bit, alone and in a stack on this CPU.
+
+    All stacks round alike. Products of matrices with a side of a few numbers may be added up in
+    another order outside of one; then a single network is trained in a stack, too.
+    """
+    if "alike" not in _KEPT.settled:
+        rows = np.arange(min(len(setup.data.y), 1000))
+        pair = [Assignment(rows, seed, seed, seed) for seed in range(2)]
+        single, stack = _cpu_stack(setup, 1)[0], _cpu_stack(setup, 2)[0]
+        together = _few_steps(stack, pair)
+        alone = [_few_steps(single, [assignment])[0] for assignment in pair]
+        _KEPT.settled["alike"] = all(
+            np.array_equal(a[name], b[name], equal_nan=True)
+            for a, b in zip(alone, together, strict=True)
+            for name in a
+        )
+    return bool(_KEPT.settled["alike"])
+
+
+def _few_steps(lane: Lane, assignments: Sequence[Assignment]) -> list[dict[str, NDArray[Any]]]:
+    lane.begin(assignments)
+    lane.lay(0, np.full(8, 0.01, dtype=np.float32))
+    lane.advance(8)
+    return [lane.weights(member) for member in range(lane.width)]
 
 
 def _keep_for(setup: Setup) -> None:
@@ -233,6 +323,7 @@ def _keep_for(setup: Setup) -> None:
     key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled)
     if _KEPT.key != key or _KEPT.data is not setup.data:
         _KEPT.key, _KEPT.data, _KEPT.makers, _KEPT.lanes = key, setup.data, {}, {}
+        _KEPT.settled = {}
 
 
 def _existing(name: str, maker: Callable[[], Callable[[], Lane]], count: int) -> list[Lane]:
@@ -251,15 +342,20 @@ def _existing(name: str, maker: Callable[[], Callable[[], Lane]], count: int) ->
 
 
 def _grown(name: str, maker: Callable[[], Callable[[], Lane]], most: int) -> list[Lane]:
-    """Double the lanes as long as that makes them quicker altogether."""
+    """Double the lanes as long as that makes them quicker altogether; measured once."""
+    if name in _KEPT.settled:
+        return _existing(name, maker, min(most, _KEPT.settled[name]))
     lanes = _existing(name, maker, 1)
     seconds = _seconds_per_step(lanes)
     while 2 * len(lanes) <= most:
         more = _existing(name, maker, 2 * len(lanes))
         now = _seconds_per_step(more)
         if seconds / len(lanes) < WORTH_IT * now / len(more):
+            _KEPT.settled[name] = len(lanes)
             break
         lanes, seconds = more, now
+    if len(lanes) == MOST_LANES:
+        _KEPT.settled[name] = MOST_LANES
     return lanes
 
 
@@ -320,7 +416,7 @@ def _move(turn: _Turn) -> list[Trained] | None:
     except StopIteration as stop:
         found: list[Trained] = stop.value
         return found
-    except (torch.OutOfMemoryError, torch.AcceleratorError, MemoryError):
+    except SERIOUS:
         raise
     except Exception as error:
         text = "".join(traceback.format_exception(error))
@@ -332,8 +428,7 @@ def _seeded(
     lane: Lane, goal: Goal, assignments: Sequence[Assignment]
 ) -> Generator[None, None, list[Trained]]:
     """Drive a lane; networks that draw numbers themselves get them from the augmentation seed."""
-    model = getattr(lane, "model", None)
-    if model is None or not stochastic(model):
+    if lane.graph is not None or lane.width > 1:  # and so does not, see _draws
         return (yield from drive(lane, goal, assignments))
     with torch.random.fork_rng(devices=[lane.setup.device] if lane.setup.cuda else []):
         torch.manual_seed(assignments[0].augmentation)

@@ -40,19 +40,28 @@ def train_heads(
     for seed, numbers in bodies.items():
         body = _body(training, examples, folder, seed or 0).to(device)
         name, head = head_of(body)
-        probe = replace(
-            training,
-            architecture="linear",
-            options={"bias": head.bias is not None},
-            weights=None,
-            trained="all",
-        )
+        probe = _probe(training, head)
         with reproducible():
             inputs = _features(body, examples, device)
             shown = {k: _features(body, v, device) for k, v in evaluations.items()}
         own = [assignments[i] for i in numbers]
         for i, trained in train(probe, own, inputs, shown, device=device, folder=folder, **how):
             yield numbers[i], _named(trained, name)
+
+
+def stand_in(
+    training: Training, examples: Examples, folder: Path | None
+) -> tuple[Training, Examples]:
+    """A layer of the right size and empty features for it, to be timed."""
+    head = head_of(_body(training, examples, folder, 0))[1]
+    y = examples.y[:1]
+    x = np.zeros((len(y), head.in_features), dtype=np.float32)
+    return _probe(training, head), Examples(x, y, examples.classes)
+
+
+def _probe(training: Training, head: torch.nn.Linear) -> Training:
+    options = {} if head.bias is not None else {"bias": False}
+    return replace(training, architecture="linear", options=options, weights=None, trained="all")
 
 
 def _body(

@@ -88,12 +88,12 @@ class Lane(ABC):
         """One step of the optimiser, entirely on the device."""
 
     @abstractmethod
-    def logits(self, x: Tensor) -> Tensor:
-        """Shape (width, batch, classes), in evaluation mode, for prepared inputs."""
+    def logits(self, x: Tensor, members: Sequence[int]) -> Tensor:
+        """Shape (members, batch, classes), in evaluation mode, for prepared inputs."""
 
     @abstractmethod
-    def features(self, x: Tensor) -> Tensor:
-        """What the last layer is given: (width, batch, features)."""
+    def features(self, x: Tensor, members: Sequence[int]) -> Tensor:
+        """What the last layer is given: (members, batch, features)."""
 
     @abstractmethod
     def weights(self, member: int) -> dict[str, NDArray[Any]]:
@@ -105,7 +105,9 @@ class Lane(ABC):
 
     @property
     def path(self) -> str:
-        """How it is executed, in words."""
+        """How it is executed, as far as rounding may depend on it."""
+        if not self.setup.cuda:
+            return "eager"  # stacked or not: the same bits on a CPU with one thread
         ways = ["cuda graph" if self.graph is not None else "eager"]
         ways += ["compiled"] if self.setup.compiled else []
         ways += [f"stack of {self.width}"] if self.width > 1 else []
@@ -188,9 +190,9 @@ class Lane(ABC):
             where = int(np.random.default_rng(poke.seed).integers(sizes[-1]))
             which = int(np.searchsorted(sizes, where, side="right"))
             inside = where - int(sizes[which - 1] if which else 0)
-            with torch.no_grad():
-                flat = self.params[which].view(self.width, -1)
-                flat[member, inside] *= poke.factor
+            stacked = self.params[which]
+            own = (stacked[member] if self.width > 1 else stacked).detach()
+            own[np.unravel_index(inside, own.shape)] *= poke.factor
 
     def snapshot(self) -> list[Tensor]:
         """A copy of everything that a training changes."""
@@ -209,9 +211,15 @@ class Lane(ABC):
         return losses
 
     def predict(
-        self, data: Resident, rows: Tensor | None = None, *, features: bool = False
+        self,
+        data: Resident,
+        rows: Tensor | None = None,
+        *,
+        members: Sequence[int] | None = None,
+        features: bool = False,
     ) -> Tensor:
-        """Logits (or features) for all examples, shape (width, examples, …), float32."""
+        """Logits (or features) for all examples, shape (members, examples, …), float32."""
+        chosen = range(self.width) if members is None else members
         look = self.features if features else self.logits
         count = len(data.y) if rows is None else len(rows)
         parts = []
@@ -219,5 +227,5 @@ class Lane(ABC):
             for start in range(0, count, EVALUATION_BATCH):
                 part = slice(start, start + EVALUATION_BATCH)
                 x = data.x[part] if rows is None else data.x[rows[part]]
-                parts.append(look(data.prepared(x)).float())
+                parts.append(look(data.prepared(x), chosen).float())
         return torch.cat(parts, dim=1)

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from curvewise.errors import InputError
 from curvewise.nn.task import Examples
 
 Batch = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -40,7 +41,7 @@ class Resident:
         elif self.kind == "tokens":
             x = x.to(torch.int64)
         self.x = x.to(device)
-        self.y = torch.from_numpy(_writable(examples.y)).to(device)
+        self.y = torch.from_numpy(_writable(examples.y)).to(device, torch.int64)
         channels = examples.x.shape[1] if self.kind == "images" else 1
         self.mean = torch.tensor(
             examples.mean or (0.0,) * channels, dtype=torch.float32, device=device
@@ -80,6 +81,21 @@ class Resident:
             return (changed - self.mean[:, None, None]) / self.std[:, None, None]
 
         return batch
+
+
+def find_device(device: str | torch.device) -> torch.device:
+    """The device of that name, if there is one."""
+    try:
+        place = torch.device(device)
+    except RuntimeError:
+        place = None
+    if place is None or place.type not in ("cpu", "cuda"):
+        raise InputError(f"device={str(device)!r} is not known: use 'cpu', 'cuda' or 'cuda:1'.")
+    gpus = torch.cuda.device_count()
+    if place.type == "cuda" and (place.index or 0) >= gpus:
+        seen = f"only {gpus} of them" if gpus else "no GPU"
+        raise InputError(f"device={str(device)!r}, but torch sees {seen} here: use 'cpu'.")
+    return place
 
 
 def _writable(array: NDArray[Any]) -> NDArray[Any]:

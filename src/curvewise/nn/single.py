@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ class Single(Lane):
     def __init__(self, setup: Setup, forward: Callable[..., Tensor], update: Any) -> None:
         super().__init__(setup, 1)
         self.forward, self.update = forward, update
-        self.model = make_network(setup.training, setup.shape, setup.classes, setup.folder)
+        with torch.random.fork_rng(devices=[]):
+            self.model = make_network(setup.training, setup.shape, setup.classes, setup.folder)
         self.model.to(setup.device)
         if setup.data.kind == "images":
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -40,26 +42,27 @@ class Single(Lane):
             torch.default_generator.manual_seed(assignments[0].init)
             fresh = make_network(setup.training, setup.shape, setup.classes, setup.folder)
         with torch.no_grad():
-            drawn = fresh.state_dict()
-            for name, mine in self.model.state_dict().items():
-                mine.copy_(drawn[name])
+            for kind in (torch.nn.Module.parameters, torch.nn.Module.buffers):
+                for mine, drawn in zip(kind(self.model), kind(fresh), strict=True):
+                    mine.copy_(drawn)
         self.optimiser.reset(self.params, self.state)
 
     def step(self) -> None:
         """One step, forward, backward and update."""
         index, epoch, rate = self._next()
         loss = self.forward(self.model, index[0], self.augmentation_seeds[0], epoch)
-        grads = torch.autograd.grad(loss, self.params)
+        # Weights that the network does not use have a gradient of 0.
+        grads = torch.autograd.grad(loss, self.params, materialize_grads=True)
         with torch.no_grad():
             self.count.add_(1)
             self.update(self.params, grads, self.state, rate, self.count)
             self._count_up(loss.detach())
 
-    def logits(self, x: Tensor) -> Tensor:
+    def logits(self, x: Tensor, members: Sequence[int]) -> Tensor:
         """Outputs of the network for prepared inputs."""
         return self._evaluated(self.model, x)[None]
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor, members: Sequence[int]) -> Tensor:
         """Inputs of its last layer."""
         return self._evaluated(lambda batch: features_of(self.model, batch), x)[None]
 
@@ -74,9 +77,8 @@ class Single(Lane):
 
     def weights(self, member: int) -> dict[str, NDArray[Any]]:
         """A copy of its parameters and buffers."""
-        return {
-            k: v.detach().contiguous().cpu().numpy() for k, v in self.model.state_dict().items()
-        }
+        state = self.model.state_dict()
+        return {k: v.detach().cpu().numpy().copy(order="C") for k, v in state.items()}
 
     def _tensors(self) -> list[Tensor]:
         slots = (t for slot in self.state.values() for t in slot)
@@ -122,3 +124,12 @@ def stochastic(model: torch.nn.Module) -> bool:
         any(name in type(m).__name__.lower() for name in names) and getattr(m, "p", 1.0)
         for m in model.modules()
     ) or any(getattr(m, "config", None) is not None for m in model.modules())
+
+
+def draws(model: torch.nn.Module, x: Tensor) -> bool:
+    """Whether a forward pass moves torch's generator, such as ``functional.dropout`` does."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        before = torch.default_generator.get_state()
+        with contextlib.suppress(Exception):  # which the training will tell
+            model(x)
+        return not torch.equal(before, torch.default_generator.get_state())

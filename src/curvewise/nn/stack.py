@@ -19,12 +19,12 @@ from curvewise.nn.lane import Lane, Setup
 from curvewise.nn.optimisers import make_optimiser
 from curvewise.nn.task import Assignment
 
+# Layers whose bits do not depend on how many networks are in a stack. Those of SiLU do on a CPU.
 STACKABLE = (
     torch.nn.Linear,
     torch.nn.ReLU,
     torch.nn.GELU,
     torch.nn.Tanh,
-    torch.nn.SiLU,
     torch.nn.Flatten,
     torch.nn.Identity,
     torch.nn.LayerNorm,
@@ -32,11 +32,16 @@ STACKABLE = (
 )
 
 
-def stackable(model: torch.nn.Module) -> bool:
-    """Whether every part of a network is known to work on stacked weights."""
-    inner = [m for m in model.modules() if m is not model]
-    known = all(type(m) in STACKABLE for m in inner)
-    return known and (bool(inner) or type(model) in STACKABLE) and not list(model.buffers())
+EXACT = ("flip", "translate", "crop", "cutout")
+"""Augmentations that move pixels and do not calculate with them."""
+
+
+def stackable(model: torch.nn.Module, augmentation: Sequence[str] = ()) -> bool:
+    """Whether every part of a training is known to give the same bits in any stack."""
+    known = all(type(m) in STACKABLE for m in model.modules())
+    trained = all(p.requires_grad for p in model.parameters())
+    exact = all(spec.partition(":")[0] in EXACT for spec in augmentation)
+    return known and trained and exact and not list(model.buffers())
 
 
 class Stack(Lane):
@@ -45,7 +50,8 @@ class Stack(Lane):
     def __init__(self, setup: Setup, width: int, forward: Callable[..., Any], update: Any) -> None:
         super().__init__(setup, width)
         self.forward, self.update = forward, update
-        self.skeleton = make_network(setup.training, setup.shape, setup.classes, setup.folder)
+        with torch.random.fork_rng(devices=[]):
+            self.skeleton = make_network(setup.training, setup.shape, setup.classes, setup.folder)
         self.skeleton.to(setup.device)
         self.notes = notes_of(self.skeleton)
         named = dict(self.skeleton.named_parameters())
@@ -82,35 +88,28 @@ class Stack(Lane):
             self.update(self.params, grads, self.state, rate, self.count, stacked=True)
             self._count_up(losses)
 
-    def logits(self, x: Tensor) -> Tensor:
-        """Outputs of all networks for the same prepared inputs."""
-        return self._evaluated(self.skeleton, x)
+    def logits(self, x: Tensor, members: Sequence[int]) -> Tensor:
+        """Outputs of networks for the same prepared inputs."""
+        return torch.stack([self._evaluated(self.skeleton, x, member) for member in members])
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor, members: Sequence[int]) -> Tensor:
         """Inputs of their last layers."""
-        found = []
-        for member in range(self.width):
-            own = {k: p[member] for k, p in zip(self.names, self.params, strict=True)}
-            with torch.no_grad():
-                for name, parameter in self.skeleton.named_parameters():
-                    parameter.copy_(own[name])
-            with self.setup.arithmetic():
-                found.append(features_of(self.skeleton, x))
+        model = self.skeleton
+        found = [self._evaluated(lambda x: features_of(model, x), x, m) for m in members]
         return torch.stack(found)
 
-    def _evaluated(self, model: torch.nn.Module, x: Tensor) -> Tensor:
-        def look(params: dict[str, Tensor]) -> Tensor:
-            result: Tensor = functional_call(model, params, (x,))
-            return result
-
+    def _evaluated(self, look: Callable[[Tensor], Tensor], x: Tensor, member: int) -> Tensor:
+        """One network after the other, which rounds as if each were alone."""
+        with torch.no_grad():
+            for mine, stacked in zip(self.skeleton.parameters(), self.params, strict=True):
+                mine.copy_(stacked[member])
         with self.setup.arithmetic():
-            together: Tensor = vmap(look)(dict(zip(self.names, self.params, strict=True)))
-        return together
+            return look(x)
 
     def weights(self, member: int) -> dict[str, NDArray[Any]]:
         """A copy of one network's parameters."""
         return {
-            k: p[member].detach().cpu().numpy()
+            k: p[member].detach().cpu().numpy().copy()
             for k, p in zip(self.names, self.params, strict=True)
         }
 

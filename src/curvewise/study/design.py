@@ -15,6 +15,12 @@ from curvewise.errors import InputError
 CHANCES = ("init", "order", "augmentation", "poke")
 """Sources of randomness that can be varied one by one."""
 
+RESERVED = (
+    *("learner", "n", "fold", "subset", "vary", "seed", "poke", "run", "status", "training"),
+    *("recipe", "data", "search", *(f"{name}_seed" for name in CHANCES)),
+)
+"""Coordinates that every run has, whose names no setting of a grid may take."""
+
 
 @dataclass(frozen=True)
 class Design:
@@ -182,6 +188,8 @@ class Design:
 
 
 def _check_values(name: str, values: Any) -> None:
+    if name.rpartition(".")[2] in RESERVED:
+        raise InputError(f"grid has {name!r}, which every run has already: it is no setting.")
     if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
         raise InputError(f"grid[{name!r}]={values!r}: give a list of values to try.")
     if any(value in values[:i] for i, value in enumerate(values)):

@@ -107,7 +107,7 @@ class Learner:
         if self.training is not None:
             return True
         if self.command is not None:
-            return setting in _asked(self.command)
+            return setting in _asked(self.command) or setting in FIELDS  # which is refused
         return setting != "members" and setting not in Training().as_dict()
 
     def with_settings(self, settings: Mapping[str, Any]) -> Learner:

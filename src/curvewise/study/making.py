@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,8 @@ from curvewise.study.execute.assembling import assemble, assign, average, failed
 from curvewise.study.execute.events import Event
 from curvewise.study.execute.rates import search_rate
 from curvewise.study.execute.standing import Standing, stand
+from curvewise.study.execute.troubles import SpoiltDeviceError, is_memory_text, is_spoilt_text
+from curvewise.study.execute.writing import Writers
 from curvewise.study.store import write_run
 
 if TYPE_CHECKING:
@@ -87,6 +90,7 @@ class Maker:
         self._in_flight: dict[str, int] = {}
         self._digests = study.label_digests()
         self._attempts: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     def make(self, jobs: Sequence[Job], tried: Mapping[str, int] | None = None) -> None:
         """Make runs, as :func:`make_runs` does.
@@ -105,16 +109,21 @@ class Maker:
             for job in mine:
                 self.claims.release(job.id)
 
+    def _say(self, event: Event) -> None:
+        """Tell from whatever thread, one at a time."""
+        with self._lock:
+            self.tell(event)
+
     def _claim(self, job: Job, tried: int | None) -> bool:
         """Claim a run that is not there yet; another may have made it since we were told to."""
         if not self.claims.take(job.id):
-            self.tell(Event(events.HELD, job.id))
+            self._say(Event(events.HELD, job.id))
             return False
         standing = stand(self.store, job, self._digests, self.study.keep)
         vain = standing.state == "failed" and tried is not None and standing.attempts > tried
         if standing.state == "done" or vain:
             self.claims.release(job.id)
-            self.tell(Event(events.THERE, job.id, standing.text))
+            self._say(Event(events.THERE, job.id, standing.text))
             return False
         self._attempts[job.id] = standing.attempts
         return True
@@ -170,7 +179,7 @@ class Maker:
             if is_memory_text(trouble) and size > 1:
                 self._in_flight[group] = max(1, size // 2)
                 text = f"Out of memory with {size} networks at once: {size // 2} from here on."
-                self.tell(Event(events.MEMORY, next(iter(pending)), text))
+                self._say(Event(events.MEMORY, next(iter(pending)), text))
             elif len(pending) > 1:
                 for job in list(pending.values()):
                     self._train_networks([job])
@@ -184,14 +193,15 @@ class Maker:
         """Train; what finishes is stored and leaves ``pending``. Gives what went wrong for all."""
         short = None
         try:
-            for job, trained in self._train(list(pending.values()), at_once):
-                alone = at_once == 1 or len(pending) * job.learner.members == 1
-                if trained.error is not None and is_memory_text(trained.error) and not alone:
-                    short = trained.error
-                    continue
-                self._finish(job, trained)
-                del pending[job.id]
-        except (MissingDependencyError, StoreError):
+            with Writers() as writers:
+                for job, trained in self._train(list(pending.values()), at_once):
+                    alone = at_once == 1 or len(pending) * job.learner.members == 1
+                    if trained.error is not None and is_memory_text(trained.error) and not alone:
+                        short = trained.error
+                        continue
+                    del pending[job.id]
+                    writers.submit(self._finish, job, trained)
+        except (MissingDependencyError, SpoiltDeviceError, StoreError):
             raise
         except Exception as error:
             return "".join(traceback.format_exception(error))
@@ -228,8 +238,11 @@ class Maker:
     def _finish(self, job: Job, trained: Trained) -> None:
         """Store what came of a run, unless another process has taken it over from us."""
         if not self.claims.holds(job.id):
-            self.tell(Event(events.HELD, job.id, "Another process took it over."))
+            self._say(Event(events.HELD, job.id, "Another process took it over."))
             return
+        if self.device.startswith("cuda") and is_spoilt_text(trained.error or ""):
+            # Which need not be the fault of this run.
+            raise SpoiltDeviceError(str(trained.error).strip().splitlines()[-1])
         outcome = assemble(self.study, job, trained)
         environment = {
             "device": self.device if job.learner.kind == "network" else "cpu",
@@ -240,7 +253,7 @@ class Maker:
         store_run(self.store, job.coordinates, environment=environment, **outcome)
         self.claims.release(job.id)
         kind = events.DONE if outcome["status"] == "done" else events.FAILED
-        self.tell(Event(kind, job.id, outcome.get("error") or "", trained.seconds))
+        self._say(Event(kind, job.id, outcome.get("error") or "", trained.seconds))
 
 
 def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> None:
@@ -249,7 +262,9 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> None
 
     try:
         write_run(store, coordinates, overwrite=True, **parts)
-    except OSError as error:
+    except MissingDependencyError:
+        raise
+    except Exception as error:
         remove_partial(store, run_id(coordinates))
         raise StoreError(
             f"A run cannot be stored in {store}: {error}. What is stored is whole: make room there "
@@ -268,13 +283,6 @@ def groups_of(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 def group_of(job: Job) -> str:
     """Names what runs must share to be trained together."""
     return json.dumps([job.name, job.is_search, job.n, job.needs, dict(job.settings)], default=str)
-
-
-def is_memory_text(text: str) -> bool:
-    """Whether an error is about too little memory; told by its words, torch not being at hand."""
-    return any(
-        words in text for words in ("OutOfMemoryError", "MemoryError", "can't allocate memory")
-    )
 
 
 def _train_other(study: Study, job: Job) -> Trained:

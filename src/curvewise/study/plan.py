@@ -192,7 +192,7 @@ def _space(needed: float, free: float) -> list[str]:
 
 def _warnings(study: Study, planned: Sequence[Planned], device: str) -> list[str]:
     states = Counter(run.state for run in planned)
-    found = [*study.partition.warnings, *_few_classes(study)]
+    found = [*study.partition.warnings, *_few_classes(study), *_idle(study)]
     if states["outdated"]:
         found.append(
             f"{_runs(states['outdated'])} of the store will be made again, because an evaluation "
@@ -220,6 +220,26 @@ def _few_classes(study: Study) -> list[str]:
     y = study.dataset.y
     single = {s.n for s in study.partition if len(np.unique(y[study.rows_of(s.n, s.fold)])) == 1}
     return [f"n={n}: some subsets hold a single class." for n in sorted(single)]
+
+
+def _idle(study: Study) -> list[str]:
+    """Say whose runs will all be the same, because what varies means nothing to them."""
+    found = []
+    for name, learner in study.learners.items():
+        augmented = "augmentation" in study.design.settings or (
+            learner.training is not None and bool(learner.training.augmentation)
+        )
+        for varied in study.design.variations if study.design.seeds > 1 else ():
+            if learner.kind == "estimator" and "init" not in varied:
+                why = "an estimator has one seed, that of init"
+            elif learner.kind == "command" and set(varied) == {"poke"}:
+                why = "a command cannot be poked"
+            elif learner.kind == "network" and set(varied) == {"augmentation"} and not augmented:
+                why = "it has no augmentation; only dropout could make them differ"
+            else:
+                continue
+            found.append(f"{name}: runs that vary in {'+'.join(varied)} will be the same: {why}.")
+    return found
 
 
 def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:

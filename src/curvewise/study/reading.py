@@ -103,6 +103,10 @@ def read_predictions(
     notes = _left_out(runs, done)
     records = {study.runs_folder / r.job.id: r.record for r in done}
     about = [record["arrays"][name] for record in records.values()]
+    if len({tuple(a["shape"]) for a in about}) > 1:
+        raise InputError(
+            f"The runs have {name} of different shapes: they were tried on different examples."
+        )
     dtype = np.result_type(*{np.dtype(a["dtype"]) for a in about})
     return Predictions(
         RunFiles(list(records), partial(_array, records, name), about[0]["shape"], dtype),

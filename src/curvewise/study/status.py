@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from curvewise.study.standings import Planned, planned_runs, running
 from curvewise.types import Result
 
 if TYPE_CHECKING:
+    from curvewise.study.execute.outcome import Outcome
     from curvewise.study.study import Study
 
 STATES = ("done", "failed", "outdated", "damaged", "running", "missing")
@@ -145,6 +146,19 @@ def study_status(study: Study) -> Status:
         problems=problems,
         warnings=(*_damage(problems), *mixture(planned)),
     )
+
+
+def after_run(status: Status, outcome: Outcome) -> Status:
+    """Add to a status what the execution before it had to say."""
+    said = list(outcome.notes)
+    if outcome.interrupted:
+        said.append(f"{len(outcome.interrupted)} run(s) had been interrupted and were begun anew.")
+    if outcome.redone:
+        said.append(
+            f"{len(outcome.redone)} run(s) were made again: they had failed, or were damaged or "
+            "outdated."
+        )
+    return replace(status, warnings=(*status.warnings, *said))
 
 
 def _damage(problems: Sequence[str]) -> list[str]:

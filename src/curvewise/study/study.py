@@ -155,12 +155,14 @@ class Study:
         if on == "local":
             from curvewise.study.execute.local import run_local
 
-            run_local(self, **options)
+            outcome = run_local(self, **options)
         else:
             from curvewise.study.execute.ray import run_ray
 
-            run_ray(self, address=None if on == "ray" else on, **options)
-        return self.status()
+            outcome = run_ray(self, address=None if on == "ray" else on, **options)
+        from curvewise.study.status import after_run
+
+        return after_run(self.status(), outcome)
 
     def status(self) -> Status:
         """Say how far the study is: done, failed and why, being made by whom, left."""
@@ -353,10 +355,7 @@ class Study:
 
     def label_digests(self) -> dict[str, str]:
         """For each evaluation set, the hash of its inputs and labels."""
-        return {
-            name: data_digest([data_digest(s.x), data_digest(s.y)])
-            for name, s in self.evaluation_sets.items()
-        }
+        return {name: examples_digest(s) for name, s in self.evaluation_sets.items()}
 
     def _examples(self, x: NDArray[Any], y: NDArray[Any]) -> Examples:
         mean, std = self._channel_statistics
@@ -382,3 +381,8 @@ class Study:
         mean = share @ levels
         std = np.sqrt(np.maximum(share @ levels**2 - mean**2, 0))
         return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+
+
+def examples_digest(examples: Examples) -> str:
+    """Hash of the inputs and labels of an evaluation set."""
+    return data_digest([data_digest(examples.x), data_digest(examples.y)])

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from curvewise.errors import InputError, StoreError
+from curvewise.errors import StoreError
 from curvewise.study._files import put_back
 from curvewise.study.claims import Claims
 from curvewise.study.execute import events
 from curvewise.study.execute.board import MOST_DEATHS, Board
 from curvewise.study.execute.events import Event
+from curvewise.study.execute.options import Wishes
+from curvewise.study.execute.outcome import Outcome
 from curvewise.study.execute.shards import shard_of
 from curvewise.study.execute.showing import say, show_progress
 from curvewise.study.execute.standing import Standing, stand
@@ -26,95 +29,8 @@ if TYPE_CHECKING:
     from curvewise.study.jobs import Job
     from curvewise.study.study import Study
 
-POLL_SECONDS = 0.5
+POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
 REPLACED = ".replaced"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How the execution of a study ended.
-
-    Attributes
-    ----------
-    planned : int
-        Runs of the study, or of its shard.
-    there : int
-        Runs that were there before.
-    made : int
-        Runs made now, failed ones included.
-    by_others : int
-        Runs that other processes made meanwhile.
-    failed : dict of str to str
-        Runs that failed, now or before, and why.
-    interrupted : tuple of str
-        Runs that a process that is gone was making; they are made again where the study needs them.
-    redone : tuple of str
-        Runs that were there and were made again: failed, damaged or outdated ones.
-    seconds : float
-        How long it took.
-    notes : tuple of str
-        What a reader should know.
-    """
-
-    planned: int
-    there: int
-    made: int
-    by_others: int
-    failed: dict[str, str]
-    interrupted: tuple[str, ...]
-    redone: tuple[str, ...]
-    seconds: float
-    notes: tuple[str, ...] = ()
-
-    def summary(self) -> str:
-        """Say in a sentence or two how it ended."""
-        parts = [f"{self.made} of {self.planned} runs made"]
-        parts += [f"{self.there} were there"] if self.there else []
-        parts += [f"{self.by_others} made by other processes"] if self.by_others else []
-        parts += [f"{len(self.failed)} failed"] if self.failed else []
-        text = ", ".join(parts) + f", in {self.seconds:.0f} s."
-        if self.failed:
-            lines = next(iter(self.failed.values())).strip().splitlines() or ["no reason given"]
-            text += f" The first failure: {lines[-1][:300]}"
-        return text
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """How a study is to be executed, whatever executes it.
-
-    Attributes
-    ----------
-    in_flight : int, optional
-        How many networks a worker trains at once; by default as the engine likes.
-    fresh : bool
-        Whether to move the study's runs out of the way and make them anew.
-    shard : str, optional
-        Such as ``"3/16"``: only this share of the runs.
-    retry_failed : bool, optional
-        Whether runs that failed before are made again: always, never, or (by default) until they
-        have failed three times in all.
-    progress : bool, optional
-        Whether to show a bar on stderr; by default on a terminal. False says nothing at all.
-    tell : callable, optional
-        Called with an :class:`~curvewise.study.execute.events.Event` for every run.
-    """
-
-    in_flight: int | None = None
-    fresh: bool = False
-    shard: str | None = None
-    retry_failed: bool | None = None
-    progress: bool | None = None
-    tell: Callable[[Event], None] | None = None
-
-    def __post_init__(self) -> None:
-        if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
-            raise InputError(f"in_flight={self.in_flight!r}: give a whole number from 1 on.")
-        if self.fresh and self.shard is not None:
-            raise InputError(
-                "fresh=True with a shard would throw away what other shards have made: run once "
-                "with fresh=True and without a shard, or name another store."
-            )
 
 
 class Drive:
@@ -131,6 +47,7 @@ class Drive:
         self._by_others: set[str] = set()
         self._failed: dict[str, str] = {}
         self._notes: dict[str, None] = {}
+        self._looked, self._pause = 0.0, POLL_SECONDS
 
     def __enter__(self) -> Drive:
         try:
@@ -141,11 +58,14 @@ class Drive:
         return self
 
     def _prepare(self) -> None:
+        self._exit.enter_context(_terminable())
         self.claims = self._exit.enter_context(Claims(self.store))
         jobs = shard_of(self.study.jobs, self.wishes.shard)
         self.jobs = list({job.id: job for job in jobs}.values())
         if self.wishes.fresh:
-            move_away(self.store, self.jobs, self.claims)
+            aside = move_away(self.store, self.jobs, self.claims)
+            if aside is not None:
+                say(f"What was there is now in {aside}.", self.wishes.progress)
         put_back(self.store)
         self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
         self._standings = {job.id: self._stand(job) for job in self.jobs}
@@ -209,12 +129,19 @@ class Drive:
             self.hear(Event(events.FAILED, job.id, text))
 
     def wait_for_others(self) -> None:
-        """Nothing is left but what other processes make: see how far they are, after a while."""
-        time.sleep(POLL_SECONDS)
+        """Nothing is left for us at the moment: see how far others are, after a while."""
+        time.sleep(self._pause)
+        self._looked = -self._pause
         self.look_at_others()
 
     def look_at_others(self) -> None:
-        """See what other processes have made, and take back what they left."""
+        """See now and then what other processes have made, and take back what they left."""
+        if not self.board.held or time.monotonic() - self._looked < self._pause:
+            return
+        if self.board.is_exhausted and self._pause == POLL_SECONDS:
+            many = len(self.board.held)
+            say(f"Waiting for {many} runs that other processes are making.", self.wishes.progress)
+        self._looked, self._pause = time.monotonic(), min(1.5 * self._pause, LONGEST_POLL)
         for job in self.board.look_at_held(self.claims.is_held, self._is_settled):
             standing = self._stand(job)
             self._by_others.add(job.id)
@@ -264,6 +191,20 @@ class Drive:
         done = len(self._made | self._by_others)
         failed = len(self._failed.keys() & self._made)
         return f"{done}/{len(self.due)} runs" + (f", {failed} failed" if failed else "")
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Take a request to end, as a scheduler sends it, for Ctrl-C: claims are then given back."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:

@@ -13,8 +13,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
 from curvewise.errors import CurvewiseError
-from curvewise.study.execute.drive import POLL_SECONDS, Drive, Outcome, Wishes
-from curvewise.study.execute.options import RunOptions, choose_devices
+from curvewise.study.execute.drive import POLL_SECONDS, Drive
+from curvewise.study.execute.options import RunOptions, Wishes, choose_devices
+from curvewise.study.execute.outcome import Outcome
 from curvewise.study.execute.worker import ERRORS, read_message, send_message
 from curvewise.study.making import Maker, group_of
 
@@ -124,6 +125,7 @@ class _Worker:
         self.device = device
         self.chunk: list[Job] = []
         self.last: str | None = None
+        self.reason: str | None = None
         self.is_ready = self.is_busy = False
         self.began = 0.0
         code = "from curvewise.study.execute.worker import main; main()"
@@ -216,11 +218,14 @@ class _Pool:
         elif kind == "fatal":
             error, text = content
             raise ERRORS[error](text)
+        elif kind == "spoilt":  # a new process may fare better
+            worker.reason = f"with {content[1]}"
         elif kind == "gone":
             self._replace(worker)
 
     def _replace(self, worker: _Worker) -> None:
-        reason = _how_it_ended(worker.process.wait())
+        ended = _how_it_ended(worker.process.wait())
+        reason = worker.reason or ended
         if not worker.is_ready:
             self.false_starts += 1
             if self.false_starts >= MOST_FALSE_STARTS:

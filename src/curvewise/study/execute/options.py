@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from curvewise.errors import InputError
@@ -22,6 +23,44 @@ class RunOptions(TypedDict, total=False):
     retry_failed: bool | None
     progress: bool | None
     tell: Callable[[Event], None] | None
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a study is to be executed, whatever executes it.
+
+    Attributes
+    ----------
+    in_flight : int, optional
+        How many networks a worker trains at once; by default as the engine likes.
+    fresh : bool
+        Whether to move the study's runs out of the way and make them anew.
+    shard : str, optional
+        Such as ``"3/16"``: only this share of the runs.
+    retry_failed : bool, optional
+        Whether runs that failed before are made again: always, never, or (by default) until they
+        have failed three times in all.
+    progress : bool, optional
+        Whether to show a bar on stderr; by default on a terminal. False says nothing at all.
+    tell : callable, optional
+        Called with an :class:`~curvewise.study.execute.events.Event` for every run.
+    """
+
+    in_flight: int | None = None
+    fresh: bool = False
+    shard: str | None = None
+    retry_failed: bool | None = None
+    progress: bool | None = None
+    tell: Callable[[Event], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
+            raise InputError(f"in_flight={self.in_flight!r}: give a whole number from 1 on.")
+        if self.fresh and self.shard is not None:
+            raise InputError(
+                "fresh=True with a shard would throw away what other shards have made: run once "
+                "with fresh=True and without a shard, or name another store."
+            )
 
 
 def choose_devices(study: Study, device: str | None, workers: int | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import threading
@@ -9,15 +10,17 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.study.claims import Claims
-from curvewise.study.execute.drive import POLL_SECONDS, Drive, Outcome, Wishes
+from curvewise.study.execute.drive import POLL_SECONDS, Drive
 from curvewise.study.execute.events import Event
 from curvewise.study.execute.local import ONE_THREAD, STOP_SECONDS
-from curvewise.study.execute.options import RunOptions, usable_cores
+from curvewise.study.execute.options import RunOptions, Wishes, usable_cores
+from curvewise.study.execute.outcome import Outcome
+from curvewise.study.execute.troubles import SpoiltDeviceError
 from curvewise.study.execute.worker import ERRORS, describe_fatal
 from curvewise.study.making import Maker
 
@@ -86,7 +89,9 @@ def run_ray(
         raise InputError(f"cpus={cpus!r}, gpus={gpus!r}: a task needs some of either.")
     wishes = Wishes(**options)
     ray = _import_ray()
-    with _cluster(ray, address, workers):
+    # Other machines, and Ray's processes on this one, work in other folders.
+    study = replace(study, folder=study.folder.resolve())
+    with _cluster(ray, address, math.ceil((workers or usable_cores()) * max(cpus, 1))):
         room = _room(ray, cpus, gpus)
         if not room:
             raise InputError(
@@ -111,7 +116,7 @@ def _import_ray() -> Any:
 
 
 @contextmanager
-def _cluster(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
+def _cluster(ray: Any, address: str | None, cores: int) -> Iterator[None]:
     """Connect, or start a cluster of our own, and leave things as they were."""
     if ray.is_initialized():
         yield
@@ -121,7 +126,6 @@ def _cluster(ray: Any, address: str | None, workers: int | None) -> Iterator[Non
     try:
         if address == LOCAL:
             with _loopback():
-                cores = workers or usable_cores()
                 ray.init(address=LOCAL, num_cpus=cores, include_dashboard=False, **quiet)
         else:
             ray.init(address=address, **quiet)
@@ -276,6 +280,8 @@ def make_chunk(
                 maker = _makers[key]
                 maker.claims, maker.tell = claims, lambda event: said.put(("event", event))
                 maker.make(*work)
+        except SpoiltDeviceError:
+            os._exit(1)  # a new process may fare better; the claims are voided by who waits for us
         except BaseException as error:
             said.put(("fatal", describe_fatal(error)))
         said.put(None)

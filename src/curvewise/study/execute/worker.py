@@ -24,13 +24,15 @@ def main() -> None:
     """Serve until told to stop, or until the process that started this one is gone."""
     orders, answers = _private_streams()
     sys.path[:] = read_message(orders)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _serve(orders, answers)
     except KeyboardInterrupt:
         status = 0
     except BaseException as error:
         status = 1
-        send_message(answers, ("fatal", describe_fatal(error)))
+        kind = "spoilt" if type(error).__name__ == "SpoiltDeviceError" else "fatal"
+        send_message(answers, (kind, describe_fatal(error)))
     else:
         status = 0
     # At once: what libraries leave running in threads must not keep the process alive.
