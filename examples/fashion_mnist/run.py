@@ -1,6 +1,6 @@
 """Learning curves and seeds on Fashion-MNIST: run both studies, then analyse them.
 
-    python examples/fashion_mnist/run.py --device cuda     # minutes on one GPU
+    python examples/fashion_mnist/run.py --device cuda     # both studies: minutes on one GPU
     python examples/fashion_mnist/run.py --device cuda --only seeds
 
 What was trained is kept beside this file, and a second call goes on where the first was stopped.

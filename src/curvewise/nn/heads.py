@@ -13,6 +13,7 @@ import torch
 from curvewise.nn._flags import reproducible
 from curvewise.nn.architectures import features_of, head_of, make_network
 from curvewise.nn.lane import EVALUATION_BATCH
+from curvewise.nn.resident import find_device
 from curvewise.nn.settings import Training
 from curvewise.nn.task import Assignment, Examples, Trained
 
@@ -34,18 +35,19 @@ def train_heads(
     """
     from curvewise.nn.engine import train
 
+    place = find_device(device)
     bodies: dict[int | None, list[int]] = {}
     for i, assignment in enumerate(assignments):
         bodies.setdefault(None if training.weights else assignment.init, []).append(i)
     for seed, numbers in bodies.items():
-        body = _body(training, examples, folder, seed or 0).to(device)
+        body = _body(training, examples, folder, seed or 0).to(place)
         name, head = head_of(body)
         probe = _probe(training, head)
         with reproducible():
-            inputs = _features(body, examples, device)
-            shown = {k: _features(body, v, device) for k, v in evaluations.items()}
+            inputs = _features(body, examples, place)
+            shown = {k: _features(body, v, place) for k, v in evaluations.items()}
         own = [assignments[i] for i in numbers]
-        for i, trained in train(probe, own, inputs, shown, device=device, folder=folder, **how):
+        for i, trained in train(probe, own, inputs, shown, device=place, folder=folder, **how):
             yield numbers[i], _named(trained, name)
 
 
@@ -60,7 +62,7 @@ def stand_in(
 
 
 def _probe(training: Training, head: torch.nn.Linear) -> Training:
-    options = {} if head.bias is not None else {"bias": False}
+    options: dict[str, Any] = {} if head.bias is not None else {"bias": False}
     return replace(training, architecture="linear", options=options, weights=None, trained="all")
 
 
@@ -73,11 +75,10 @@ def _body(
     return model.eval()
 
 
-def _features(body: torch.nn.Module, examples: Examples, device: str | torch.device) -> Examples:
+def _features(body: torch.nn.Module, examples: Examples, device: torch.device) -> Examples:
     from curvewise.nn.engine import resident
 
-    place = torch.device(device)
-    data = resident(examples, place)
+    data = resident(examples, device)
     parts = []
     with torch.no_grad():
         for start in range(0, len(data.y), EVALUATION_BATCH):
