@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     from curvewise.study import Learner as Learner
     from curvewise.study import Study as Study
     from curvewise.study import Training as Training
+    from curvewise.study import export_store as export_store
     from curvewise.study import list_runs as list_runs
     from curvewise.study import load_dataset as load_dataset
     from curvewise.study import load_study as load_study
     from curvewise.study import measure_learning_curve as measure_learning_curve
+    from curvewise.study import read_run as read_run
     from curvewise.study import study_recipe as study_recipe
+    from curvewise.study import verify_store as verify_store
     from curvewise.study import write_run as write_run
     from curvewise.types import Interval as Interval
     from curvewise.types import Measurements as Measurements
@@ -91,11 +94,14 @@ _HOMES = {
         "Learner",
         "Study",
         "Training",
+        "export_store",
         "list_runs",
         "load_dataset",
         "load_study",
         "measure_learning_curve",
+        "read_run",
         "study_recipe",
+        "verify_store",
         "write_run",
     ),
     "variance": (

@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 from torch.nn import functional
 
 from curvewise.errors import InputError
-from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training, engine
+from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training, crew
 from curvewise.nn.architectures import features_of, make_network
 from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.engine import measure_seconds, train
@@ -279,7 +279,7 @@ def test_company_changes_no_bit(name: str, digits: Examples, shown: dict[str, Ex
     runs = [assigned(seed, n=n) for seed, n in enumerate((40, 40, 11, 40, 4, 40, 40, 40, 40, 40))]
     alone = [trained(training, [run], digits, shown, keep=keep)[0] for run in runs]
     assert all(one.error is None for one in alone)
-    for at_once in (None, 1, 2, 5):
+    for at_once in (None, 1, 3):
         found = trained(training, runs, digits, shown, keep=keep, in_flight=at_once)
         for one, other in zip(alone, found, strict=True):
             assert_same(one, other)
@@ -332,9 +332,7 @@ def test_a_fresh_process_gives_the_same(digits: Examples, models: Path, tmp_path
     everything = [assigned(seed) for seed in range(3)] + [run]
     for i, setting in reversed(list(enumerate(settings))):
         torch.rand(7)
-        ours = trained(
-            Training(**setting), everything, digits, {"test": digits}, folder=models
-        )[3]
+        ours = trained(Training(**setting), everything, digits, {"test": digits}, folder=models)[3]
         with np.load(tmp_path / f"out-{i}.npz") as fresh:
             assert np.array_equal(fresh["p"], ours.probabilities["test"])
             assert all(np.array_equal(fresh[k], v) for k, v in end(ours).items())
@@ -447,7 +445,7 @@ def test_a_diverged_run_says_so_and_the_others_go_on(
     digits: Examples, shown: dict[str, Examples]
 ) -> None:
     features = Examples(digits.x.reshape(400, -1).astype(np.float32) / 255, digits.y, 10)
-    features.x[7] = 1e30
+    features.x[7] = np.inf
     rows = [np.arange(10, 50), np.arange(40), np.arange(60, 100)]
     runs = [Assignment(r, i, i, i) for i, r in enumerate(rows)]
     test = {"test": replace(features, x=features.x[100:120], y=digits.y[100:120])}
@@ -528,9 +526,7 @@ def test_no_examples_at_all(digits: Examples, shown: dict[str, Examples]) -> Non
     assert "no examples" in found[1].error
 
 
-def test_one_class_is_learned_like_any_other(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_one_class_is_learned_like_any_other(digits: Examples, shown: dict[str, Examples]) -> None:
     rows = np.flatnonzero(digits.y == 3)[:20]
     (found,) = trained(Training("mlp", epochs=5), [Assignment(rows)], digits, shown)
     assert found.metrics["train_error"] == 0
@@ -720,7 +716,7 @@ def test_memory_does_not_grow(digits: Examples, shown: dict[str, Examples]) -> N
             trained(training, runs, digits, shown)
         counts.append(tensors())
     assert counts[1] == counts[-1]
-    assert engine._KEPT.lanes is not None
-    assert sum(map(len, engine._KEPT.lanes.values())) <= 3
-    kept = {lane.setup.batch for lanes in engine._KEPT.lanes.values() for lane in lanes}
+    assert crew.KEPT.lanes is not None
+    assert sum(map(len, crew.KEPT.lanes.values())) <= 3
+    kept = {lane.setup.batch for lanes in crew.KEPT.lanes.values() for lane in lanes}
     assert len(kept) == 1

@@ -24,10 +24,10 @@ from curvewise.study.execute.drive import REPLACED
 from curvewise.study.execute.events import Event
 from curvewise.study.execute.local import run_local
 from curvewise.study.execute.options import choose_devices
-from curvewise.study.execute.showing import show_progress
 from curvewise.study.jobs import Job
 from curvewise.study.learner import Learner
 from curvewise.study.making import group_of
+from curvewise.study.progress import progress_bar
 from curvewise.study.store import list_runs, read_run, write_run
 from curvewise.study.study import Study
 
@@ -434,7 +434,7 @@ def test_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_bar_says_how_far_it_is(capfd: Any) -> None:
-    with show_progress(2, show=True) as advance:
+    with progress_bar("starting", 2, show=True) as advance:
         advance(1, "1/2 runs, 1 failed")
     assert "1/2 runs, 1 failed" in capfd.readouterr().err
 

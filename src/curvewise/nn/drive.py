@@ -152,11 +152,12 @@ def _finish(course: Course) -> list[Trained]:
     lane, goal = course.lane, course.goal
     if goal.keep.checkpoints != "none":
         course.checkpoint("end")
-    found = {k: _probabilities(lane, data) for k, data in goal.evaluations.items()}
+    members = range(len(course.assignments))
+    found = {k: _probabilities(lane, data, members) for k, data in goal.evaluations.items()}
     features = {}
     if goal.keep.features:
         features = {
-            k: lane.predict(data, features=True).cpu().numpy()
+            k: lane.predict(data, members=members, features=True).cpu().numpy()
             for k, data in goal.evaluations.items()
         }
     train = _train_metrics(course)
@@ -176,13 +177,13 @@ def _finish(course: Course) -> list[Trained]:
             error=course.trouble or _divergence(train[member], [p[member] for p in found.values()]),
             notes=(*lane.notes, *course.notes, *course.unpoked(member)),
         )
-        for member in range(len(course.assignments))
+        for member in members
     ]
 
 
-def _probabilities(lane: Lane, data: Resident) -> NDArray[np.float32]:
-    """Shape (width, examples, classes)."""
-    return torch.softmax(lane.predict(data), dim=-1).cpu().numpy()
+def _probabilities(lane: Lane, data: Resident, members: Sequence[int]) -> NDArray[np.float32]:
+    """Shape (members, examples, classes)."""
+    return torch.softmax(lane.predict(data, members=members), dim=-1).cpu().numpy()
 
 
 def _train_metrics(course: Course) -> list[dict[str, float]]:

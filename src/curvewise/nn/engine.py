@@ -12,33 +12,32 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError
 from curvewise.nn._flags import reproducible
-from curvewise.nn.architectures import make_network
+from curvewise.nn.crew import (
+    CPU_STACKS,
+    MOST_LANES,
+    find_lanes,
+    forget,
+    make_probe,
+    seconds_per_step,
+)
 from curvewise.nn.drive import Goal, drive
 from curvewise.nn.lane import Lane, Setup
 from curvewise.nn.resident import Resident, find_device
 from curvewise.nn.settings import Training
 from curvewise.nn.single import draws, make_single, stochastic
-from curvewise.nn.stack import make_stack, stackable
+from curvewise.nn.stack import stackable
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 
-GPU_STACK = 32  # networks in a stack on a GPU, full or not: rounding may depend on it
-CPU_STACKS = (32, 8)  # tried on a CPU, where rounding does not depend on it
-SHORT = 8  # sides of matrices
-MOST_LANES = 8
 SERIOUS = (torch.OutOfMemoryError, torch.AcceleratorError, MemoryError)
-WORTH_IT = 1.05  # what twice the lanes must gain
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats its bits with this
 
@@ -132,7 +131,10 @@ def _all_work(
             for number, trained in _work(lanes, goal, assignments, group):
                 left.discard(number)
                 yield number, trained
-    except (CurvewiseError, *SERIOUS):
+    except SERIOUS:
+        forget()  # what lies on the device would be in the way of a second attempt
+        raise
+    except CurvewiseError:
         raise
     except Exception as error:
         failed = Trained(error="".join(traceback.format_exception(error)))
@@ -173,11 +175,11 @@ def _share(setup: Setup) -> float:
     """Seconds of a step, divided by the networks that take it."""
     place = [setup.device] if setup.cuda else []
     with reproducible(), torch.random.fork_rng(devices=place):
-        if _draws(setup, _probe(setup)):
+        if _draws(setup, make_probe(setup)):
             lanes: list[Lane] = [make_single(replace(setup, compiled=False))()]
         else:
-            lanes = _lanes(setup, MOST_LANES if setup.cuda else CPU_STACKS[-1], None)
-        return _seconds_per_step(lanes) / sum(lane.width for lane in lanes)
+            lanes = find_lanes(setup, MOST_LANES if setup.cuda else CPU_STACKS[-1], None)
+        return seconds_per_step(lanes) / sum(lane.width for lane in lanes)
 
 
 def _by_batch(training: Training, assignments: Sequence[Assignment]) -> dict[int, list[int]]:
@@ -208,12 +210,6 @@ def _setup(
     return Setup(training, data, examples.shape, examples.classes, batch, device, folder, compiled)
 
 
-def _probe(setup: Setup) -> torch.nn.Module:
-    """A network to look at; torch's generator stays as it is."""
-    with torch.random.fork_rng(devices=[]):
-        return make_network(setup.training, setup.shape, setup.classes, setup.folder)
-
-
 def _draws(setup: Setup, probe: torch.nn.Module) -> bool:
     """Whether a network draws random numbers while it is trained, which a graph may not."""
     if stochastic(probe) or not setup.cuda:
@@ -225,170 +221,21 @@ def _crews(
     setup: Setup, assignments: Sequence[Assignment], numbers: list[int], in_flight: int | None
 ) -> Iterator[tuple[list[list[int]], list[Lane]]]:
     """Deal assignments into groups for lanes, and make the lanes."""
-    probe = _probe(setup)
+    probe = make_probe(setup)
     if _draws(setup, probe):
         yield [[i] for i in numbers], [make_single(replace(setup, compiled=False))()]
         return
     if setup.training.controlled or not stackable(probe, setup.training.augmentation):
-        lanes = _lanes(setup, len(numbers), in_flight, stacked=False)
+        lanes = find_lanes(setup, len(numbers), in_flight, stacked=False)
         yield [[i] for i in numbers], lanes
         return
     sizes: dict[int, list[int]] = {}
     for i in numbers:
         sizes.setdefault(len(assignments[i].rows), []).append(i)
     for same in sizes.values():
-        lanes = _lanes(setup, len(same), in_flight)
+        lanes = find_lanes(setup, len(same), in_flight)
         width = lanes[0].width
         yield [same[k : k + width] for k in range(0, len(same), width)], lanes
-
-
-@dataclass(eq=False)
-class _Kept:
-    """The lanes of the last call; making them anew, above all compiling, takes long."""
-
-    key: tuple[Any, ...] = ()
-    data: Resident | None = None
-    makers: dict[str, Callable[[], Lane]] | None = None
-    lanes: dict[str, list[Lane]] | None = None
-    settled: dict[str, int] = field(default_factory=dict)
-
-
-_KEPT = _Kept()
-
-
-def _lanes(
-    setup: Setup, runs: int, in_flight: int | None, *, stacked: bool | None = None
-) -> list[Lane]:
-    """Lanes for so many runs: those that are there already first."""
-    if stacked is None:
-        known = stackable(_probe(setup), setup.training.augmentation)
-        stacked = known and not setup.training.controlled
-    _keep_for(setup)
-    most = runs if in_flight is None else max(1, min(in_flight, runs))
-    if stacked:
-        return _stacks(setup, most)
-    if not setup.cuda:
-        return _existing("single", lambda: make_single(setup), 1)
-    if in_flight is not None:
-        return _existing("single", lambda: make_single(setup), min(most, MOST_LANES))
-    return _grown("single", lambda: make_single(setup), min(most, MOST_LANES))
-
-
-def _stacks(setup: Setup, most: int) -> list[Lane]:
-    if setup.cuda:
-        count = -(-most // GPU_STACK)
-        return _grown("stack", lambda: make_stack(setup, GPU_STACK), min(count, MOST_LANES))
-    best, least = None, float("inf")
-    # Networks with short sides have so few weights that a trial could miss the difference.
-    smallest = 1 if _shortest_side(setup) >= SHORT and _alike(setup) else 2
-    for width in sorted({smallest, *(max(smallest, min(w, most)) for w in CPU_STACKS)}):
-        lanes = _cpu_stack(setup, width)
-        seconds = _seconds_per_step(lanes, quick=True) / width
-        if seconds < least:
-            best, least = lanes, seconds
-    assert best is not None
-    return best
-
-
-def _cpu_stack(setup: Setup, width: int) -> list[Lane]:
-    if width == 1:
-        return _existing("single", lambda: make_single(setup), 1)
-    return _existing(f"stack {width}", lambda: make_stack(setup, width), 1)
-
-
-def _alike(setup: Setup) -> bool:
-    """Whether a network takes the same steps, bit for bit, alone and in a stack on this CPU.
-
-    All stacks round alike, but products of matrices with a very short or a long side are added up
-    in another order outside of one; then a network on its own is trained in a stack, too.
-    """
-    if "alike" not in _KEPT.settled:
-        width = CPU_STACKS[-1]
-        rows = np.arange(min(len(setup.data.y), 1000))
-        some = [Assignment(rows, seed, seed, seed) for seed in range(width)]
-        together = _few_steps(_cpu_stack(setup, width)[0], some)
-        single = _cpu_stack(setup, 1)[0]
-        alone = [_few_steps(single, [assignment])[0] for assignment in some]
-        _KEPT.settled["alike"] = all(
-            np.array_equal(a[name], b[name], equal_nan=True)
-            for a, b in zip(alone, together, strict=True)
-            for name in a
-        )
-    return bool(_KEPT.settled["alike"])
-
-
-def _shortest_side(setup: Setup) -> int:
-    linears = (m for m in _probe(setup).modules() if isinstance(m, torch.nn.Linear))
-    sides = (side for m in linears for side in (m.in_features, m.out_features))
-    return min(setup.batch, *sides)
-
-
-def _few_steps(lane: Lane, assignments: Sequence[Assignment]) -> list[dict[str, NDArray[Any]]]:
-    lane.begin(assignments)
-    lane.lay(0, np.full(4, 0.01, dtype=np.float32))
-    lane.advance(4)
-    return [lane.weights(member) for member in range(lane.width)]
-
-
-def _keep_for(setup: Setup) -> None:
-    """Forget lanes that were made for something else."""
-    free = {"rate", "epochs", "steps", "schedule", "warmup", "drops", "validation", "patience"}
-    settings = {k: repr(v) for k, v in setup.training.as_dict().items() if k not in free}
-    key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled)
-    if _KEPT.key != key or _KEPT.data is not setup.data:
-        _KEPT.key, _KEPT.data, _KEPT.makers, _KEPT.lanes = key, setup.data, {}, {}
-        _KEPT.settled = {}
-
-
-def _existing(name: str, maker: Callable[[], Callable[[], Lane]], count: int) -> list[Lane]:
-    assert _KEPT.makers is not None
-    assert _KEPT.lanes is not None
-    if name not in _KEPT.makers:
-        _KEPT.makers[name] = maker()
-    make = _KEPT.makers[name]
-    lanes = _KEPT.lanes.setdefault(name, [])
-    while len(lanes) < count:
-        lane = make()
-        if lane.setup.cuda:
-            lane.capture()
-        lanes.append(lane)
-    return lanes[:count]
-
-
-def _grown(name: str, maker: Callable[[], Callable[[], Lane]], most: int) -> list[Lane]:
-    """Double the lanes as long as that makes them quicker altogether; measured once."""
-    if name in _KEPT.settled:
-        return _existing(name, maker, min(most, _KEPT.settled[name]))
-    lanes = _existing(name, maker, 1)
-    seconds = _seconds_per_step(lanes)
-    while 2 * len(lanes) <= most:
-        more = _existing(name, maker, 2 * len(lanes))
-        now = _seconds_per_step(more)
-        if seconds / len(lanes) < WORTH_IT * now / len(more):
-            _KEPT.settled[name] = len(lanes)
-            break
-        lanes, seconds = more, now
-    if len(lanes) == MOST_LANES:
-        _KEPT.settled[name] = MOST_LANES
-    return lanes
-
-
-def _seconds_per_step(lanes: Sequence[Lane], *, quick: bool = False) -> float:
-    """Time in which every lane takes one step; spoils what they hold."""
-    best = float("inf")
-    steps = 4 if quick else 16
-    for repeat in range(4):
-        start = time.perf_counter()
-        for lane in lanes:
-            with lane.at_work():
-                lane.cursor.zero_()
-                lane.advance(min(steps, lane.capacity))
-        for lane in lanes:
-            if lane.stream is not None:
-                lane.stream.synchronize()
-        if repeat:  # the first warms up
-            best = min(best, (time.perf_counter() - start) / min(steps, lanes[0].capacity))
-    return best
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ import torch
 from curvewise.nn._flags import reproducible
 from curvewise.nn.architectures import features_of, head_of, make_network
 from curvewise.nn.lane import EVALUATION_BATCH
-from curvewise.nn.resident import find_device
+from curvewise.nn.resident import Resident, find_device
 from curvewise.nn.settings import Training
 from curvewise.nn.task import Assignment, Examples, Trained
 
@@ -33,7 +33,7 @@ def train_heads(
     With weights from a file the features are computed once for all assignments. Without, every
     assignment has a random network of its own, drawn from its initial seed.
     """
-    from curvewise.nn.engine import train
+    from curvewise.nn.engine import resident, train
 
     place = find_device(device)
     bodies: dict[int | None, list[int]] = {}
@@ -46,9 +46,10 @@ def train_heads(
         with reproducible():
             inputs = _features(body, examples, place)
             shown = {k: _features(body, v, place) for k, v in evaluations.items()}
+            factor = _factor(body, head, inputs, resident(examples, place))
         own = [assignments[i] for i in numbers]
         for i, trained in train(probe, own, inputs, shown, device=place, folder=folder, **how):
-            yield numbers[i], _named(trained, name)
+            yield numbers[i], _named(trained, name, factor)
 
 
 def stand_in(
@@ -87,10 +88,31 @@ def _features(body: torch.nn.Module, examples: Examples, device: torch.device) -
     return Examples(np.asarray(torch.cat(parts)), examples.y, examples.classes)
 
 
-def _named(trained: Trained, head: str) -> Trained:
-    """Give the weights of the layer the name that they have in the network."""
+def _factor(
+    body: torch.nn.Module, head: torch.nn.Linear, features: Examples, data: Resident
+) -> float | None:
+    """What the network multiplies the outputs of its last layer with; None if it does more."""
+    with torch.no_grad():
+        own = head(torch.from_numpy(features.x[:8]).to(head.weight.device)).double()
+        whole = body(data.prepared(data.x[:8])).double()
+    if own.shape != whole.shape:
+        return None
+    factor = float((own * whole).sum() / (own * own).sum())
+    near = torch.allclose(whole, factor * own, rtol=1e-3, atol=1e-3 * float(whole.abs().max()))
+    return factor if near and factor else None
+
+
+def _named(trained: Trained, head: str, factor: float | None) -> Trained:
+    """Give the weights of the layer as the network takes them, by the name they have there."""
     renamed = {
-        when: {f"{head}.{k.rsplit('.', 1)[-1]}": v for k, v in weights.items()}
+        when: {
+            f"{head}.{k.rsplit('.', 1)[-1]}": v / np.float32(factor or 1)
+            for k, v in weights.items()
+        }
         for when, weights in trained.checkpoints.items()
     }
-    return replace(trained, checkpoints=renamed, path=f"{trained.path}, features computed once")
+    notes = trained.notes
+    if factor is None:
+        notes = (*notes, "What the network does after its last layer was left out.")
+    path = f"{trained.path}, features computed once"
+    return replace(trained, checkpoints=renamed, path=path, notes=notes)

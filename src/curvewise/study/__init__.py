@@ -7,6 +7,7 @@ from curvewise.study.datasets import load_dataset
 from curvewise.study.design import Design
 from curvewise.study.estimators import measure_learning_curve
 from curvewise.study.evaluation import Evaluation
+from curvewise.study.export import export_store
 from curvewise.study.learner import Learner
 from curvewise.study.plan import Plan
 from curvewise.study.recipes import RECIPES, study_recipe
@@ -15,6 +16,7 @@ from curvewise.study.status import Status
 from curvewise.study.store import list_runs, read_run, write_run
 from curvewise.study.study import Study
 from curvewise.study.toml import load_study
+from curvewise.study.verify import verify_store
 
 __all__ = [
     "RECIPES",
@@ -28,11 +30,13 @@ __all__ = [
     "Status",
     "Study",
     "Training",
+    "export_store",
     "list_runs",
     "load_dataset",
     "load_study",
     "measure_learning_curve",
     "read_run",
     "study_recipe",
+    "verify_store",
     "write_run",
 ]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
+
+
+class Advance(Protocol):
+    """Moves a bar on, and may say how far it is."""
+
+    def __call__(self, amount: float, text: str | None = None) -> None:
+        """Move on by an amount of work."""
 
 
 @contextmanager
-def progress_bar(
-    text: str, total: float, show: bool | None = None
-) -> Iterator[Callable[[float], None]]:
+def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[Advance]:
     """Show a bar while the block runs; yields a function that moves it on.
 
     Parameters
@@ -28,7 +34,7 @@ def progress_bar(
     ...     advance(1)
     """
     if not (sys.stderr.isatty() if show is None else show):
-        yield lambda amount: None
+        yield lambda amount, text=None: None
         return
     from rich.console import Console
     from rich.markup import escape
@@ -46,8 +52,20 @@ def progress_bar(
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(elapsed_when_finished=False),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(escape(text), total=total)
-        yield lambda amount: progress.advance(task, amount)
+
+        def advance(amount: float, text: str | None = None) -> None:
+            said = None if text is None else escape(text)
+            progress.update(task, advance=amount, description=said)
+
+        yield advance
+
+
+def say(text: str, show: bool | None) -> None:
+    """Say something on stderr, unless it should be quiet."""
+    if show is not False:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()

@@ -21,9 +21,10 @@ from curvewise.study.execute.events import Event
 from curvewise.study.execute.options import Wishes
 from curvewise.study.execute.outcome import Outcome
 from curvewise.study.execute.shards import shard_of
-from curvewise.study.execute.showing import say, show_progress
 from curvewise.study.execute.standing import Standing, stand
+from curvewise.study.labels import write_labels
 from curvewise.study.making import store_run
+from curvewise.study.progress import progress_bar, say
 
 if TYPE_CHECKING:
     from curvewise.study.jobs import Job
@@ -67,6 +68,7 @@ class Drive:
             if aside is not None:
                 say(f"What was there is now in {aside}.", self.wishes.progress)
         put_back(self.store)
+        write_labels(self.store, {k: v.y for k, v in self.study.evaluation_sets.items()})
         self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
         self._standings = {job.id: self._stand(job) for job in self.jobs}
         due = [j for j in self.jobs if self._standings[j.id].is_due(self.wishes.retry_failed)]
@@ -77,7 +79,9 @@ class Drive:
         self.board = Board(due, self._workers, self.wishes.in_flight)
         say(self._opening(), self.wishes.progress)
         total = sum(job.cost for job in due)
-        self._advance = self._exit.enter_context(show_progress(total, self.wishes.progress))
+        self._advance = self._exit.enter_context(
+            progress_bar("starting", total, self.wishes.progress)
+        )
 
     def __exit__(
         self,

@@ -1,0 +1,91 @@
+"""Figures and numbers from the two studies on Fashion-MNIST: errors.csv and seeds.npz.
+
+    python examples/fashion_mnist/analyse.py          # seconds; nothing is trained
+
+run.py trains the models and writes the two files.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+import curvewise as cw
+
+HERE = Path(__file__).parent
+NETWORKS = ("MLP", "CNN", "ResNet-9")
+
+
+def load_seeds(path: Path = HERE / "seeds.npz") -> dict[int, cw.Predictions]:
+    """Which test images each of 200 runs got wrong, for each number of epochs."""
+    found = {}
+    with np.load(path) as file:
+        for name in file.files:
+            if name.startswith("errors_"):
+                wrong = np.unpackbits(file[name], axis=1, count=int(file["examples"]))
+                found[int(name.removeprefix("errors_"))] = cw.load_predictions(
+                    wrong, kind="errors", axes=("runs", "examples")
+                )
+    return found
+
+
+def load_errors(path: Path = HERE / "errors.csv") -> cw.Measurements:
+    """The test error of each run, with its learner and training size."""
+    columns = {"learner": "learner", "n": "n", "value": "error"}
+    return cw.load_measurements(path, columns=columns)
+
+
+def plot_seeds(runs: Mapping[int, cw.Predictions]) -> Figure:
+    """Above, is a lucky run lucky twice; below, accuracies beside those of independent errors."""
+    figure, axes = plt.subplots(2, len(runs), figsize=(4 * len(runs), 7.4), layout="constrained")
+    for (epochs, predictions), (above, below) in zip(runs.items(), axes.T, strict=True):
+        luck = cw.measure_seed_luck(predictions)
+        luck.plot(ax=above)
+        cw.measure_accuracy_distribution(predictions).plot(ax=below)
+        many = "1 epoch" if epochs == 1 else f"{epochs} epochs"
+        above.set_title(f"{many}: correlation {luck.correlation.estimate:.2f}")
+        below.set_title(many)
+    return figure
+
+
+def plot_curves(measurements: cw.Measurements) -> Figure:
+    """Learning curves with and without augmentation, a panel for each network."""
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4.4), sharey=True, layout="constrained")
+    for name, ax in zip(NETWORKS, axes, strict=True):
+        pair = [name, f"{name}, augmented"]
+        here = np.isin(measurements.learner, pair)
+        curves = cw.fit_learning_curves(measurements.frame()[here])
+        cw.plot_learning_curves(curves, ax=ax)
+        ax.set_title(name)
+    return figure
+
+
+def compare_augmentation(measurements: cw.Measurements) -> dict[str, object]:
+    """What augmentation is worth to each network, in error and in data."""
+    curves = cw.fit_learning_curves(measurements)
+    return {
+        name: cw.compare_learning_curves(curves[f"{name}, augmented"], curves[name])
+        for name in NETWORKS
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default=HERE, type=Path, help="folder for the figures")
+    asked = parser.parse_args()
+    mpl.use("agg")
+    asked.out.mkdir(parents=True, exist_ok=True)
+    runs = load_seeds()
+    for epochs, predictions in runs.items():
+        print(f"{epochs} epochs. {cw.decompose_variance(predictions)}\n")
+    plot_seeds(runs).savefig(asked.out / "seeds.png", dpi=120)
+    measurements = load_errors()
+    for name, comparison in compare_augmentation(measurements).items():
+        print(f"{name}. {comparison}\n")
+    plot_curves(measurements).savefig(asked.out / "curves.png", dpi=120)

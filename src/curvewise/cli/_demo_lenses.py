@@ -1,0 +1,172 @@
+"""What the demo asks of the trained networks: one function for each lens."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from curvewise.cli._answers import show_curves
+from curvewise.cli._console import sentences, warn_each
+from curvewise.cli._demo_study import A, B
+from curvewise.cli._demo_words import (
+    said_crossing,
+    said_ranking,
+    said_reach,
+    said_real,
+    said_spread,
+)
+from curvewise.cli._files import fit_files, quietly
+from curvewise.cli._options import Fitting
+
+if TYPE_CHECKING:
+    from curvewise.cli._study_report import Report
+    from curvewise.learning import LearningCurves
+    from curvewise.study import Study
+    from curvewise.types import Measurements, Predictions, Result
+
+TARGET = 0.05
+MARGIN = 0.005
+LEGEND = (
+    "e_N: error after training on N digits. β_N: how much it would rise with a quarter of them. "
+    "γ: how fast it falls."
+)
+
+
+@dataclass
+class Shown:
+    """What a lens leaves for the end of the demo.
+
+    Attributes
+    ----------
+    in_short : list of str
+        Its answers in plain words, a sentence or two for each.
+    python, commands : list of str
+        Lines that do the same, after ``study = cw.load_study(…)``, and in a shell.
+    """
+
+    in_short: list[str] = field(default_factory=list)
+    python: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+
+
+def show_learning(report: Report, study: Study) -> Shown:
+    """How does error fall with data?"""
+    from curvewise.plot import plot_learning_curves
+
+    table = report.folder / "errors.csv"
+    measurements = _write_errors(report, study, table)
+    curves = fit_files(measurements, Fitting())
+    report.lines += ["", "## How does error fall with data?", ""]
+    report.lines += [line for c in curves for line in (sentences(c), "")]
+    report.page.document["curves"] = curves
+    show_curves(report.page, curves, Fitting(), None, LEGEND)
+    report.figure("curves", lambda: plot_learning_curves(curves))
+    in_short, four_times = _decide(report, measurements, curves)
+    file = shlex.quote(str(table))
+    return Shown(
+        in_short,
+        [
+            "runs = study.measurements().frame()",
+            'subsets = runs.groupby(["learner", "n", "fold"], as_index=False)["error"].mean()',
+            "print(cw.compare_learning_curves(*cw.fit_learning_curves(subsets)))",
+        ],
+        [
+            f"curvewise learning compare {file}",
+            f"curvewise learning fit {file} --reach {TARGET:g}",
+            f"curvewise learning rank {file} --at {four_times:.0f}",
+        ],
+    )
+
+
+def _write_errors(report: Report, study: Study, path: Path) -> Measurements:
+    """One row per subset: runs that share one are not independent, so their seeds are averaged."""
+    from curvewise.io import load_measurements
+
+    runs = study.measurements().frame()
+    rows = runs.groupby(["learner", "n", "fold"], as_index=False)["error"].mean()
+    rows.to_csv(path, index=False, float_format="%.6f", lineterminator="\n")
+    report.files.append(str(path))
+    return load_measurements(path)
+
+
+def _decide(
+    report: Report, measurements: Measurements, curves: LearningCurves
+) -> tuple[list[str], float]:
+    """Compare, ask for a target error, rank at four times the data; give that size, too."""
+    from curvewise.learning import compare_learning_curves, rank_learners
+
+    a, b = curves[A], curves[B]
+    smallest, largest = float(measurements.n.min()), float(measurements.n.max())
+    few, many = (compare_learning_curves(a, b, at=n) for n in (smallest, largest))
+    reach = [curve.samples_to_reach(TARGET) for curve in curves]
+    ranking = rank_learners(fit_files(measurements, Fitting(form="auto")), at=4 * largest)
+    report.page.document |= {"comparison": many, "samples_to_reach": reach, "ranking": ranking}
+    ask(report, f"Which is better with {largest:,.0f} digits to learn from?", [many])
+    report.figure("comparison", many.plot)
+    ask(report, f"How many digits does an error of {TARGET:.0%} take?", reach)
+    ask(report, "Which will be better with four times the data?", [ranking])
+    return [said_crossing(few, many, curves), said_reach(reach), said_ranking(ranking)], ranking.at
+
+
+def show_variance(report: Report, study: Study) -> Shown:
+    """How much of a difference is chance?"""
+    from curvewise.variance import compare_runs, decompose_variance
+
+    n = max(study.partition.sizes)
+    runs = {name: study.predictions(name, n=n) for name in (A, B)}
+    files = {name: _write_predictions(report, name, found) for name, found in runs.items()}
+    with quietly():
+        spread = {name: decompose_variance(found) for name, found in runs.items()}
+        better = compare_runs(runs[A], runs[B], names=(A, B), paired=False, margin=MARGIN)
+    report.page.document |= {"seeds": spread, "better": better}
+    count = runs[A].runs
+    for name, found in spread.items():
+        ask(report, f"{count} seeds of the {name} differ: how much of that is real?", [found])
+        report.figure(f"seeds-{name.lower()}", found.plot)
+    ask(report, f"Is the {A} better than the {B} on new digits, too?", [better])
+    report.figure("seeds", better.plot)
+    a, b = (shlex.quote(files[name]) for name in (A, B))
+    return Shown(
+        [said_spread(spread), said_real(better)],
+        [
+            f'cnn, mlp = (study.predictions(k, n={n}) for k in ("{A}", "{B}"))',
+            "print(cw.decompose_variance(cnn))",
+            f"print(cw.compare_runs(cnn, mlp, margin={MARGIN}))",
+        ],
+        [
+            f"curvewise variance decompose {a}",
+            f"curvewise variance compare {a} {b} --margin {MARGIN} --fail-if worse",
+        ],
+    )
+
+
+def _write_predictions(report: Report, name: str, found: Predictions) -> str:
+    """A file that other tools can read, too; the store has the same, run by run."""
+    import numpy as np
+
+    path = report.folder / f"{name.lower()}.npz"
+    classes = np.asarray(found.values).astype(np.uint8)
+    np.savez_compressed(path, preds=classes, labels=np.asarray(found.labels, dtype=np.uint8))
+    report.files.append(str(path))
+    return str(path)
+
+
+def ask(report: Report, question: str, answers: Sequence[Result]) -> None:
+    """Put a question with its answers on the page and into the report; warnings follow them."""
+    report.section(question)
+    for answer in answers:
+        report.result(answer)
+    warn_each([_named(answer, w) for answer in answers for w in answer.all_warnings])
+
+
+def _named(answer: Result, warning: str) -> str:
+    """Say whose warning it is where the answer is about one learner."""
+    learner = getattr(answer, "learner", None)
+    return warning if learner is None else f"{learner}: {warning}"
+
+
+LENSES = (show_learning, show_variance)
+"""Every lens there is, in the order of the demo."""
