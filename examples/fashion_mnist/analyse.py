@@ -8,15 +8,18 @@ run.py trains the models and writes the two files.
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import curvewise as cw
+from curvewise.learning import LearningCurve
 
 HERE = Path(__file__).parent
 NETWORKS = ("MLP", "CNN", "ResNet-9")
@@ -56,14 +59,28 @@ def plot_seeds(runs: Mapping[int, cw.Predictions]) -> Figure:
 
 def plot_curves(measurements: cw.Measurements) -> Figure:
     """Learning curves with and without augmentation, a panel for each network."""
-    figure, axes = plt.subplots(1, 3, figsize=(13, 4.4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4), sharey=True, layout="constrained")
+    curves = cw.fit_learning_curves(measurements)
     for name, ax in zip(NETWORKS, axes, strict=True):
-        pair = [name, f"{name}, augmented"]
-        here = np.isin(measurements.learner, pair)
-        curves = cw.fit_learning_curves(measurements.frame()[here])
-        cw.plot_learning_curves(curves, ax=ax)
-        ax.set_title(name)
+        for learner, colour in ((name, "#0072B2"), (f"{name}, augmented", "#D55E00")):
+            _draw(ax, measurements.of(learner), curves[learner], colour)
+        ax.set(title=name, xscale="log", yscale="log", xlabel="training images")
+        ax.set_xticks(sizes := np.unique(measurements.n), [f"{n:.0f}" for n in sizes])
+        ax.minorticks_off()
+        ax.legend(frameon=False)
+    axes[0].set_yticks(ticks := [0.1, 0.15, 0.2, 0.3, 0.4], [f"{t:.0%}" for t in ticks])
+    axes[0].set_ylabel("test error")
     return figure
+
+
+def _draw(ax: Axes, own: cw.Measurements, curve: LearningCurve, colour: str) -> None:
+    """Every run, and the fitted curve with its 95% confidence band."""
+    line = curve.predict(np.geomspace(own.n.min(), own.n.max(), 60))
+    kind = "augmented" if "augmented" in curve.learner else "plain"
+    label = f"{kind}: e_N {curve.error_at():.3f}, β_N {curve.data_reliance_at():.3f}"
+    ax.plot(own.n, own.error, "o", color=colour, alpha=0.35, markersize=4)
+    ax.plot(line["n"], line["error"], color=colour, label=label)
+    ax.fill_between(line["n"], line["low"], line["high"], color=colour, alpha=0.2, linewidth=0)
 
 
 def compare_augmentation(measurements: cw.Measurements) -> dict[str, object]:
@@ -80,6 +97,7 @@ if __name__ == "__main__":
     parser.add_argument("--out", default=HERE, type=Path, help="folder for the figures")
     asked = parser.parse_args()
     mpl.use("agg")
+    warnings.simplefilter("ignore", cw.CurvewiseWarning)  # the results say it, too
     asked.out.mkdir(parents=True, exist_ok=True)
     runs = load_seeds()
     for epochs, predictions in runs.items():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -154,8 +155,8 @@ def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
         assert set(outcome.failed) == bad
         assert "died 3 times" in str(read_run(study.runs_folder / min(bad)).error)
         assert outcome.made == 4
-        (study.runs_folder / "labels").rename(tmp_path / "labels")
-        (study.runs_folder / "labels").write_text("in the way")
+        shutil.rmtree(study.runs_folder / ".partial")
+        (study.runs_folder / ".partial").write_text("in the way")
         with pytest.raises(StoreError, match="cannot be stored"):
             run_ray(made_study(tmp_path, own=Learner(estimator="ray_models:Centres")))
         assert not list((study.runs_folder / ".claims").iterdir())

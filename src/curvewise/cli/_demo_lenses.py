@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from curvewise.types import Measurements, Predictions, Result
 
 TARGET = 0.05
-MARGIN = 0.005
 LEGEND = (
     "e_N: error after training on N digits. β_N: how much it would rise with a quarter of them. "
     "γ: how fast it falls."
@@ -53,7 +52,7 @@ class Shown:
 
 
 def show_learning(report: Report, study: Study) -> Shown:
-    """How does error fall with data?"""
+    """Say how error falls with data, and who is better with how much."""
     from curvewise.plot import plot_learning_curves
 
     table = report.folder / "errors.csv"
@@ -70,8 +69,8 @@ def show_learning(report: Report, study: Study) -> Shown:
         in_short,
         [
             "runs = study.measurements().frame()",
-            'subsets = runs.groupby(["learner", "n", "fold"], as_index=False)["error"].mean()',
-            "print(cw.compare_learning_curves(*cw.fit_learning_curves(subsets)))",
+            'errors = runs.groupby(["learner", "n", "fold"])["error"].mean().reset_index()',
+            "print(cw.compare_learning_curves(*cw.fit_learning_curves(errors)))",
         ],
         [
             f"curvewise learning compare {file}",
@@ -87,7 +86,7 @@ def _write_errors(report: Report, study: Study, path: Path) -> Measurements:
 
     runs = study.measurements().frame()
     rows = runs.groupby(["learner", "n", "fold"], as_index=False)["error"].mean()
-    rows.to_csv(path, index=False, float_format="%.6f", lineterminator="\n")
+    rows.to_csv(path, index=False, lineterminator="\n")
     report.files.append(str(path))
     return load_measurements(path)
 
@@ -104,15 +103,15 @@ def _decide(
     reach = [curve.samples_to_reach(TARGET) for curve in curves]
     ranking = rank_learners(fit_files(measurements, Fitting(form="auto")), at=4 * largest)
     report.page.document |= {"comparison": many, "samples_to_reach": reach, "ranking": ranking}
-    ask(report, f"Which is better with {largest:,.0f} digits to learn from?", [many])
+    ask(report, f"Which is better with {largest:,.0f} digits to learn from?", many)
     report.figure("comparison", many.plot)
-    ask(report, f"How many digits does an error of {TARGET:.0%} take?", reach)
-    ask(report, "Which will be better with four times the data?", [ranking])
+    ask(report, f"How many digits does an error of {TARGET:.0%} take?", *reach)
+    ask(report, "Which will be better with four times the data?", ranking)
     return [said_crossing(few, many, curves), said_reach(reach), said_ranking(ranking)], ranking.at
 
 
 def show_variance(report: Report, study: Study) -> Shown:
-    """How much of a difference is chance?"""
+    """Say how much of a difference is chance: seeds, and the finite test set."""
     from curvewise.variance import compare_runs, decompose_variance
 
     n = max(study.partition.sizes)
@@ -120,25 +119,24 @@ def show_variance(report: Report, study: Study) -> Shown:
     files = {name: _write_predictions(report, name, found) for name, found in runs.items()}
     with quietly():
         spread = {name: decompose_variance(found) for name, found in runs.items()}
-        better = compare_runs(runs[A], runs[B], names=(A, B), paired=False, margin=MARGIN)
+        better = compare_runs(runs[A], runs[B], names=(A, B), paired=False)
     report.page.document |= {"seeds": spread, "better": better}
-    count = runs[A].runs
-    for name, found in spread.items():
-        ask(report, f"{count} seeds of the {name} differ: how much of that is real?", [found])
-        report.figure(f"seeds-{name.lower()}", found.plot)
-    ask(report, f"Is the {A} better than the {B} on new digits, too?", [better])
+    question = f"How much of the difference between {runs[A].runs} seeds is real?"
+    ask(report, question, *spread.values(), names=list(spread))
+    report.figure("spread", spread[A].plot)
+    ask(report, f"Is the {A} better than the {B} on new digits, too?", better)
     report.figure("seeds", better.plot)
     a, b = (shlex.quote(files[name]) for name in (A, B))
     return Shown(
-        [said_spread(spread), said_real(better)],
+        [said_spread(spread), said_real(better, n)],
         [
             f'cnn, mlp = (study.predictions(k, n={n}) for k in ("{A}", "{B}"))',
             "print(cw.decompose_variance(cnn))",
-            f"print(cw.compare_runs(cnn, mlp, margin={MARGIN}))",
+            f'print(cw.compare_runs(cnn, mlp, names=("{A}", "{B}"), paired=False))',
         ],
         [
             f"curvewise variance decompose {a}",
-            f"curvewise variance compare {a} {b} --margin {MARGIN} --fail-if worse",
+            f"curvewise variance compare {a} {b} --fail-if worse",
         ],
     )
 
@@ -154,18 +152,18 @@ def _write_predictions(report: Report, name: str, found: Predictions) -> str:
     return str(path)
 
 
-def ask(report: Report, question: str, answers: Sequence[Result]) -> None:
-    """Put a question with its answers on the page and into the report; warnings follow them."""
+def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = ()) -> None:
+    """Put a question and its answers on the page and into the report.
+
+    ``names`` says whom each is about, where the answers do not say it themselves.
+    """
     report.section(question)
-    for answer in answers:
-        report.result(answer)
-    warn_each([_named(answer, w) for answer in answers for w in answer.all_warnings])
-
-
-def _named(answer: Result, warning: str) -> str:
-    """Say whose warning it is where the answer is about one learner."""
-    learner = getattr(answer, "learner", None)
-    return warning if learner is None else f"{learner}: {warning}"
+    for answer, name in zip(answers, names or [""] * len(answers), strict=True):
+        report.say(f"{name}: {sentences(answer)}" if name else sentences(answer))
+        about = name or getattr(answer, "learner", "")
+        found = [f"{about}: {w}" if about else w for w in answer.all_warnings]
+        report.lines += [*(f"- Beware: {w}" for w in found), ""] if found else []
+        warn_each(found)
 
 
 LENSES = (show_learning, show_variance)

@@ -15,7 +15,6 @@ HEAD = """\
 TEXT = """\
 name = "digits"
 seed = {seed}
-store = "runs"
 
 [data]
 name = "digits"
@@ -48,13 +47,18 @@ FULL = {
     "seeds": 16,
     "epochs": 25,
 }
-FAST = {"sizes": [50, 100, 200, 400], "folds": [8, 4, 2, 1], "seeds": 8, "epochs": 20}
+FAST = {
+    "sizes": [60, 100, 160, 250, 400],
+    "folds": [4, 4, 2, 2, 1],
+    "seeds": 6,
+    "epochs": 20,
+}
 
 
 def demo_text(seed: int = 0, *, fast: bool = False) -> str:
     """Text of the demo's study file.
 
-    >>> "seeds = 8 " in demo_text(fast=True)
+    >>> "seeds = 6 " in demo_text(fast=True)
     True
     """
     return HEAD + "\n" + TEXT.format(seed=seed, A=A, B=B, **(FAST if fast else FULL))

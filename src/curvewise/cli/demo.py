@@ -1,226 +1,165 @@
-"""``curvewise demo``: two classifiers, their learning curves, and what follows from them."""
+"""``curvewise demo``: a study of two networks on digits, looked at through every lens."""
 
 from __future__ import annotations
 
-import csv
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from curvewise.cli._answers import show_curves
-from curvewise.cli._console import Page, note, sentences, warn_each
-from curvewise.cli._demo_seeds import RUNS, TREES, show_seeds
-from curvewise.cli._files import fit_files, save_plot
-from curvewise.cli._options import Fitting
-from curvewise.errors import MissingDependencyError
+from curvewise.cli._console import FAILED, Page, UsageError
+from curvewise.cli._demo_lenses import LENSES, Shown
+from curvewise.cli._demo_study import demo_text, is_demo_text
+from curvewise.errors import CurvewiseError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from curvewise.learning import LearningCurves
-    from curvewise.types import Measurements, Result
+    from curvewise.cli._study_report import Report
+    from curvewise.study import Study
 
-A, B = "bagged trees", "naive Bayes"
-TARGET = 0.05
-
-LEGEND = (
-    "e_N: error after training on N examples. β_N: how much it would rise with a quarter of them. "
-    "γ: how fast it falls."
-)
-PYTHON = """\
-import curvewise as cw
-m = cw.load_measurements({path!r}); curves = cw.fit_learning_curves(m)
-print(cw.compare_learning_curves(*curves))
-print(cw.decompose_variance(cw.load_predictions({predictions!r})))"""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Training sizes, and how many subsets of each."""
-
-    sizes: tuple[int, ...]
-    folds: tuple[int, ...]
-
-    @property
-    def runs(self) -> int:
-        """How many models are trained, both learners together."""
-        return 2 * sum(self.folds)
-
-
-FULL = Schedule((44, 89, 179, 359, 718, 1437), (16, 16, 8, 4, 2, 1))
-FAST = Schedule((89, 179, 359, 718), (8, 8, 4, 2))
+STUDY = "study.toml"
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def demo(
     *,
     out: Path = Path("curvewise-demo"),
     seed: int = 0,
-    fast: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    dry_run: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    fast: Flag = False,
+    dry_run: Flag = False,
+    json: Flag = False,
 ) -> int:
-    """See it work on scikit-learn's handwritten digits: learning curves, and many seeds.
+    """See it work: a study of two networks on handwritten digits, through every lens.
 
-    Trains bagged trees and naive Bayes on growing subsets, fits and compares their curves, asks
-    how much data an error of 5% takes and which will be better with four times the data. Then
-    trains the trees with many seeds, and asks what of the spread between them is real. Takes
-    about twenty seconds. What was trained is kept: a demo that was stopped goes on where it was.
+    Trains a CNN and an MLP on growing subsets of scikit-learn's digits, each with many seeds. Then
+    asks which is better with how much data, how much data an error of 5% takes, which will be
+    better with four times the data, and what of the spread between seeds is real. Takes one or two
+    minutes on two cores. What was trained is kept: a demo that was stopped goes on where it was.
 
     Parameters
     ----------
     out
-        Folder for measurements, figures and runs.
+        Folder for the study, its runs, tables and figures.
     seed
-        Decides the test set, the subsets and the models' seeds.
+        Decides the test set, the subsets and the seeds of all runs.
     fast
-        Fewer and smaller subsets.
+        Smaller subsets and fewer seeds: less than half a minute.
     dry_run
         Only say what would be trained and written.
     json
         Print one JSON document with everything.
     """
+    if seed < 0:
+        raise UsageError(f"--seed {seed}: give a whole number from 0 on.")
     page = Page(as_json=json)
-    schedule = FAST if fast else FULL
+    text = demo_text(seed, fast=fast)
     if dry_run:
-        return _say_plan(page, schedule, out, seed)
-    measurements = _measure(schedule, out, seed)
-    curves = fit_files(measurements, Fitting())
-    page.document = {"type": "Demo", "curves": curves, "seed": seed}
-    show_curves(page, curves, Fitting(), None, LEGEND)
-    four_times = _decide(page, measurements, curves)
-    files = [_write_csv(out / "errors.csv", measurements), *_draw(out, curves)]
-    files += show_seeds(page, out, seed, fast)
-    page.document["files"] = files
-    _say_how(page, files, four_times)
+        return _say_plan(page, text, out)
+    _check_packages()
+    study = _written(out / STUDY, text)
+    try:
+        status = study.run(device="cpu")
+    except KeyboardInterrupt:  # the executor has said how to go on
+        return FAILED
+    if status.done < status.planned:
+        raise CurvewiseError(
+            f"{status.planned - status.done} of {status.planned} runs are not there: "
+            f"`curvewise study status {out / STUDY}` says why."
+        )
+    from curvewise.cli._study_report import Report
+
+    page.document = {"type": "Demo", "seed": seed, "status": status}
+    report = Report(page, out)
+    shown = [lens(report, study) for lens in LENSES]
+    _say_in_short(report, shown)
+    _say_how(page, out, shown)
+    _say_files(report)
     return page.close()
 
 
-def _say_plan(page: Page, schedule: Schedule, out: Path, seed: int) -> int:
+def _say_plan(page: Page, text: str, out: Path) -> int:
+    """Say what would be trained; needs neither torch nor the data."""
+    from curvewise.study.document import study_from_document
+
+    study = study_from_document(tomllib.loads(text), out)
+    design, names = study.design, list(study.learners)
+    sizes = [int(n) for n in design.sizes or ()]
+    folds = [int(k) for k in (design.folds if isinstance(design.folds, tuple) else ())]
+    runs = [len(names) * k * design.seeds for k in folds]
     page.document = {
         "type": "DemoPlan",
-        "learners": [A, B],
-        "sizes": schedule.sizes,
-        "folds": schedule.folds,
-        "runs": schedule.runs,
-        "seed": seed,
+        "learners": names,
+        "sizes": sizes,
+        "folds": folds,
+        "seeds": design.seeds,
+        "runs": sum(runs),
+        "seed": study.seed,
         "out": str(out),
     }
     page.say(
-        f"Would train {schedule.runs} models, {A} and {B} on the same subsets of the digits data, "
-        f"then {A} of {TREES[0]} and {TREES[1]} with up to {RUNS} seeds each, all from seed "
-        f"{seed}, and write measurements, figures and runs into {out}. Nothing was done."
+        f"Would train {sum(runs)} networks on the digits data, {' and '.join(names)} on the same "
+        f"subsets with {design.seeds} seeds each, look at them through every lens, and write the "
+        f"study, its runs, tables and figures into {out}. Nothing was done."
     )
-    columns: dict[str, Sequence[Any]] = {
-        "training size": schedule.sizes,
-        "subsets": schedule.folds,
-        "models": [2 * k for k in schedule.folds],
-    }
-    page.table("Models to train", columns, None)
+    columns: dict[str, Any] = {"training size": sizes, "subsets": folds, "networks": runs}
+    page.table("Networks to train", columns, None)
     return page.close()
 
 
-def _measure(schedule: Schedule, out: Path, seed: int) -> Measurements:
-    try:
-        from sklearn.datasets import load_digits
-        from sklearn.ensemble import BaggingClassifier
-        from sklearn.naive_bayes import GaussianNB
-    except ModuleNotFoundError as error:
+def _check_packages() -> None:
+    missing = [k for k, m in {"torch": "torch", "scikit-learn": "sklearn"}.items() if not _has(m)]
+    if missing:
         raise MissingDependencyError(
-            'The demo trains scikit-learn models: pip install "curvewise[demo]".'
-        ) from error
-    from curvewise.study import measure_learning_curve
-
-    note(f"training {schedule.runs} models, kept in {out / 'runs'}")
-    X, y = load_digits(return_X_y=True)
-    return measure_learning_curve(
-        {A: BaggingClassifier(n_estimators=10), B: GaussianNB(var_smoothing=0.001)},
-        X,
-        y,
-        sizes=schedule.sizes,
-        folds=schedule.folds,
-        rng=seed,
-        store=out / "runs",
-    )
+            f"The demo trains networks on scikit-learn's digits, and {' and '.join(missing)} "
+            f'{"are" if len(missing) > 1 else "is"} not installed: pip install "curvewise[demo]".'
+        )
 
 
-def _decide(page: Page, measurements: Measurements, curves: LearningCurves) -> float:
-    """Compare, ask for a target error, rank at four times the data; give that size."""
-    from curvewise.learning import compare_learning_curves, rank_learners
-
-    comparison = compare_learning_curves(curves[A], curves[B])
-    reach = [curve.samples_to_reach(TARGET) for curve in curves]
-    far = fit_files(measurements, Fitting(form="auto"))
-    ranking = rank_learners(far, at=4 * max(c.largest_n for c in curves))
-    page.document |= {"comparison": comparison, "samples_to_reach": reach, "ranking": ranking}
-    questions: dict[str, Sequence[Result]] = {
-        "Which is better with the data at hand?": [comparison],
-        f"How many samples does an error of {TARGET:g} take?": reach,
-        "Which will be better with four times the data?": [ranking],
-    }
-    for question, answers in questions.items():
-        page.say(question, style="bold")
-        for answer in answers:
-            page.say(sentences(answer), close=True)
-        warn_each([_named(answer, w) for answer in answers for w in answer.warnings])
-    return ranking.at
+def _has(module: str) -> bool:
+    return find_spec(module) is not None
 
 
-def _named(answer: Result, warning: str) -> str:
-    """Say whose warning it is where the answer is about one learner."""
-    learner = getattr(answer, "learner", None)
-    return warning if learner is None else f"{learner}: {warning}"
+def _written(path: Path, text: str) -> Study:
+    """Write the study file, unless somebody made it another."""
+    from curvewise.study import load_study
 
-
-def _write_csv(path: Path, measurements: Measurements) -> str:
+    if path.exists() and not is_demo_text(path.read_text(encoding="utf-8")):
+        raise UsageError(
+            f"{path} is not the study of the demo any more: name another folder with --out, or run "
+            f"yours with `curvewise study run {shlex.quote(str(path))}`."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = zip(
-        measurements.learner.tolist(),
-        measurements.n.astype(int).tolist(),
-        measurements.labels["fold"].tolist(),
-        measurements.error.tolist(),
-        strict=True,
-    )
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["learner", "n", "fold", "error"])
-        writer.writerows((k, n, fold, round(error, 6)) for k, n, fold, error in rows)
-    return str(path)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return load_study(path)
 
 
-def _draw(out: Path, curves: LearningCurves) -> list[str]:
-    from curvewise.learning import compare_learning_curves
-    from curvewise.plot import plot_learning_curves
-
-    comparison = compare_learning_curves(curves[A], curves[B])
-    figures = {
-        out / "curves.png": lambda: plot_learning_curves(curves),
-        out / "comparison.png": comparison.plot,
-    }
-    for path, draw in figures.items():
-        save_plot(path, draw, quiet=True)
-    return [str(path) for path in figures]
+def _say_in_short(report: Report, shown: list[Shown]) -> None:
+    lines = [line for part in shown for line in part.in_short]
+    report.page.document["in_short"] = lines
+    report.section("In short")
+    for line in lines:
+        report.lines += [f"- {line}"]
+        report.page.say(f"• {line}", close=True)
 
 
-def _say_how(page: Page, files: Sequence[str], four_times: float) -> None:
+def _say_how(page: Page, out: Path, shown: list[Shown]) -> None:
+    file = str(out / STUDY)
     page.say("The same in Python", style="bold")
-    page.say(
-        "From training to figures: python examples/digits_learning_curves.py, in the source of "
-        "curvewise. From the measurements just written:",
-        close=True,
-    )
-    predictions = next(f for f in files if f.endswith(".npz"))
-    page.code(PYTHON.format(path=files[0], predictions=predictions))
+    load = ["import curvewise as cw", f"study = cw.load_study({file!r})"]
+    page.code("\n".join([*load, *(line for part in shown for line in part.python)]))
     page.say("The same on the command line", style="bold")
-    table = shlex.quote(files[0])
-    few, more = (shlex.quote(f) for f in files if f.endswith(".npz"))
-    page.code(
-        f"curvewise learning compare {table}\n"
-        f"curvewise learning fit {table} --reach {TARGET:g}\n"
-        f"curvewise learning rank {table} --at {four_times:.0f}\n"
-        f"curvewise variance decompose {few}\n"
-        f"curvewise variance compare {more} {few} --margin 0.01 --fail-if worse"
-    )
-    page.say("Written", style="bold")
-    page.code("\n".join(files))
+    run = [f"curvewise study run {shlex.quote(file)}"]
+    page.code("\n".join([*run, *(line for part in shown for line in part.commands)]))
+
+
+def _say_files(report: Report) -> None:
+    """Write the sentences and figures as one text, and name all files."""
+    summary = report.folder / "summary.md"
+    head = ["# Two networks on handwritten digits"]
+    summary.write_text("\n".join(head + report.lines).strip() + "\n", encoding="utf-8")
+    files = [str(report.folder / STUDY), str(summary), *report.files]
+    report.page.document["files"] = files
+    report.page.say("Written", style="bold")
+    report.page.code("\n".join(files))

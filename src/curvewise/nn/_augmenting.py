@@ -46,7 +46,8 @@ class Chance:
         """Uniform in [0, 1), shape (examples, count)."""
         place = torch.arange(count, device=self.example.device)
         epoch, example = self.epoch.unsqueeze(-1), self.example.unsqueeze(-1)
-        return uniform(self.seed, epoch, example, number, place)
+        seed = self.seed.unsqueeze(-1) if self.seed.ndim else self.seed
+        return uniform(seed, epoch, example, number, place)
 
 
 def move_pixels(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:

@@ -204,6 +204,11 @@ def resident(examples: Examples, device: torch.device) -> Resident:
 def _setup(
     training: Training, examples: Examples, batch: int, device: torch.device, folder: Path | None
 ) -> Setup:
+    if training.precision == "bfloat16" and device.type == "cpu":
+        raise InputError(
+            "precision='bfloat16' is for GPUs; on a CPU it is slow, and some CPUs stop at it: train "
+            "on device='cuda', or use precision='float32'."
+        )
     data = resident(examples, device)
     # A batch smaller than asked for comes from a subset smaller than that: not worth compiling.
     compiled = device.type == "cuda" and batch == training.batch

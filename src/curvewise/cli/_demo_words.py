@@ -1,0 +1,99 @@
+"""The demo's answers in plain words: what to remember of each question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from curvewise.tables import about
+
+if TYPE_CHECKING:
+    from curvewise.learning import CurveComparison, LearnerRanking, LearningCurves, SamplesToReach
+    from curvewise.variance import RunComparison, VarianceDecomposition
+
+CLOSE = 0.8
+"""Chance of being best up to which a ranking is no more than a lean."""
+
+
+def said_crossing(few: CurveComparison, many: CurveComparison, curves: LearningCurves) -> str:
+    """Which is better with little and with much data, by the fitted curves."""
+    first, errors = _leader(few, curves)
+    second, others = _leader(many, curves)
+    again = "still " if first == second else ""
+    text = (
+        f"With {few.at:,.0f} digits the {first} {_sure(few)} ({errors}); with {many.at:,.0f} the "
+        f"{second} {_sure(many, again)} ({others})."
+    )
+    crossing = many.crossing.estimate
+    if few.at < crossing < many.at:
+        text += f" The curves cross near {about(crossing)}."
+    return text
+
+
+def _leader(found: CurveComparison, curves: LearningCurves) -> tuple[str, str]:
+    """Whose curve is lower, and the errors of both."""
+    errors = {name: float(curves[name].error_at(found.at)) for name in (found.a, found.b)}
+    better, worse = sorted(errors, key=lambda name: errors[name])
+    return better, f"{errors[better]:.1%} wrong against {errors[worse]:.1%}"
+
+
+def _sure(found: CurveComparison, again: str = "") -> str:
+    return f"is {again}ahead, not surely" if found.verdict == "undecided" else f"is {again}better"
+
+
+def said_reach(answers: Sequence[SamplesToReach]) -> str:
+    """How much data a target takes."""
+    parts = [
+        f"the {a.learner} about {about(a.estimate)} digits"
+        if math.isfinite(a.estimate)
+        else f"the {a.learner} more than there will ever be"
+        for a in answers
+    ]
+    return f"An error of {answers[0].error:.0%} takes {' and '.join(parts)}."
+
+
+def said_ranking(ranking: LearnerRanking) -> str:
+    """Who is ahead with more data than there is."""
+    best = int(ranking.probability_best.argmax())
+    name, chance = ranking.learners[best], float(ranking.probability_best[best])
+    if chance > CLOSE:
+        return (
+            f"With {ranking.at:,.0f} digits the {name} would probably be better (chance "
+            f"{chance:.0%})."
+        )
+    return (
+        f"Who would be better with {ranking.at:,.0f} digits is open: the {name} has a chance of "
+        f"{chance:.0%}."
+    )
+
+
+def said_spread(spread: Mapping[str, VarianceDecomposition]) -> str:
+    """What of the difference between seeds would be there again on new digits."""
+    parts = [
+        f"for the {name} about {max(found.distribution_share, 0):.0%} "
+        f"({found.share_interval.low:.0%} to {found.share_interval.high:.0%})"
+        for name, found in spread.items()
+    ]
+    text = f"Of the variance between seeds, {' and '.join(parts)} is real"
+    if all(found.distribution_share < 0.5 for found in spread.values()):
+        return (
+            f"{text}; the rest is which digits are in the test set. The seed that looks best is "
+            "mostly the luckiest."
+        )
+    return f"{text}: it would be there again on new digits."
+
+
+def said_real(found: RunComparison, n: int) -> str:
+    """Whether the difference at the largest size holds beyond this test set."""
+    points = f"{100 * abs(found.difference.estimate):.1f} points"
+    if found.verdict == "undecided":
+        return (
+            f"Trained on these {n:,} digits, the {found.a} and the {found.b} differ by {points}: "
+            "no more than seeds and the choice of test digits can explain."
+        )
+    pair = (found.a, found.b) if found.verdict == "a better" else (found.b, found.a)
+    return (
+        f"Trained on these {n:,} digits, the {pair[0]} beats the {pair[1]} on new ones, too, by "
+        f"about {points}: more than seeds and the choice of test digits explain."
+    )
