@@ -11,6 +11,7 @@ import argparse
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -68,7 +69,7 @@ def plot_curves(measurements: cw.Measurements) -> Figure:
         ax.set_xticks(sizes := np.unique(measurements.n), [f"{n:.0f}" for n in sizes])
         ax.minorticks_off()
         ax.legend(frameon=False)
-    axes[0].set_yticks(ticks := [0.1, 0.15, 0.2, 0.3, 0.4], [f"{t:.0%}" for t in ticks])
+    axes[0].set_yticks(ticks := [0.15, 0.2, 0.3, 0.4], [f"{t:.0%}" for t in ticks])
     axes[0].set_ylabel("test error")
     return figure
 
@@ -83,12 +84,21 @@ def _draw(ax: Axes, own: cw.Measurements, curve: LearningCurve, colour: str) -> 
     ax.fill_between(line["n"], line["low"], line["high"], color=colour, alpha=0.2, linewidth=0)
 
 
-def compare_augmentation(measurements: cw.Measurements) -> dict[str, object]:
-    """What augmentation is worth to each network, in error and in data."""
+def compare_augmentation(measurements: cw.Measurements, at: float | None = None) -> dict[str, Any]:
+    """What augmentation is worth to each network at one size, in error and in data."""
     curves = cw.fit_learning_curves(measurements)
     return {
-        name: cw.compare_learning_curves(curves[f"{name}, augmented"], curves[name])
+        name: cw.compare_learning_curves(curves[f"{name}, augmented"], curves[name], at=at)
         for name in NETWORKS
+    }
+
+
+def compare_networks(measurements: cw.Measurements, at: float | None = None) -> dict[str, Any]:
+    """How the deepest network compares with the others at one size, without augmentation."""
+    curves = cw.fit_learning_curves(measurements)
+    return {
+        name: cw.compare_learning_curves(curves["ResNet-9"], curves[name], at=at)
+        for name in NETWORKS[:2]
     }
 
 

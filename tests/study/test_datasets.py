@@ -328,7 +328,11 @@ LABELS, IMAGES = "train-labels-idx1-ubyte", "train-images-idx3-ubyte"
         (LABELS, idx(np.zeros((12, 1), np.uint8)), "labels have one axis"),
         (IMAGES, idx(np.zeros((12, 5), np.uint8)), "images are bytes"),
         (IMAGES, b"\0\0\x08\x03" + b"\xff" * 12, "there are 0 bytes"),
-        (LABELS + ".gz", gzip.compress(idx(np.zeros(12, np.uint8)), mtime=0)[:-9], "not a whole gzip"),
+        (
+            LABELS + ".gz",
+            gzip.compress(idx(np.zeros(12, np.uint8)), mtime=0)[:-9],
+            "not a whole gzip",
+        ),
         (LABELS + ".gz", idx(np.zeros(12, np.uint8)), "not a whole gzip"),
     ],
 )

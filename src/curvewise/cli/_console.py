@@ -136,7 +136,8 @@ def as_options(message: str) -> str:
     message = re.sub(rf"\b({options})=(?= |:|;|,|\.|…|$)", lambda m: _option(m[1]), message)
     for name, command in COMMANDS.items():
         message = re.sub(rf"\b{name}\b(\(\))?", command, message)
-    return re.sub(r"\b(drop_failed|higher_is_better|paired|overwrite)=True", lambda m: _option(m[1]), message)
+    flags = "drop_failed|higher_is_better|paired|overwrite"
+    return re.sub(rf"\b({flags})=True", lambda m: _option(m[1]), message)
 
 
 def _option(name: str) -> str:

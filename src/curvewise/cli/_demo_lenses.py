@@ -68,8 +68,7 @@ def show_learning(report: Report, study: Study) -> Shown:
     return Shown(
         in_short,
         [
-            "runs = study.measurements().frame()",
-            'errors = runs.groupby(["learner", "n", "fold"])["error"].mean().reset_index()',
+            'errors = study.measurements(seeds="mean")',
             "print(cw.compare_learning_curves(*cw.fit_learning_curves(errors)))",
         ],
         [
@@ -84,9 +83,8 @@ def _write_errors(report: Report, study: Study, path: Path) -> Measurements:
     """One row per subset: runs that share one are not independent, so their seeds are averaged."""
     from curvewise.io import load_measurements
 
-    runs = study.measurements().frame()
-    rows = runs.groupby(["learner", "n", "fold"], as_index=False)["error"].mean()
-    rows.to_csv(path, index=False, lineterminator="\n")
+    rows = study.measurements(seeds="mean").frame()
+    rows[["learner", "n", "fold", "error"]].to_csv(path, index=False, lineterminator="\n")
     report.files.append(str(path))
     return load_measurements(path)
 

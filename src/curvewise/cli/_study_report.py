@@ -112,8 +112,9 @@ def _errors(report: Report, m: Measurements) -> None:
     report.page.document["errors"] = columns
 
 
-def _learning(report: Report, m: Measurements) -> None:
+def _learning(report: Report, runs: Measurements) -> None:
     """Learning curves of the learners with enough sizes; failed runs are left out."""
+    m = runs.subset_means()
     good = np.isfinite(m.error)
     kept = replace(
         m,
@@ -139,8 +140,10 @@ def _learning(report: Report, m: Measurements) -> None:
     report.section("How does the error fall with data?")
     with quietly():
         curves = fit_learning_curves(rows)
-    if not good.all():
-        report.say(f"{int((~good).sum())} failed run(s) are left out of the curves.")
+    if lost := int((~np.isfinite(runs.error)).sum()):
+        report.say(f"{lost} failed run(s) are left out of the curves.")
+    if runs.shared_subsets:
+        report.say("The seeds of each training subset are averaged.")
     for curve in curves:
         report.result(curve)
     for name, why in curves.failures.items():

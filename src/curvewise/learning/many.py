@@ -167,7 +167,7 @@ def fit_learning_curves(
         at=at,
         bootstrap=_bootstrap(curves, list(data), at, refits, rng) if refits else {},
         failures=failures,
-        warnings=(*_failed_runs(frame), *_warnings(curves, failures)),
+        warnings=(*_failed_runs(frame), *_shared_subsets(frame), *_warnings(curves, failures)),
     )
     for message in result.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
@@ -295,6 +295,18 @@ def _bootstrap(
     quantities = ("e_N", "beta_N", "alpha", "gamma")
     labels = [f"{q} {s}" for s in ("se", "2.5%", "97.5%") for q in quantities]
     return dict(zip(labels, table, strict=True))
+
+
+def _shared_subsets(frame: Any) -> list[str]:
+    """Runs that differ in their seeds only tell less than their number says."""
+    shared = frame.shared_subsets if isinstance(frame, Measurements) else 0
+    if not shared:
+        return []
+    return [
+        f"{shared} training subset(s) have several runs, which are not independent of each other: "
+        "the intervals take them so and are too narrow. Average over the seeds first, with "
+        "measurements.subset_means()."
+    ]
 
 
 def _failed_runs(frame: Any) -> tuple[str, ...]:

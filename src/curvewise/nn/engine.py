@@ -206,8 +206,8 @@ def _setup(
 ) -> Setup:
     if training.precision == "bfloat16" and device.type == "cpu":
         raise InputError(
-            "precision='bfloat16' is for GPUs; on a CPU it is slow, and some CPUs stop at it: train "
-            "on device='cuda', or use precision='float32'."
+            "precision='bfloat16' is for GPUs; on a CPU it is slow, and some CPUs stop at it: "
+            "train on device='cuda', or use precision='float32'."
         )
     data = resident(examples, device)
     # A batch smaller than asked for comes from a subset smaller than that: not worth compiling.

@@ -24,7 +24,8 @@ def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[
     text : str
         Stands before the bar.
     total : float
-        Amount of work. Weighing the parts by their cost makes the time left honest.
+        Amount of work; nothing is shown for none. Weighing the parts by their cost makes the time
+        left honest.
     show : bool, optional
         By default only when stderr is a terminal.
 
@@ -33,7 +34,7 @@ def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[
     >>> with progress_bar("training", total=3, show=False) as advance:
     ...     advance(1)
     """
-    if not (sys.stderr.isatty() if show is None else show):
+    if not total or not (sys.stderr.isatty() if show is None else show):
         yield lambda amount, text=None: None
         return
     from rich.console import Console

@@ -176,6 +176,7 @@ class Study:
         evaluation: str = TEST,
         *,
         learner: str | None = None,
+        seeds: str = "each",
         **settings: Any,
     ) -> Measurements:
         """One value per run, for the learning lens.
@@ -192,12 +193,18 @@ class Study:
             On which evaluation set.
         learner : str, optional
             Only this one.
+        seeds : {"each", "mean"}
+            A row for each run, or for each training subset the mean over its seeds: the second
+            for learning curves, whose intervals take rows as independent.
         **settings
             Only runs with these: ``n``, ``fold``, ``vary``, names of the grid.
         """
         from curvewise.study.reading import read_measurements
 
-        return read_measurements(self, metric, evaluation, learner, settings)
+        if seeds not in ("each", "mean"):
+            raise InputError(f"seeds={seeds!r}: use 'each' or 'mean'.")
+        found = read_measurements(self, metric, evaluation, learner, settings)
+        return found.subset_means() if seeds == "mean" else found
 
     def predictions(
         self,

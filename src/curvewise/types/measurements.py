@@ -85,6 +85,50 @@ class Measurements:
             notes=self.notes,
         )
 
+    @property
+    def shared_subsets(self) -> int:
+        """How many training subsets have more than one run; 0 where folds are not told."""
+        keys = self._subsets()
+        return 0 if keys is None else sum(len(rows) > 1 for rows in keys.values())
+
+    def subset_means(self) -> Measurements:
+        """One row per learner, size and fold: the mean over the seeds trained on that subset.
+
+        Runs on one subset are not independent of each other, and an interval that takes them so is
+        too narrow. Failed runs (NaN) are left out of their mean; a subset all of whose runs failed
+        stays NaN.
+        """
+        keys = self._subsets()
+        if keys is None or self.runs is not None:
+            return self
+        errors = [self.error[rows] for rows in keys.values()]
+        good = [e[np.isfinite(e)] for e in errors]
+        first = np.array([rows[0] for rows in keys.values()], dtype=np.int64)
+        lost = sum(len(e) - len(g) for e, g in zip(errors, good, strict=True))
+        failed = np.array([not len(g) for g in good])
+        notes = [f"{lost} failed run(s) are left out of the means over seeds."] if lost else []
+        labels = {"fold": self.labels["fold"][first]}
+        if "status" in self.labels:
+            labels["status"] = np.where(failed, "failed", "done")
+        return Measurements(
+            learner=self.learner[first],
+            n=self.n[first],
+            error=np.array([g.mean() if len(g) else np.nan for g in good]),
+            unit=self.unit,
+            labels=labels,
+            notes=(*self.notes, *notes),
+        )
+
+    def _subsets(self) -> dict[tuple[Any, ...], list[int]] | None:
+        """Rows of each learner, size and fold."""
+        if "fold" not in self.labels:
+            return None
+        found: dict[tuple[Any, ...], list[int]] = {}
+        columns = (self.learner.tolist(), self.n.tolist(), self.labels["fold"].tolist())
+        for row, key in enumerate(zip(*columns, strict=True)):
+            found.setdefault(key, []).append(row)
+        return found
+
     def frame(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame."""
         whole = bool((self.n == np.round(self.n)).all() and (self.n < 2**53).all())
