@@ -1,4 +1,4 @@
-"""Does the engine make the variance that it measures?
+"""Show that the engine does not make the variance that it measures.
 
 First: the same run alone and with seven others in flight must give the same probabilities, bit for
 bit. Second: a hundred runs of the engine and a hundred of a plain eager loop must show the same

@@ -226,6 +226,6 @@ class Lane(ABC):
         with torch.no_grad():
             for start in range(0, count, EVALUATION_BATCH):
                 part = slice(start, start + EVALUATION_BATCH)
-                x = data.x[part] if rows is None else data.x[rows[part]]
-                parts.append(look(data.prepared(x), chosen).float())
+                x = data.inputs(part if rows is None else rows[part])
+                parts.append(look(x, chosen).float())
         return torch.cat(parts, dim=1)

@@ -64,9 +64,13 @@ class Resident:
             return self.x
         return self.prepared(self.x) if 4 * self.x.numel() <= MOST_READY else None
 
+    def inputs(self, examples: Tensor | slice) -> Tensor:
+        """Some inputs, normalised."""
+        return self.prepared(self.x[examples]) if self.ready is None else self.ready[examples]
+
     def batcher(self, specs: tuple[str, ...]) -> Batch:
         """A function (example, seed, epoch) that gives augmented and normalised inputs."""
-        ready = None if specs else self.ready
+        ready = None if specs else self.ready  # now, not while a step is being compiled
         if ready is not None:
             return lambda example, seed, epoch: ready[example]
         if not specs:
