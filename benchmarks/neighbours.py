@@ -70,7 +70,7 @@ def bits(fit: Examples, test: Examples) -> dict[str, object]:
         cases = {k: v for k, v in cases.items() if k in ("cnn", "mlp", "mlp, augmented", "linear")}
     found: dict[str, object] = {}
     for name, training in cases.items():
-        for precision in {precise, "float32"} if name in ("cnn", "mlp") else {precise}:
+        for precision in {precise, "float32"} if name in ("resnet9", "mlp") else {precise}:
             own = Training(**{**training.__dict__, "precision": precision})
             tasks = [Assignment(rows, 10 + i, 20 + i, 30 + i) for i in range(8)]
             start = time.perf_counter()

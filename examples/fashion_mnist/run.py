@@ -23,7 +23,9 @@ def run_learning(out: Path, device: str | None, data: str | None) -> None:
     """Train on growing subsets and write the errors as a table."""
     study = _study("learning.toml", data)
     print(study.run(device=device).summary())
-    study.measurements().frame().to_csv(out / "errors.csv", index=False)
+    table = study.measurements().frame()
+    table["train_error"] = study.measurements("train_error").frame()["error"]
+    table.to_csv(out / "errors.csv", index=False)
 
 
 def run_seeds(out: Path, device: str | None, data: str | None) -> None:

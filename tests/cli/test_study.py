@@ -174,3 +174,17 @@ def test_options_that_make_no_sense(call, file):
     outcome = call("study", "run", file, "--on", "ray", "--device", "cpu")
     assert outcome.code == 2
     assert "--device is for --on local" in outcome.err
+    outcome = call("study", "run", file, "--gpus", 0.5)
+    assert outcome.code == 2
+    assert "--gpus is for --on ray" in outcome.err
+
+
+def test_gpus_reach_the_cluster(call, file, monkeypatch):
+    asked = {}
+
+    def run_ray(study, address=None, **options):
+        asked.update(options, address=address)
+
+    monkeypatch.setattr("curvewise.study.execute.ray.run_ray", run_ray)
+    call("study", "run", file, "--on", "head:6379", "--gpus", 0.5)
+    assert (asked["address"], asked["gpus"]) == ("head:6379", 0.5)

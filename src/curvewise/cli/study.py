@@ -90,6 +90,7 @@ def run(
     device: Device = None,
     workers: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
     in_flight: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=1))] = None,
+    gpus: Annotated[float | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
     shard: Annotated[str | None, Parameter(group=MAKING)] = None,
     retry_failed: Annotated[bool | None, Parameter(group=MAKING, show_default=False)] = None,
     fresh: Flag = False,
@@ -115,6 +116,8 @@ def run(
         Processes; by default one for each GPU or core. 0 works in this process.
     in_flight
         Networks that a worker trains at once; by default as many as are quickest.
+    gpus
+        With Ray: GPUs for each task; 0.5 puts two tasks on one. By default none.
     shard
         Only this share of the runs, such as 3/16; each of the 16 may run at the same time.
     retry_failed
@@ -141,7 +144,9 @@ def run(
         raise UsageError(
             "--device is for --on local: tasks of Ray take the devices they are given."
         )
-    options |= {"device": device} if on == "local" else {}
+    if on == "local" and gpus is not None:
+        raise UsageError("--gpus is for --on ray: on this machine, choose with --device.")
+    options |= {"device": device} if on == "local" else {"gpus": gpus or 0.0}
     try:
         found = loaded.run(on, **options)
     except KeyboardInterrupt:  # the executor has said how to go on
