@@ -180,11 +180,13 @@ def test_options_that_make_no_sense(call, file):
 
 
 def test_gpus_reach_the_cluster(call, file, monkeypatch):
+    from curvewise.study.execute import ray
+
     asked = {}
 
     def run_ray(study, address=None, **options):
         asked.update(options, address=address)
 
-    monkeypatch.setattr("curvewise.study.execute.ray.run_ray", run_ray)
+    monkeypatch.setattr(ray, "run_ray", run_ray)
     call("study", "run", file, "--on", "head:6379", "--gpus", 0.5)
     assert (asked["address"], asked["gpus"]) == ("head:6379", 0.5)
