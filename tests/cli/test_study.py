@@ -186,6 +186,7 @@ def test_gpus_reach_the_cluster(call, file, monkeypatch):
 
     def run_ray(study, address=None, **options):
         asked.update(options, address=address)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(ray, "run_ray", run_ray)
     call("study", "run", file, "--on", "head:6379", "--gpus", 0.5)
