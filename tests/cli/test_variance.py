@@ -217,3 +217,18 @@ def test_wrong_calls_say_what_to_do(call, files, arguments, code, message):
     seen = call("variance", *(a.format(**{k: str(v) for k, v in files.items()}) for a in arguments))
     assert seen.code == code
     assert message in " ".join(seen.err.split()) + " ".join(seen.out.split())
+
+
+def test_runs_of_a_store_are_chosen_by_their_coordinates(call, tmp_path):
+    from curvewise.study import write_run
+
+    for n in (50, 300):
+        for seed in range(6):
+            wrong = (np.arange(40) + seed) % (n // 10) == 0
+            coordinates = {"learner": "a", "n": n, "seed": seed}
+            write_run(tmp_path, coordinates, wrong.astype(int), labels=np.zeros(40, dtype=int))
+    refused = call("variance", "decompose", tmp_path)
+    assert refused.code == 1
+    assert "--where 'n=" in refused.err
+    assert call("variance", "decompose", tmp_path, "--where", "n=300").code == 0
+    assert call("variance", "decompose", tmp_path, "--where", "n").code == 2

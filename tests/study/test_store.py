@@ -399,7 +399,7 @@ from curvewise.errors import StoreError
 from curvewise.study import write_run
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    write_run(sys.argv[1], {"n": int(sys.argv[2])}, np.zeros(100), overwrite=True,
+    write_run(sys.argv[1], {"n": int(sys.argv[2])}, np.zeros(int(sys.argv[3])), overwrite=True,
               arrays={"a": np.zeros(1000), "features": np.zeros(1_000_000)},
               labels=np.arange(int(sys.argv[3])))
 except StoreError as error:
@@ -537,3 +537,10 @@ def test_the_environment_does_without_git(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert environment.capture_environment()["git"] is None
     environment._git.cache_clear()
+
+
+@pytest.mark.parametrize("kept", [{"predictions": [0, 1]}, {"arrays": {"probabilities": [[1.0]]}}])
+def test_predictions_for_other_examples_than_the_labels_are_refused(tmp_path, kept):
+    with pytest.raises(InputError, match=r"has shape \(.*labels 'test' 3 examples"):
+        write_run(tmp_path, {"learner": "a"}, labels=[0, 1, 1], **kept)
+    assert not list_runs(tmp_path)

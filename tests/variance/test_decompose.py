@@ -691,3 +691,14 @@ def test_mean_error_of_few_runs_covers(runs):
         errors = rng.random((runs, 400)) < np.clip(p + 0.03 * rng.standard_normal((runs, 1)), 0, 1)
         hits += 0.2 in decompose_variance(errors, interval="F").error
     assert hits / 400 > 0.925
+
+
+@pytest.mark.parametrize(("runs", "n", "wrong"), [(30, 719, 64), (30, 1000, 64), (30, 700, 70)])
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_runs_that_agree_do_not_differ_by_rounding(runs, n, wrong):
+    errors = np.zeros((runs, n), dtype=np.uint8)
+    errors[:, :wrong] = 1
+    result = decompose_variance(Predictions(errors, "errors"))
+    assert result.test_set_std == 0
+    assert result.distribution_interval.high < 0.01
+    assert "do not differ at all" in result.summary()

@@ -120,6 +120,7 @@ def as_options(message: str) -> str:
         message,
     )
     message = re.sub(r"columns=\{'(\w+)': …\}", r"--column \1=NAME", message)
+    message = re.sub(r"where=\{'([^']*)': ('?)([^'}]*)\2\}", r"--where '\1=\3'", message)
     message = re.sub(
         r"\baxes=\(([^)]*)\)",
         lambda m: "--axes " + ",".join(re.findall(r"'(\w+)'", m[1])),

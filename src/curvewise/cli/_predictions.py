@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +54,8 @@ class PredictionReading:
         Which column plays a part, as PART=COLUMN: run, example, prediction, error, label, …
     learner
         Whose runs to take where a table or a store holds those of several.
+    where
+        Which runs of a store, as NAME=VALUE: n=300. May be repeated.
     """
 
     labels: Path | None = None
@@ -64,6 +67,9 @@ class PredictionReading:
         default_factory=list
     )
     learner: str | None = None
+    where: Annotated[list[str], Parameter(negative="", show_default=False)] = field(
+        default_factory=list
+    )
 
     def load(self, file: str, *, alone: bool = True, learner: str | None = None) -> Predictions:
         """Read a file or folder, telling on stderr what was taken for what."""
@@ -80,9 +86,22 @@ class PredictionReading:
             key=self.key,
             columns=self._columns(),
             learner=learner or self.learner,
+            where=self._where(),
         )
         note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
         return found
+
+    def _where(self) -> dict[str, Any] | None:
+        found = {}
+        for pair in self.where:
+            name, equals, value = pair.partition("=")
+            if not equals or not name.strip():
+                raise UsageError(f"--where {pair!r} must read NAME=VALUE, such as n=300.")
+            try:
+                found[name.strip()] = json.loads(value)  # numbers, true, null; else a text
+            except ValueError:
+                found[name.strip()] = value
+        return found or None
 
     def _columns(self) -> dict[str, str | None] | None:
         parts: dict[str, str | None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli._console import DONE, FAILED, Page, UsageError, note, sentences, warn_each
-from curvewise.cli._options import Showing
+from curvewise.cli._options import Form, Showing
 
 if TYPE_CHECKING:
     from curvewise.study import Plan, Status, Study
@@ -172,7 +173,9 @@ def status(file: File, /, *, showing: Showing | None = None) -> int:
 
 
 @study.command
-def report(file: File, /, *, out: Path | None = None, json: Flag = False) -> int:
+def report(
+    file: File, /, *, out: Path | None = None, form: Form = "power", json: Flag = False
+) -> int:
     """Look at the runs through every lens that applies: text, tables and figures in a folder.
 
     Example: `curvewise study report study.toml`
@@ -183,6 +186,8 @@ def report(file: File, /, *, out: Path | None = None, json: Flag = False) -> int
         The study.
     out
         Folder for the report; by default NAME-report beside the study file.
+    form
+        Of the learning curves; auto averages several, and predicts best beyond the data.
     json
         Print one JSON document with everything.
     """
@@ -191,7 +196,7 @@ def report(file: File, /, *, out: Path | None = None, json: Flag = False) -> int
     page = Page(as_json=json)
     loaded = _load(file)
     folder = out or loaded.folder / f"{_plain(loaded.name)}-report"
-    write_report(page, loaded, folder)
+    write_report(page, loaded, folder, form=form)
     return page.close()
 
 
@@ -234,10 +239,11 @@ def show_status(page: Page, found: Status) -> None:
 def _load(file: Path) -> Study:
     from curvewise.study import load_study
 
-    if not file.is_file():
+    if not file.exists():
         raise UsageError(f"There is no file {file}: `curvewise study new {file}` writes one.")
     return load_study(file)
 
 
 def _plain(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "_.-" else "-" for c in name)
+    """The name as in that of the store, see ``Study.runs_folder``."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)

@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 
 @contextmanager
 def reproducible() -> Iterator[None]:
@@ -16,6 +14,8 @@ def reproducible() -> Iterator[None]:
     A kernel that has no deterministic version is used all the same: torch's warning about it is
     kept from the user here, because the plan says on which networks that may happen.
     """
+    import torch._dynamo
+
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     before = (cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32)
     strict = torch.are_deterministic_algorithms_enabled()

@@ -37,18 +37,15 @@ class Resident:
             self.kind = "tokens"
         x = torch.from_numpy(_writable(examples.x))
         if self.kind == "features":
-            x = x.to(torch.float32)
+            x = _standardised(x.to(torch.float64), examples).to(torch.float32)
         elif self.kind == "tokens":
             x = x.to(torch.int64)
         self.x = x.to(device)
         self.y = torch.from_numpy(_writable(examples.y)).to(device, torch.int64)
         channels = examples.x.shape[1] if self.kind == "images" else 1
-        self.mean = torch.tensor(
-            examples.mean or (0.0,) * channels, dtype=torch.float32, device=device
-        )
-        self.std = torch.tensor(
-            examples.std or (1.0,) * channels, dtype=torch.float32, device=device
-        )
+        mean, std = examples.mean or (0.0,) * channels, examples.std or (1.0,) * channels
+        self.mean = torch.tensor(mean, dtype=torch.float32, device=device)
+        self.std = torch.tensor(std, dtype=torch.float32, device=device)
 
     def prepared(self, x: Tensor) -> Tensor:
         """Normalise a batch of stored inputs, without augmentation."""
@@ -100,6 +97,14 @@ def find_device(device: str | torch.device) -> torch.device:
         seen = f"only {gpus} of them" if gpus else "no GPU"
         raise InputError(f"device={str(device)!r}, but torch sees {seen} here: use 'cpu'.")
     return place
+
+
+def _standardised(x: Tensor, examples: Examples) -> Tensor:
+    """Features on one scale; as they are where their mean and spread are not given."""
+    if examples.mean is None or examples.std is None:
+        return x
+    mean, std = (torch.tensor(v, dtype=x.dtype) for v in (examples.mean, examples.std))
+    return (x - mean) / std
 
 
 def _writable(array: NDArray[Any]) -> NDArray[Any]:

@@ -24,7 +24,8 @@ class Examples:
     classes : int
         How many classes there are, seen or not.
     mean, std : tuple of float, optional
-        Per channel, on the scale 0 to 1, for images.
+        Per channel, on the scale 0 to 1, for images; per feature otherwise. What networks are given
+        has this mean subtracted and is divided by this spread.
     padding : int, optional
         The token that stands for nothing, where x holds tokens.
     """

@@ -7,21 +7,31 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvewise.errors import InputError
 from curvewise.study.estimate import UNKNOWN, Clock, duration, kind_of, usual_devices
+from curvewise.study.learner import FIELDS
 from curvewise.study.space import bytes_per_run, said_bytes
 from curvewise.study.standings import Planned, planned_runs
 from curvewise.types import Result
 
 if TYPE_CHECKING:
+    from curvewise.study.jobs import Job
     from curvewise.study.study import Study
 
 SEARCH = " (search for the rate)"
+
+NETWORKS = (
+    *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
+    *("resnet9", "resnet18", "resnet34", "resnet50"),
+)
+"""Names of ``curvewise.nn.architectures.ARCHITECTURES``, known here where torch is missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +132,8 @@ class Plan(Result):
             f"That takes about {duration(self.known_seconds / self.workers)} on {self._place()}, "
             f"{hours:.2g} {self.hours_of}-hours (from {how})"
         )
-        return f"{text}, and {unknown:,} runs of unknown length." if unknown else f"{text}."
+        text += f", and {unknown:,} runs of unknown length." if unknown else "."
+        return f"{text} Starting the workers takes some seconds more."
 
     def _place(self) -> str:
         if self.hours_of == "GPU":
@@ -158,6 +169,9 @@ def plan_study(study: Study, *, measure: bool = True, device: str | None = None)
     estimates = {key: [clock.estimate(r.job) for r in runs] for key, runs in due.items()}
     needed = bytes_per_run(study, planned, measure) * sum(map(len, due.values()))
     free = _free_space(study.runs_folder)
+    bad = _bad_learners(study, [r.job for runs in due.values() for r in runs])
+    # That such a learner could not be measured need not be said too.
+    problems = [p for p in clock.problems if not p.startswith(tuple(f"{k} could" for k in bad))]
     return Plan(
         name=study.name,
         store=str(study.runs_folder),
@@ -175,7 +189,12 @@ def plan_study(study: Study, *, measure: bool = True, device: str | None = None)
         ),
         bytes_needed=needed,
         bytes_free=free,
-        warnings=(*_warnings(study, planned, device), *clock.problems, *_space(needed, free)),
+        warnings=(
+            *(f"{name}: {why}" for name, reasons in bad.items() for why in reasons),
+            *_warnings(study, planned, device),
+            *problems,
+            *_space(needed, free),
+        ),
     )
 
 
@@ -240,6 +259,49 @@ def _idle(study: Study) -> list[str]:
                 continue
             found.append(f"{name}: runs that vary in {'+'.join(varied)} will be the same: {why}.")
     return found
+
+
+def _bad_learners(study: Study, jobs: Sequence[Job]) -> dict[str, list[str]]:
+    """Learners none of whose runs can be made, and why: known before a run is tried."""
+    checks = {"network": _check_network, "estimator": _check_estimator, "command": _check_command}
+    found: dict[str, list[str]] = {}
+    for job in {(j.name, repr(j.settings)): j for j in jobs}.values():
+        try:
+            checks[job.learner.kind](study, job)
+        except Exception as error:  # whatever a class of one's own raises
+            if str(error) not in found.setdefault(job.name, []):
+                found[job.name].append(str(error) or type(error).__name__)
+    return found
+
+
+def _check_network(_: Study, job: Job) -> None:
+    assert job.learner.training is not None
+    name = job.learner.training.architecture
+    if ":" not in name and name not in NETWORKS:
+        close = get_close_matches(name, NETWORKS, 1)
+        raise InputError(
+            f"architecture={name!r} is not known."
+            + (f" Did you mean {close[0]!r}?" if close else "")
+            + f" There are {', '.join(NETWORKS)}, 'module:function', 'timm:NAME' and 'hf:FOLDER'."
+        )
+
+
+def _check_estimator(study: Study, job: Job) -> None:
+    from curvewise.study.estimating import make_estimator
+
+    make_estimator(job.learner, study.folder)
+
+
+def _check_command(_: Study, job: Job) -> None:
+    from curvewise.study.commands import fill_command
+
+    given = job.learner.options
+    if taken := sorted(set(given) & set(FIELDS)):
+        raise InputError(
+            f"grid has {', '.join(taken)}, which a command is given already: use another name."
+        )
+    words = dict.fromkeys(("id", "rows", "data", "out"), "")
+    fill_command(str(job.learner.command), {**dict.fromkeys(FIELDS, 0), **words, **given})
 
 
 def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from curvewise.errors import StoreError
+from curvewise.errors import InputError, StoreError
 from curvewise.io._stored import (
     RECORD,
     SCHEMA,
@@ -29,6 +29,7 @@ from curvewise.study._files import (
 )
 from curvewise.study._record import (
     PREDICTIONS,
+    TEST,
     check_distinct,
     check_name,
     error_text,
@@ -132,6 +133,7 @@ def write_run(
     kept = {k: npy_bytes(v, k) for k, v in named_arrays(predictions, arrays).items()}
     weights = _weights(checkpoints or {})
     truth = encode_labels(labels)
+    _check_lengths(kept, truth)
     values, lost = metric_values(metrics or {})
     record = {
         "schema": SCHEMA,
@@ -163,6 +165,21 @@ def write_run(
             "it was kept and what is stored stays: make room, or mend what the message names, and "
             "store it again."
         ) from problem
+
+
+def _check_lengths(arrays: Encoded, labels: Encoded) -> None:
+    """Predictions for other examples than the labels are of would only be found when read."""
+    for name, (_, truth) in labels.items():
+        for kind in (PREDICTIONS, "probabilities"):
+            array = kind if name == TEST else f"{kind}.{name}"
+            if array not in arrays:
+                continue
+            shape, count = arrays[array][1]["shape"], truth["shape"][0]
+            if not shape or shape[0] != count:
+                raise InputError(
+                    f"{array} has shape {tuple(shape)} and labels {name!r} {count} examples: give "
+                    "one prediction for each example."
+                )
 
 
 def _store(

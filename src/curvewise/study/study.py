@@ -373,10 +373,13 @@ class Study:
 
     @cached_property
     def _channel_statistics(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-        """Mean and spread of each channel over all that may be trained on, from 0 to 1."""
+        """Mean and spread of each feature, or channel from 0 to 1, over the training part."""
         data = self.dataset
-        if not data.is_image:
+        if data.padding is not None:  # tokens
             return None, None
+        if not data.is_image:
+            features = data.x[self.train_rows].astype(np.float64)
+            return _as_tuples(features.mean(axis=0), features.std(axis=0))
         counts = np.stack(
             [
                 np.bincount(data.x[self.train_rows, c].ravel(), minlength=256)
@@ -387,7 +390,14 @@ class Study:
         share = counts / counts.sum(axis=1, keepdims=True)
         mean = share @ levels
         std = np.sqrt(np.maximum(share @ levels**2 - mean**2, 0))
-        return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+        return _as_tuples(mean, std)
+
+
+def _as_tuples(
+    mean: NDArray[np.float64], std: NDArray[np.float64]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Plain numbers; what does not vary is not scaled."""
+    return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
 
 
 def examples_digest(examples: Examples) -> str:

@@ -57,6 +57,10 @@ def load_study(path: str | PathLike[str]) -> Study:
     ({'width': 32}, (100, 400))
     """
     file = Path(path)
+    if file.is_dir():
+        there = file / "study.toml"
+        which = str(there) if there.is_file() else "the study file in it"
+        raise InputError(f"{file} is a folder: name {which}.")
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -76,7 +76,8 @@ class Split:
 def split_variance(totals: Totals) -> Split:
     """Split the variance between runs, from totals."""
     runs, n, c = totals.runs, totals.examples, totals.concentration
-    test_set = float(np.var(totals.run, ddof=1))
+    # Runs that do not differ must not do so by the rounding of their mean.
+    test_set = float(np.var(totals.run, ddof=1)) if np.ptp(totals.run) else 0.0
     noise = max(0.0, (totals.noise - c * test_set) / (1 - c))
     residual = max(0.0, (totals.cell_variance - test_set) * n / (n - 1))
     repeat = totals.repeat_variance
