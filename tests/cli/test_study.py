@@ -149,6 +149,114 @@ def test_a_report_of_sources(call, file):
     assert (file.parent / "tiny-report" / "sources-tree-n-50.png").is_file()
 
 
+THIRD = """[learners.nearest]
+estimator = "sklearn.neighbors:KNeighborsClassifier"
+
+[design]"""
+
+
+def test_a_report_tells_what_to_beware_of_once_and_whose_it_is(call, file):
+    design = "sizes = [50, 700, 1400]\nfolds = [1, 1, 2]"
+    file.write_text(SMALL.replace("sizes = [50, 100, 200]\nfolds = 1", design))
+    assert call("study", "run", file, "--workers", 0).code == 0
+    for third in (False, True):
+        if third:
+            file.write_text(file.read_text().replace("[design]", THIRD))
+            assert call("study", "run", file, "--workers", 0).code == 0
+        outcome = call("study", "report", file)
+        document = call("study", "report", file, "--json").document
+        told = document["warnings"]
+        assert any("share examples" in w for w in told)
+        assert "share examples" in outcome.err
+        text = (file.parent / "tiny-report" / "report.md").read_text()
+        assert all(text.count(f"Beware: {w}") == 1 for w in told)
+        fits = [w for c in document["curves"]["curves"].values() for w in c["warnings"]]
+        assert fits
+        assert all(w not in told for w in fits)  # never without the name
+        assert all(any(t.endswith(f": {w}") for t in told) for w in fits)
+
+
+def test_three_learners_are_ranked(call, file):
+    file.write_text(SMALL.replace("[design]", THIRD))
+    call("study", "run", file, "--workers", 0)
+    outcome = call("study", "report", file)
+    assert "is predicted best" in outcome.out
+    assert "Ranking at n = 200" in outcome.out
+    assert (file.parent / "tiny-report" / "ranking.png").is_file()
+    document = call("study", "report", file, "--json").document
+    at = {k: document["errors"][k] for k in ("learner", "n", "error")}
+    rows = zip(*at.values(), strict=True)
+    least = min((e, k) for k, n, e in rows if n == 200)[1]
+    assert document["ranking"]["learners"][0] == least
+
+
+@pytest.mark.parametrize("form", ["auto", "power2", "constrained", "last"])
+def test_a_report_with_curves_of_another_form(call, file, form):
+    call("study", "run", file, "--workers", 0)
+    outcome = call("study", "report", file, "--form", form)
+    assert outcome.code == 0, outcome.err
+    text = (file.parent / "tiny-report" / "report.md").read_text()
+    assert "comparison.png" in text or f"There is no comparison of curves of form {form}" in text
+    assert "is the mean over the seeds of one training subset" in text
+
+
+def test_a_report_of_every_evaluation_set(call, file):
+    more = '[evaluate.noisy]\nperturbation = "noise"\nmagnitude = 0.5\n'
+    file.write_text(f"{SMALL}\n{more}")
+    outcome = call("study", "run", file, "--workers", 0)
+    assert outcome.code == 0, outcome.err
+    outcome = call("study", "report", file)
+    assert "Error on noisy" in outcome.out
+    assert "Error on noisy" in (file.parent / "tiny-report" / "report.md").read_text()
+    document = call("study", "report", file, "--json").document
+    frame = load_study(file).frame()
+    mean = frame[(frame.learner == "bayes") & (frame.n == 50)]["error.noisy"].mean()
+    assert document["evaluations"]["noisy"]["error"][0] == pytest.approx(mean)
+
+
+def test_a_report_tells_the_rates_that_were_chosen(call, file):
+    pytest.importorskip("torch")
+    file.write_text(
+        'name = "tiny"\ndata = "digits"\n[learners.net]\narchitecture = "linear"\n'
+        "rate = [1e-9, 0.1]\nepochs = 3\n[design]\nsizes = [50]\nfolds = 1\n"
+    )
+    assert call("study", "run", file, "--workers", 0, "--device", "cpu").code == 0
+    assert "net: 0.1, of 1e-09, 0.1, searched for at n=50." in call("study", "report", file).out
+    assert call("study", "report", file, "--json").document["rates"] == {"net": 0.1}
+
+
+def test_a_report_is_no_place_for_tags(call, file):
+    text = SMALL.replace("[learners.tree]", '[learners."<script>a & b"]')
+    file.write_text(text.replace('"tiny"', '"<b>tiny 🐳"'))
+    assert call("study", "run", file, "--workers", 0).code == 0
+    outcome = call("study", "report", file)
+    assert outcome.code == 0, outcome.err
+    assert "<script>a & b" in outcome.out
+    study = load_study(file)
+    folder = study.folder / study.runs_folder.name.replace("-runs", "-report")
+    written = (folder / "report.md").read_text()
+    assert "<" not in written
+    assert "# &lt;b&gt;tiny 🐳" in written
+    assert "| &lt;script&gt;a &amp; b" in written
+
+
+def test_a_folder_that_cannot_be_written(call, file):
+    call("study", "run", file, "--workers", 0)
+    outcome = call("study", "report", file, "--out", file)
+    assert outcome.code == 2
+    assert "with --out" in outcome.err
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_is_no_study(call, tmp_path, there):
+    if there:
+        (tmp_path / "study.toml").write_text(SMALL)
+    outcome = call("study", "plan", tmp_path)
+    assert outcome.code == 1
+    assert f"{tmp_path} is a folder" in outcome.err
+    assert (str(tmp_path / "study.toml") in outcome.err) == there
+
+
 def test_a_report_needs_runs(call, file):
     outcome = call("study", "report", file)
     assert outcome.code == 1

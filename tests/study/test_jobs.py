@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +33,7 @@ def test_ids_stay_what_they_were():
     found = ids(study(poke={"epoch": 1}))
     assert len(found) == 13
     digest = hashlib.sha256("".join(found).encode()).hexdigest()
-    assert digest[:16] == "c1fbd7dc87776c68"
+    assert digest[:16] == "d094025ce2ca58eb"
 
 
 def test_an_id_is_the_hash_of_the_coordinates():
@@ -150,3 +151,27 @@ def test_the_cost_of_a_run_counts_examples_looked_at():
     learner = Learner(Training("mlp", epochs=3, batch=10), members=2)
     (job,) = Study(DATA, {"net": learner}, Design(sizes=[20], folds=1)).jobs
     assert job.cost == 2 * (3 * 20 + 1)
+
+
+def test_numbers_that_are_equal_make_one_training():
+    assert Training(epochs=20, rate=[1]) == Training(epochs=20.0, rate=1.0)
+    alike = [{"epochs": 20, "rate": (0.2, 0.1)}, {"epochs": 20.0, "rate": [0.1, 0.2]}]
+    texts = {json.dumps(Training(**settings).as_dict()) for settings in alike}
+    assert len(texts) == 1
+
+
+def test_more_classes_are_another_training():
+    more = replace(DATA, classes=tuple("abcdefghijkl"))
+    one, other = (Study(d, {"net": NET}, Design(sizes=[10], folds=1)) for d in (DATA, more))
+    assert not set(ids(one)) & set(ids(other))
+
+
+def test_a_folder_of_a_model_counts_by_its_content(tmp_path):
+    (tmp_path / "bert").mkdir()
+    found = set()
+    for content in ("a", "b", "a"):
+        (tmp_path / "bert" / "model.safetensors").write_text(content)
+        learner = Learner(Training("hf:bert"))
+        study = Study(DATA, {"text": learner}, Design(sizes=[10], folds=1), folder=tmp_path)
+        found.add(ids(study)[0])
+    assert len(found) == 2

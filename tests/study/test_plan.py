@@ -304,3 +304,63 @@ def test_without_a_gpu_the_cores_are_taken(tmp_path, monkeypatch):
 
     monkeypatch.setattr(options, "_gpus", missing)
     assert set(estimate.usual_devices(make(tmp_path))) == {"cpu"}
+
+
+def test_names_of_networks_are_those_there_are():
+    architectures = pytest.importorskip("curvewise.nn.architectures")
+    assert set(plan.NETWORKS) == set(architectures.ARCHITECTURES)
+
+
+@pytest.mark.parametrize(
+    ("learner", "told"),
+    [
+        (Learner(estimator="sklearn.svm:SVX"), "SVX"),
+        (Learner(estimator="no_such_module:Thing"), "cannot be imported"),
+        (Learner(estimator="sklearn.svm:SVC", options={"depth": 3}), "depth"),
+        (Learner(estimator="broken:Thing"), "born broken"),
+        (Learner(command="train {out} {size}"), "asks for {size}"),
+        (Learner(command="train '{out}"), "cannot be split"),
+        (Learner(Training("resnet81")), "Did you mean 'resnet18'?"),
+    ],
+)
+def test_learners_that_cannot_be_trained_are_told(tmp_path, learner, told):
+    (tmp_path / "broken.py").write_text(
+        "class Thing:\n"
+        "    def __init__(self):\n        raise ValueError('born broken')\n"
+        "    def fit(self, x, y): ...\n"
+        "    def predict(self, x): ...\n"
+    )
+    found = make(tmp_path, {"bad": learner, "net": NET}).plan(measure=False)
+    bad = [w for w in found.warnings if w.startswith("bad: ")]
+    assert len(bad) == 1
+    assert told in bad[0]
+    assert not any(w.startswith("net: ") for w in found.warnings)
+
+
+def test_learners_that_can_be_trained_are_not_told(tmp_path):
+    learners = {
+        "svm": Learner(estimator="sklearn.svm:SVC"),
+        "mine": Learner(command="train {n:05d} {seed} {rows} {data} {id} {out} {depth}"),
+        "own": Learner(Training("networks:make")),
+    }
+    found = make(tmp_path, learners, grid={"mine": {"depth": [1, 2]}}).plan(measure=False)
+    assert found.warnings == ()
+
+
+def test_settings_that_a_command_has_already_are_told(tmp_path):
+    mine = {"mine": Learner(command="train {out}")}
+    found = make(tmp_path, mine, grid={"mine": {"rows": [1, 2]}}).plan(measure=False)
+    assert next(w for w in found.warnings if "another name" in w).startswith("mine: grid has")
+
+
+def test_an_unknown_network_is_told_once_where_it_is_measured_too(tmp_path):
+    pytest.importorskip("torch")
+    found = make(tmp_path, {"bad": Learner(Training("mpl", epochs=1))}).plan(device="cpu")
+    assert ["Did you mean 'mlp'?" in w for w in found.warnings] == [True]
+
+
+def test_the_start_of_the_workers_is_told(tmp_path):
+    study = make(tmp_path)
+    store(study, study.jobs[:2])
+    known = study.plan(measure=False, device="cpu").summary()
+    assert "Starting the workers takes some seconds more." in known

@@ -20,7 +20,7 @@ from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.tables import format_table
 
 if TYPE_CHECKING:
-    from curvewise.learning.curve import Curve
+    from curvewise.learning.base import Curve
     from curvewise.study import Study
     from curvewise.types import Measurements, Predictions, Result
 

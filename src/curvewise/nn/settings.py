@@ -116,6 +116,7 @@ class Training:
         if self.patience is not None:
             _number("patience", self.patience, above=0)
         self._check_agreement()
+        self._settle_numbers()
 
     def _settle_types(self) -> None:
         """Lists become tuples, so that settings compare alike wherever they came from."""
@@ -136,6 +137,17 @@ class Training:
             raise InputError(f"weights={self.weights!r}: give the path of a file.")
         if not isinstance(self.options, Mapping):
             raise InputError(f"options={self.options!r}: give a dict of names and values.")
+
+    def _settle_numbers(self) -> None:
+        """20 and 20.0, one rate and a list of it, are one training and must have one id."""
+        names = ("momentum", "weight_decay", "label_smoothing", "epochs", "warmup", "validation")
+        for name in names:
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if self.patience is not None:
+            object.__setattr__(self, "patience", float(self.patience))
+        object.__setattr__(self, "drops", tuple(float(drop) for drop in self.drops))
+        rates = sorted(float(rate) for rate in self.rates)
+        object.__setattr__(self, "rate", tuple(rates) if len(rates) > 1 else rates[0])
 
     def _check_agreement(self) -> None:
         if self.schedule == "drops" and not self.drops:

@@ -115,7 +115,7 @@ def _runs(
         for varies, seeds, poke in _chances(study, subset):
             coordinates = {**shared, **where, **{f"{k}_seed": v for k, v in seeds.items()}}
             if poke is not None:
-                coordinates["poke"] = {"epoch": poke.epoch, "factor": poke.factor}
+                coordinates["poke"] = {"epoch": float(poke.epoch), "factor": float(poke.factor)}
                 coordinates["poke_seed"] = poke.seed
             if needs is not None:
                 coordinates["search"] = needs
@@ -193,17 +193,25 @@ def _search(
 
 
 def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> str | None:
-    """Hash of the file with the initial weights, so that other weights are another run."""
-    if learner.training is None or learner.training.weights is None:
+    """Hash of what the network starts from, so that other weights are another run."""
+    training = learner.training
+    if training is None:
         return None
-    name = learner.training.weights
-    if name not in known:
-        path = folder / name
+    found = []
+    if training.architecture.startswith("hf:"):
+        place = folder / training.architecture.removeprefix("hf:")
+        found += sorted(p for p in place.glob("*") if p.is_file())
+    if training.weights is not None:
+        path = folder / training.weights
         if not path.is_file():
-            raise InputError(f"weights={name!r}: there is no file {path}.")
-        with path.open("rb") as file:
-            known[name] = hashlib.file_digest(file, "sha256").hexdigest()[:32]
-    return known[name]
+            raise InputError(f"weights={training.weights!r}: there is no file {path}.")
+        found.append(path)
+    for path in found:
+        if str(path) not in known:
+            with path.open("rb") as stream:
+                known[str(path)] = hashlib.file_digest(stream, "sha256").hexdigest()[:32]
+    hashes = [known[str(path)] for path in found]
+    return hashes[0] if len(hashes) == 1 else data_digest(hashes) if hashes else None
 
 
 def rows_digest(rows: Any) -> str:

@@ -269,8 +269,9 @@ def _bad_learners(study: Study, jobs: Sequence[Job]) -> dict[str, list[str]]:
         try:
             checks[job.learner.kind](study, job)
         except Exception as error:  # whatever a class of one's own raises
-            if str(error) not in found.setdefault(job.name, []):
-                found[job.name].append(str(error) or type(error).__name__)
+            why = str(error) or type(error).__name__
+            if why not in found.setdefault(job.name, []):
+                found[job.name].append(why)
     return found
 
 

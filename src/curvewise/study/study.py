@@ -339,7 +339,9 @@ class Study:
     @cached_property
     def data_digest(self) -> str:
         """Hash of the training inputs, their classes and how they are normalised."""
-        return data_digest([self.dataset.digest, repr(self._channel_statistics)])
+        data = self.dataset
+        about = (self._channel_statistics, len(data.classes), data.padding)
+        return data_digest([data.digest, repr(about)])
 
     @cached_property
     def examples(self) -> Examples:
