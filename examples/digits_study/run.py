@@ -21,9 +21,7 @@ def main(file: Path) -> None:
     print(study.run().summary())
 
     # How does error fall with data? Networks on one subset share its luck: average their seeds.
-    runs = study.measurements().frame()
-    errors = runs.groupby(["learner", "n", "fold"])["error"].mean().reset_index()
-    curves = cw.fit_learning_curves(errors)
+    curves = cw.fit_learning_curves(study.measurements(seeds="mean"))
     print(cw.compare_learning_curves(curves["CNN"], curves["MLP"]).summary())
 
     # How much of the difference between seeds would be there again on new digits?

@@ -315,3 +315,19 @@ def test_labels_in_a_file_that_cannot_be_used(tmp_path):
     fails("must be one of .npy", PREDS, labels=tmp_path / "l.parquet")
     np.save(tmp_path / "g.npy", np.array(list("ab")))
     fails("groups has shape", PREDS, labels=LABELS, groups=tmp_path / "g.npy")
+
+
+def test_a_store_of_arrays_with_fields(tmp_path):
+    fields = np.array([(1, 2.0)], dtype=[("a", "<i4"), ("b", "<f8")])
+    write_run(tmp_path, {"seed": 1}, fields)
+    with pytest.raises(InputError, match="an array with fields"):
+        load_predictions(tmp_path)
+
+
+def test_a_store_whose_only_record_is_a_link(tmp_path):
+    path = write_run(tmp_path / "store", {"seed": 1, "n": 5}, [0, 1], {"error": 0.5})
+    (path / "record.json").rename(tmp_path / "outside.json")
+    (path / "record.json").symlink_to(tmp_path / "outside.json")
+    for load in (load_predictions, load_measurements):
+        with pytest.raises(StoreError, match="is a link"):
+            load(tmp_path / "store")

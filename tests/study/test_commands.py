@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import re
@@ -16,13 +18,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, StoreError
 from curvewise.nn.task import Examples
 from curvewise.study._process import TAIL
 from curvewise.study.commands import fill_command, run_command, write_data
 from curvewise.study.dataset import Dataset
 from curvewise.study.design import Design
+from curvewise.study.execute.local import run_local
 from curvewise.study.learner import FIELDS, Learner
+from curvewise.study.store import list_runs
 from curvewise.study.study import Study
 
 RNG = np.random.default_rng(0)
@@ -328,3 +332,35 @@ def test_a_grid_cannot_take_the_name_of_a_field(tmp_path):
     study = study_with(tmp_path, "", grid={"rows": [1]})
     with pytest.raises(InputError, match="grid has rows"):
         run_command(study, study.jobs[0])
+
+
+def test_what_is_measured_is_not_taken_from_the_command(tmp_path):
+    code = """
+        np.save(out / "predictions.npy", np.zeros(12, int))
+        said = {"error": 0, "loss.noisy": 1, "gap": 2, "seconds": 3}
+        said |= {"train_error": 0.5, "errors": 4}
+        (out / "metrics.json").write_text(json.dumps(said))
+    """
+    trained = run_one(tmp_path, code)
+    assert trained.metrics == {"train_error": 0.5, "errors": 4}
+    assert "error, loss.noisy, gap, seconds ignored" in trained.notes[-1]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("place", ["numpy.savez", "numpy.save", "tempfile.TemporaryDirectory"])
+def test_a_full_disk_is_no_fault_of_the_run(tmp_path, monkeypatch, place, number):
+    study = study_with(tmp_path, "", "{out} {data}")
+
+    save = np.save
+
+    def refuse(*given, **options):
+        if given and isinstance(given[0], io.BytesIO):  # which is on no disk
+            return save(*given, **options)
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, refuse)
+        with pytest.raises(StoreError, match=r"cannot be written.* run the study again"):
+            run_local(study, workers=0, progress=False)
+    assert list_runs(study.runs_folder) == []
+    assert not list(study.runs_folder.glob("data/*.partial"))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.study import Design
+from curvewise.study import Design, Evaluation, Learner, Study
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,12 @@ def test_the_grid_is_every_combination():
         {"batch": 2, "augmentation": ["flip"]},
     ]
     assert list(Design().combinations()) == [{}]
+
+
+@pytest.mark.parametrize("names", [("x", "X"), ("Test",)])
+def test_evaluation_sets_are_told_apart_without_case(names):
+    sets = {name: Evaluation(perturbation="rotation", magnitude=10) for name in names}
+    with pytest.raises(InputError, match="evaluate has"):
+        Study(
+            "digits", {"bayes": Learner(estimator="sklearn.naive_bayes:GaussianNB")}, evaluate=sets
+        )

@@ -180,3 +180,18 @@ def test_what_cannot_be_made_is_named(place, options, said):
     study = study_of(Learner(estimator=place, options=options))
     with pytest.raises(InputError, match=said):
         fit_estimator(study, study.jobs[0])
+
+
+def test_a_class_that_would_end_the_process_is_an_error(tmp_path: Path):
+    (tmp_path / "leaving_for_tests.py").write_text(
+        "import sys\n"
+        "class Leaves:\n"
+        "    def get_params(self, deep=True): return {}\n"
+        "    def fit(self, X, y): sys.exit('no licence')\n"
+        "    def predict(self, X): return X\n"
+    )
+    (tmp_path / "left_for_tests.py").write_text("raise SystemExit('not today')\n")
+    *_, trained = fit_one(Learner(estimator="leaving_for_tests:Leaves"), folder=tmp_path)
+    assert "SystemExit: no licence" in trained.error
+    with pytest.raises(InputError, match="SystemExit: not today"):
+        make_estimator(Learner(estimator="left_for_tests:Left"), tmp_path)

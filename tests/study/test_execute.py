@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from curvewise.errors import CurvewiseError, InputError, StoreError
 from curvewise.nn.settings import Training
-from curvewise.nn.task import Trained
+from curvewise.nn.task import Keep, Trained
 from curvewise.study.claims import Claims
 from curvewise.study.dataset import Dataset
 from curvewise.study.design import Design
@@ -64,6 +66,11 @@ class Spoilt(Centres):
         except FileExistsError:
             return super().fit(x, y)
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+class Moody(Centres):
+    def fit(self, x, y):
+        self.kill_at = int(os.environ.get("KILL_AT", 0))
+        super().fit(x, y)
 
 class Broken(Centres):
     def fit(self, x, y):
@@ -460,3 +467,36 @@ def test_halved_memory_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     outcome = run_local(study, workers=0, progress=False, device="cpu")
     assert (outcome.made, outcome.failed) == (8, {})
     assert any("Out of memory with 4 networks" in note for note in outcome.notes)
+
+
+def test_a_remade_run_that_kills_its_worker_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    design = Design(sizes=[12, 24], folds=1, stratify=True)
+    study = made_study(tmp_path, Learner(estimator="own_models:Moody"), design=design)
+    run_local(study, workers=0, progress=False)
+    expected = results(study)
+    more = replace(study, keep=Keep(probabilities=True))
+    monkeypatch.setenv("KILL_AT", "24")
+    outcome = run_local(more, workers=1, progress=False)
+    (bad,) = (j.id for j in study.jobs if j.n == 24)
+    assert set(outcome.failed) == {bad}
+    assert "died 3 times" in outcome.summary()
+    assert bad in outcome.lost
+    assert bad not in outcome.redone
+    assert f"Redone after a worker died: {len(outcome.lost)} run(s)." in outcome.notes
+    assert "1 outdated run(s) could not be made again" in outcome.notes[-1]
+    assert results(study)[bad] == expected[bad]
+    assert study.status().done == 2
+
+
+def test_fresh_is_refused_beside_one_who_makes_what_is_not_there_yet(tmp_path: Path) -> None:
+    study = made_study(tmp_path)
+    run_local(study, workers=0, progress=False)
+    before, missing = results(study), study.jobs[3]
+    shutil.rmtree(study.runs_folder / missing.id)
+    with Claims(study.runs_folder) as claims:
+        claims.take(missing.id)
+        with pytest.raises(StoreError, match=f"is making run {missing.id}"):
+            run_local(study, workers=0, progress=False, fresh=True)
+    assert results(study) == {k: v for k, v in before.items() if k != missing.id}

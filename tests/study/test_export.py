@@ -109,6 +109,35 @@ def test_the_table_feeds_the_lenses(tmp_path):
     )
 
 
+def test_the_hash_of_a_subset_is_not_taken_for_a_split(tmp_path):
+    """Readers of tables know a column called subset as the one that says train or test."""
+    for n in (50, 100, 200, 400):
+        for fold in range(3):
+            at = {"learner": "a", "n": n, "fold": fold, "subset": f"{n:08x}{fold:08x}"}
+            write_run(tmp_path / "store", at, metrics={"error": 0.1 + n**-0.5})
+    path = export_store(tmp_path / "store", tmp_path / "x.csv")
+    assert "subset" not in read(path)[0]
+    assert {row["subset_digest"] for row in read(path)} == {
+        run.coordinates["subset"] for run in list_runs(tmp_path / "store")
+    }
+    m = cw.load_measurements(path)
+    assert len(m) == 12
+    assert sorted(set(m.n.tolist())) == [50, 100, 200, 400]
+
+
+def test_a_digest_that_has_its_name_already(tmp_path):
+    write_run(tmp_path / "store", {"subset_digest": "mine", "subset": "hash"})
+    (row,) = read(export_store(tmp_path / "store", tmp_path / "x.csv"))
+    assert sorted(v for k, v in row.items() if "subset" in k) == ["hash", "mine"]
+
+
+def test_numbers_beyond_floats_beside_floats(tmp_path):
+    write_run(tmp_path / "store", {"rate": 10**400})
+    write_run(tmp_path / "store", {"rate": 0.5}, environment={"packages": "numpy"})
+    rows = read(export_store(tmp_path / "store", tmp_path / "x.csv"))
+    assert sorted(row["rate"] for row in rows) == ["0.5", str(10**400)]
+
+
 def test_files_are_not_overwritten_by_accident(tmp_path):
     write_run(tmp_path / "store", {"n": 1})
     path = tmp_path / "x.csv"

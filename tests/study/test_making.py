@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from curvewise.study.execute.events import Event
 from curvewise.study.execute.rates import search_rate, split_in_three
 from curvewise.study.execute.standing import stand
 from curvewise.study.execute.troubles import SpoiltDeviceError, is_memory_text, is_spoilt_text
+from curvewise.study.execute.writing import Writers
 from curvewise.study.jobs import Job
 from curvewise.study.learner import Learner
 from curvewise.study.making import make_runs
@@ -466,3 +469,90 @@ def test_groups_share_learner_settings_and_size(tmp_path: Path) -> None:
         assert len({(j.n, str(j.learner.training)) for j in group}) == 1
     other = replace(study.jobs[0], needs="x")
     assert making.group_of(other) != making.group_of(study.jobs[0])
+
+
+@pytest.mark.parametrize("given", [Trained(error="bad luck"), ValueError("bad luck")])
+def test_a_failure_does_not_replace_what_was_done(tmp_path: Path, make: Any, given: Any) -> None:
+    study = made_study(tmp_path)
+    make(study, Engine())
+    before = {p: p.read_bytes() for p in study.runs_folder.glob("*/*") if p.is_file()}
+    more = made_study(tmp_path, keep=Keep(probabilities=True))
+    events = make(more, Engine(lambda *_: given))
+    assert [e.kind for e in events] == ["failed"] * 4
+    assert all(e.text.startswith(making.STAYS) and "bad luck" in e.text for e in events)
+    assert {p: p.read_bytes() for p in study.runs_folder.glob("*/*") if p.is_file()} == before
+    assert {e.kind for e in make(more, Engine())} == {"done"}
+
+
+def test_code_that_would_end_the_process_fails_its_run_alone(tmp_path: Path, make: Any) -> None:
+    study = made_study(tmp_path)
+    bad = study.jobs[1]
+
+    def leave(assignment: Assignment, _: int | None) -> None:
+        if (assignment.init, assignment.rows.tolist()) == (
+            bad.seeds["init"],
+            study.rows_of(bad.n, bad.fold).tolist(),
+        ):
+            raise SystemExit("no licence")
+
+    events = {e.id: e.kind for e in make(study, Engine(leave))}
+    assert events == {j.id: "failed" if j is bad else "done" for j in study.jobs}
+    assert "SystemExit: no licence" in str(read_run(study.runs_folder / bad.id).error)
+
+
+def test_checkpoints_are_complete_or_made_again(tmp_path: Path, make: Any) -> None:
+    end, drops = (made_study(tmp_path, keep=Keep(checkpoints=c)) for c in ("end", "drops"))
+    job, engine = end.jobs[0], Engine()
+    make(end, engine, [job])
+
+    def state(study: Study) -> str:
+        return stand(study.runs_folder, job, study.label_digests(), study.keep).state
+
+    assert (state(end), state(drops)) == ("done", "outdated")
+    make(drops, engine, [job])  # whose rate never drops, so that there are no more files
+    assert (state(end), state(drops)) == ("done", "done")
+    (end.runs_folder / job.id / "end.safetensors").unlink()
+    assert state(end) == "outdated"
+
+
+def test_a_run_made_again_holds_what_it_held(tmp_path: Path, make: Any) -> None:
+    first = {"x": Evaluation(blobs(60))}
+    rich = made_study(tmp_path, keep=Keep(probabilities=True), evaluate=first)
+    make(rich, Engine(), rich.jobs[:1])
+    other = made_study(tmp_path, evaluate={"y": Evaluation(blobs(63))})
+    events = make(other, Engine())
+    run, fresh = (read_run(other.runs_folder / j.id) for j in other.jobs[:2])
+    assert {"probabilities", "probabilities.y"} <= set(run.arrays)
+    assert set(fresh.arrays) == {"predictions", "predictions.y"}
+    assert "without the evaluation sets x" in " ".join(run.notes)
+    assert fresh.notes == ()
+    assert [e.id for e in events if e.text] == [run.id]
+
+
+def test_an_interrupt_leaves_no_writer_behind() -> None:
+    begun, go_on, done = threading.Event(), threading.Event(), []
+
+    def write() -> None:
+        begun.set()
+        go_on.wait(60)
+        done.append(1)
+
+    class Interrupted(Future[None]):
+        """Waiting for it is interrupted twice."""
+
+        left = 2
+
+        def exception(self, timeout: float | None = None) -> BaseException | None:
+            Interrupted.left -= 1
+            if Interrupted.left >= 0:
+                raise KeyboardInterrupt
+            go_on.set()
+            return super().exception(timeout)
+
+    writers = Writers()
+    writers.submit(write)
+    writers._waiting[0].__class__ = Interrupted
+    begun.wait(60)
+    with pytest.raises(KeyboardInterrupt):
+        writers.__exit__(None, None, None)
+    assert done == [1]

@@ -253,7 +253,7 @@ def test_runs_on_other_examples_are_refused(tmp_path):
     odd = {"test": np.zeros(49, dtype=np.uint8), "shifted": np.zeros(20, dtype=np.uint8)}
     fewer = {"test": DATA.test_y[:49], "shifted": DATA.test_y[:20]}
     store(study, [job], predictions=odd, labels=fewer, arrays={}, environment={})
-    with pytest.raises(InputError, match="different shapes|different examples"):
+    with pytest.raises(InputError, match=r"different shapes|different examples"):
         study.predictions("net", n=24)
     other = {"test": np.roll(DATA.test_y, 1), "shifted": DATA.test_y[:20]}
     store(study, [job], labels=other, environment={})

@@ -207,7 +207,8 @@ def test_arrays_are_never_unpickled(tmp_path):
     path = write_run(tmp_path, COORDINATES, [1])
     np.save(path / "predictions.npy", np.array([{}], dtype=object), allow_pickle=True)
     digest = hashlib.sha256((path / "predictions.npy").read_bytes()).hexdigest()
-    forge(path, arrays={"predictions": {"sha256": digest, "file": "/etc/passwd"}})
+    about = {"sha256": digest, "file": "/etc/passwd", "shape": [1], "dtype": "int64"}
+    forge(path, arrays={"predictions": about})
     with pytest.raises(StoreError, match=r"predictions.npy is not an array"):
         read_run(path)
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import os
 import random
 import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from curvewise.errors import StoreError
+from curvewise.errors import InputError, StoreError
+from curvewise.io._stored import record_checksum, record_text
 from curvewise.study import list_runs, read_run, write_run
 from curvewise.study._record import record_bytes
+from curvewise.study.export import export_store
 from curvewise.study.labels import write_labels
 from curvewise.study.verify import verify_store
 
@@ -197,3 +206,221 @@ def test_no_store(tmp_path):
     with pytest.raises(StoreError, match="not a folder"):
         verify_store(tmp_path / "none")
     assert verify_store(tmp_path).summary().startswith(f"{tmp_path} holds 0 runs")
+
+
+@contextmanager
+def time_limit(seconds: int = 20) -> Iterator[None]:
+    """Turn a reader that waits for ever into a failure."""
+
+    def give_up(*_: object) -> None:
+        pytest.fail("it waits for ever")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def forge(path: Path, **changes: Any) -> None:
+    """Change fields of a record, nested ones too, and give it the checksum that goes with them."""
+    record = json.loads((path / "record.json").read_text())
+    del record["sha256"]
+    for name, value in changes.items():
+        record[name] = record[name] | value if isinstance(value, dict) else value
+    record["sha256"] = record_checksum(record)
+    (path / "record.json").write_bytes(record_text(record))
+
+
+def done_run(store: Path) -> Path:
+    return next(run.path for run in list_runs(store) if run.status == "done")
+
+
+def assert_damaged(store: Path, run: Path, place: str) -> None:
+    with time_limit():
+        found = verify_store(store)
+        assert [(d.run, d.file) for d in found.damage] == [(run.name, place)]
+        assert "Restore it" in found.damage[0].problem
+        assert verify_store(store, remove=True).removed == (run.name,)
+        assert verify_store(store).sound
+
+
+ABOUT = {"file": "predictions.npy", "sha256": "0" * 64, "shape": [5], "dtype": "int64"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"environment": {"evaluations": v}} for v in (["a"], None, "a", {"test": 1})),
+        *({"environment": {"attempts": v}} for v in ("many", -1, 1.5, None, True, [1])),
+        *({"metrics": {"error": v}} for v in ("bad", [1], 10**400, -(10**400), True, {})),
+        *({"error": v} for v in (5, ["x"], False)),
+        *({"notes": v} for v in ([1], [{"a": 2}], [None])),
+        {"arrays": {"predictions": {}}},
+        *({"arrays": {"predictions": ABOUT | {"shape": v}}} for v in ("zz", None, [-1], [1.5])),
+        *({"arrays": {"predictions": ABOUT | {"dtype": v}}} for v in ("O", "zz", "[x", 8, "")),
+        *({"arrays": {"predictions": ABOUT | {"sha256": v}}} for v in (5, "0", "G" * 64)),
+        {"arrays": {"predictions": {k: v for k, v in ABOUT.items() if k != "file"}}},
+        *({"files": {"end": v}} for v in ({}, {"file": "x"}, [], {"file": 1, "sha256": "0" * 64})),
+        *({"labels": {"test": v}} for v in (5, None, "../x", ["0" * 64])),
+    ],
+    ids=lambda changes: json.dumps(changes)[:60],
+)
+def test_entries_of_the_wrong_kind_are_damage(tmp_path, changes):
+    store = make_store(tmp_path / "store", weights=False)
+    run = done_run(store)
+    forge(run, **changes)
+    for read in (lambda: list_runs(store), lambda: read_run(run)):
+        with pytest.raises(StoreError, match=r"record\.json.*Restore it"):
+            read()
+    with pytest.raises(StoreError, match=run.name):
+        export_store(store, tmp_path / "x.csv")
+    assert_damaged(store, run, f"{run.name}/record.json")
+
+
+def test_numbers_beyond_all_floats_are_damage(tmp_path):
+    store = make_store(tmp_path / "store", weights=False)
+    run = done_run(store)
+    text = (run / "record.json").read_text()
+    record = json.loads(text)
+    rest = text.replace(f' "sha256": "{record["sha256"]}",\n', "", 1)
+    rest = rest.replace(f'"error": {record["metrics"]["error"]}', '"error": 1e999', 1)
+    digest = hashlib.sha256(rest.encode()).hexdigest()
+    (run / "record.json").write_text(
+        rest.replace(' "status"', f' "sha256": "{digest}",\n "status"', 1)
+    )
+    with pytest.raises(StoreError, match="metrics that are no numbers"):
+        list_runs(store)
+
+
+def test_what_a_record_may_hold(tmp_path):
+    store = make_store(tmp_path / "store", weights=False)
+    run = done_run(store)
+    fields = np.array([(1, 2.0)], dtype=[("a", "<i4"), ("b", "<f8")])
+    odd = {"packages": [1], "x": "\ud800", "git": None, "device": 5, "attempts": 0}
+    forge(run, metrics={"error": None, "whole": 2**70}, environment=odd, notes=["é"])
+    write_run(store, {"learner": "fields"}, arrays={"fields": fields, "texts": ["a", "bc"]})
+    assert verify_store(store).sound
+    assert len(list_runs(store)) == 5
+    export_store(store, tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("entry", [{"attempts": "many"}, {"evaluations": None}])
+def test_what_could_not_be_read_again_is_not_written(tmp_path, entry):
+    with pytest.raises(InputError, match=next(iter(entry))):
+        write_run(tmp_path, {"n": 1}, environment=entry)
+    with pytest.raises(InputError, match="error=5"):
+        write_run(tmp_path, {"n": 1}, status="failed", error=5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="metrics"):
+        write_run(tmp_path, {"n": 1}, metrics={"error": 10**400})
+    assert list_runs(tmp_path) == []
+
+
+def test_coordinates_of_another_run_are_damage(tmp_path):
+    store = make_store(tmp_path / "store", weights=False)
+    run = done_run(store)
+    forge(run, coordinates={"n": 11})
+    assert_damaged(store, run, f"{run.name}/record.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+@pytest.mark.parametrize("name", ["record.json", "predictions.npy", "end.safetensors"])
+def test_nothing_waits_for_a_pipe(tmp_path, name):
+    store = make_store(tmp_path / "store")
+    run = done_run(store)
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    with time_limit(), pytest.raises(StoreError, match="no plain file"):
+        read_run(run).checkpoint()
+    assert_damaged(store, run, f"{run.name}/{name}")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_labels_in_a_pipe_are_stored_again(tmp_path):
+    store = make_store(tmp_path / "store", weights=False)
+    file = store / "labels" / f"{read_run(done_run(store)).label_digests['test']}.npy"
+    file.unlink()
+    os.mkfifo(file)
+    with time_limit():
+        assert [d.file for d in verify_store(store).damage] == [f"labels/{file.name}"]
+        write_labels(store, np.arange(5))
+        assert verify_store(store).sound
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="needs links that can be told")
+@pytest.mark.parametrize("name", ["record.json", "predictions.npy", "end.safetensors"])
+@pytest.mark.parametrize("dangling", [False, True])
+def test_linked_files_are_damage(tmp_path, name, dangling):
+    store = make_store(tmp_path / "store")
+    run = done_run(store)
+    (run / name).rename(tmp_path / "outside")
+    (run / name).symlink_to(tmp_path / ("nothing" if dangling else "outside"))
+    with pytest.raises(StoreError, match="is a link"):
+        read_run(run).checkpoint()
+    assert_damaged(store, run, f"{run.name}/{name}")
+    assert (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "file", "pipe"])
+def test_what_is_named_like_a_run_and_is_none(tmp_path, kind):
+    store = make_store(tmp_path / "store")
+    run = done_run(store)
+    coordinates = read_run(run).coordinates
+    shutil.move(run, tmp_path / run.name)
+    if kind == "file":
+        run.write_text("x")
+    elif kind == "pipe":
+        os.mkfifo(run)
+    else:
+        run.symlink_to(tmp_path / (run.name if kind == "link" else "nothing"))
+    with time_limit(), pytest.raises(StoreError, match=run.name):
+        list_runs(store)
+    assert_damaged(store, run, run.name)
+    run.write_text("x")
+    write_run(store, coordinates, [1], overwrite=True)
+    assert verify_store(store).sound
+    assert (tmp_path / run.name / "record.json").exists()
+
+
+def npy(header: str, data: bytes = b"123") -> bytes:
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+def pickled() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([{}], dtype=object), allow_pickle=True)
+    return buffer.getvalue()
+
+
+def zipped() -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, np.arange(5))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999999,), }"),
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-5,), }"),
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (100,), }"),
+        npy("(" * 110),
+        npy("5"),
+        pickled(),
+        zipped(),
+        b"",
+    ],
+    ids=["8 TB", "beyond", "negative", "short", "nested", "no dict", "pickle", "zip", "empty"],
+)
+def test_arrays_that_are_none(tmp_path, data):
+    store = make_store(tmp_path / "store")
+    run = done_run(store)
+    (run / "predictions.npy").write_bytes(data)
+    forge(run, arrays={"predictions": ABOUT | {"sha256": hashlib.sha256(data).hexdigest()}})
+    with pytest.raises(StoreError, match=r"predictions\.npy is not an array"):
+        read_run(run)
+    assert_damaged(store, run, f"{run.name}/predictions.npy")

@@ -144,10 +144,10 @@ def _common(
     done: Mapping[Path, dict[str, Any]], name: str
 ) -> tuple[tuple[int, ...], np.dtype[Any]]:
     first, about = next((path, record["arrays"][name]) for path, record in done.items())
-    shape, dtype = tuple(about["shape"]), np.dtype(about["dtype"])
+    shape, dtype = tuple(about["shape"]), _dtype(first, about, name)
     for path, record in done.items():
         about = record["arrays"][name]
-        here = np.dtype(about["dtype"])
+        here = _dtype(path, about, name)
         if tuple(about["shape"]) != shape or (here.kind == "U") != (dtype.kind == "U"):
             raise InputError(
                 f"Run {path.name} has {name} of shape {tuple(about['shape'])} ({here}), run "
@@ -155,6 +155,16 @@ def _common(
             )
         dtype = np.result_type(dtype, here)
     return shape, dtype
+
+
+def _dtype(path: Path, about: Mapping[str, Any], name: str) -> np.dtype[Any]:
+    if about["dtype"][:1] in ("[", "{"):
+        raise InputError(
+            f"Run {path.name} has {name} of {brief(about['dtype'])}, an array with fields: "
+            "predictions are numbers or texts."
+        )
+    dtype: np.dtype[Any] = np.dtype(about["dtype"])
+    return dtype
 
 
 def _array(path: Path, records: Mapping[Path, Any], name: str) -> NDArray[Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import hashlib
 import io
 import json
 import os
 import re
+import stat
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,6 +42,11 @@ _KINDS = {
 }
 _LATER = ("files", "labels")  # fields that the first records did not have
 _FIRST = {*_KINDS, "schema", "id", "status", "error"} - {*_LATER}
+# Opening a pipe would wait for a writer, and a link leads out of the store; not every system
+# knows all of these.
+_OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_OPEN |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+_MOST = sys.float_info.max
 REMEDY = "Restore it, or delete the run's folder to have the run made again."
 
 _is_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}").fullmatch
@@ -53,10 +62,10 @@ class UnknownSchema(StoreError):
 
 
 def run_folders(store: str | os.PathLike[str]) -> list[str]:
-    """Paths of the runs in a store, in the order of their ids."""
+    """Paths of all that is named like a run in a store, in the order of their ids."""
     try:
         with os.scandir(store) as entries:
-            return sorted(e.path for e in entries if _is_id(e.name) and e.is_dir())
+            return sorted(e.path for e in entries if _is_id(e.name))
     except OSError as error:
         raise StoreError(f"{os.fspath(store)} cannot be listed: {error}.") from error
 
@@ -64,7 +73,7 @@ def run_folders(store: str | os.PathLike[str]) -> list[str]:
 def is_store(folder: Path) -> bool:
     """Whether a folder holds runs as ``write_run`` stores them."""
     with os.scandir(folder) as entries:
-        return any(_is_id(e.name) and os.path.isfile(f"{e.path}/{RECORD}") for e in entries)
+        return any(_is_id(e.name) and os.path.lexists(f"{e.path}/{RECORD}") for e in entries)
 
 
 def is_search(record: Mapping[str, Any]) -> bool:
@@ -109,9 +118,10 @@ def read_records(store: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 def read_record(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the record in a run's folder and check that it is whole and belongs there."""
     path = os.path.join(folder, RECORD)
+    if os.path.islink(folder):
+        raise StoreError(f"{os.fspath(folder)} is a link and no run's folder. {REMEDY}")
     try:
-        with open(path, "rb", buffering=0) as file:
-            data = file.read()
+        data = _read(path)
         record = _decode(data.decode())
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path} cannot be read: {error}. {REMEDY}") from error
@@ -159,7 +169,7 @@ def _check_fields(record: dict[str, Any], path: str, home: str, whole: bool) -> 
     if whole and is_guarded(record):
         belongs = record.get("id") == home
     else:
-        belongs = _has_id(record["coordinates"], home)
+        belongs = has_id(record["coordinates"], home)
     if not belongs:
         raise StoreError(
             f"{path} does not belong in a folder of this name: its coordinates or the folder's "
@@ -167,14 +177,70 @@ def _check_fields(record: dict[str, Any], path: str, home: str, whole: bool) -> 
         )
     if not whole:
         raise StoreError(f"{path} is damaged: its checksum is not the recorded one. {REMEDY}")
-    described = [*record["arrays"].items(), *record["files"].items()]
-    if not all(_is_name(k) and isinstance(v, dict) for k, v in described):
+    described = [_is_name(k) and _is_array(v) for k, v in record["arrays"].items()]
+    described += [_is_name(k) and _is_file(v) for k, v in record["files"].items()]
+    if not all(described):
         raise StoreError(f"{path} describes no arrays or files that a run can have. {REMEDY}")
-    if not all(_is_name(k) and _is_digest(str(v)) for k, v in record["labels"].items()):
+    if not all(_is_name(k) and _is_hash(v) for k, v in record["labels"].items()):
         raise StoreError(f"{path} names no labels that a store can have. {REMEDY}")
+    strange = _strange_result(record) or strange_environment(record["environment"])
+    if strange:
+        raise StoreError(f"{path} is damaged: it has {strange}. {REMEDY}")
 
 
-def _has_id(coordinates: Mapping[str, Any], home: str) -> bool:
+def _strange_result(record: Mapping[str, Any]) -> str | None:
+    for value in record["metrics"].values():
+        if value is not None and not (type(value) in (int, float) and -_MOST <= value <= _MOST):
+            return "metrics that are no numbers"
+    if not isinstance(record.get("error"), str | None):
+        return "an error that is no text"
+    if not all(isinstance(note, str) for note in record["notes"]):
+        return "notes that are no texts"
+    return None
+
+
+def strange_environment(environment: Mapping[str, Any]) -> str | None:
+    """Say which of the entries that are read again is of no use; None if all are."""
+    if "attempts" in environment and not _is_count(environment["attempts"]):
+        return "attempts that are no whole number"
+    known = environment.get("evaluations", {})
+    if not isinstance(known, dict) or not all(isinstance(v, str) for v in known.values()):
+        return "evaluations that are no dict of texts"
+    return None
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_hash(value: object) -> bool:
+    return isinstance(value, str) and _is_digest(value) is not None
+
+
+def _is_file(about: object) -> bool:
+    if not isinstance(about, dict):
+        return False
+    return isinstance(about.get("file"), str) and _is_hash(about.get("sha256"))
+
+
+def _is_array(about: Any) -> bool:
+    if not _is_file(about) or not isinstance(about.get("shape"), list):
+        return False
+    dtype = about.get("dtype")
+    return all(map(_is_count, about["shape"])) and isinstance(dtype, str) and _is_dtype(dtype)
+
+
+@lru_cache(maxsize=256)
+def _is_dtype(name: str) -> bool:
+    """Whether numpy has such a type, and arrays of it hold no Python objects."""
+    try:
+        return not np.dtype(ast.literal_eval(name) if name[:1] in ("[", "{") else name).hasobject
+    except (TypeError, ValueError, SyntaxError, OverflowError, MemoryError, RecursionError):
+        return False
+
+
+def has_id(coordinates: Mapping[str, Any], home: str) -> bool:
+    """Whether a folder's name is the hash of these coordinates."""
     try:
         return coordinates_id(coordinates) == home
     except (ValueError, RecursionError):
@@ -189,13 +255,35 @@ def read_checked(path: str | os.PathLike[str], checksum: object, remedy: str = R
     """Read a file and check it against its recorded checksum."""
     path = os.fspath(path)
     try:
-        with open(path, "rb", buffering=0) as file:
-            data = file.read()
+        data = _read(path)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error}. {remedy}") from error
     if hashlib.sha256(data).hexdigest() != checksum:
         raise StoreError(f"{path} is damaged: its checksum is not the recorded one. {remedy}")
     return data
+
+
+def _read(path: str) -> bytes:
+    """Read a file that is one: no pipe, device or link."""
+    try:
+        handle = os.open(path, _OPEN)
+    except OSError as error:
+        if os.path.islink(path):
+            raise OSError("it is a link, and a store holds files only") from error
+        raise
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError("it is no plain file")
+        data = os.read(handle, about.st_size + 1)
+        if len(data) == about.st_size:
+            return data
+        parts = [data]  # large files come in parts
+        while parts[-1]:
+            parts.append(os.read(handle, about.st_size + 1))
+        return b"".join(parts)
+    finally:
+        os.close(handle)
 
 
 def read_array(
@@ -204,8 +292,13 @@ def read_array(
     """Read a ``.npy`` file and check it against its recorded checksum; nothing is unpickled."""
     data = read_checked(path, checksum, remedy)
     try:
-        array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError) as error:
+        array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except MemoryError as error:  # a header may claim more than there is
+        raise StoreError(
+            f"{os.fspath(path)} is not an array, or one that is too large for this machine: "
+            f"{error}. {remedy}"
+        ) from error
+    except Exception as error:  # numpy parses the header as Python, which can fail in many ways
         raise StoreError(f"{os.fspath(path)} is not an array: {error}. {remedy}") from error
     return array
 

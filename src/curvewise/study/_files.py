@@ -15,8 +15,11 @@ ASIDE = ".partial"  # inside the store, so that a rename never crosses file syst
 LEFTOVER_SECONDS = 3600.0
 _REPLACED = ".replaced-"
 """Marks a directory that was moved out of the way, and goes back should its successor not come."""
-# What a rename onto a directory answers; Windows says that access is denied.
-_IN_THE_WAY = {errno.ENOTEMPTY, errno.EEXIST} | ({errno.EACCES} if os.name == "nt" else set())
+# What a rename onto a directory, or onto a file or link with its name, answers; Windows says that
+# access is denied.
+_IN_THE_WAY = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR} | (
+    {errno.EACCES} if os.name == "nt" else set()
+)
 
 
 def write_aside(store: Path, name: str, files: Mapping[str, bytes]) -> Path:

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.io._stored import CHECKSUM, STATUSES, coordinates_id, record_checksum, record_text
+from curvewise.io._stored import (
+    CHECKSUM,
+    STATUSES,
+    coordinates_id,
+    record_checksum,
+    record_text,
+    strange_environment,
+)
 
 PREDICTIONS, TEST = "predictions", "test"
 MOST_LETTERS = 64
@@ -53,7 +60,10 @@ def jsonable(value: Any, where: str) -> Any:
 
 
 def record_bytes(record: dict[str, Any]) -> bytes:
-    """Write a record as text, with the checksum that guards it."""
+    """Write a record as text, with the checksum that guards it; refuse one that none could read."""
+    strange = strange_environment(record["environment"])
+    if strange:
+        raise InputError(f"environment has {strange}, by which runs are looked up: leave them out.")
     return record_text(record | {CHECKSUM: record_checksum(record)})
 
 
@@ -153,7 +163,7 @@ def metric_values(metrics: Mapping[str, float]) -> tuple[dict[str, float | None]
     for name, value in metrics.items():
         try:
             number = float(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"metrics[{name!r}] is {value!r}: pass a number.") from error
         values[str(name)] = number if math.isfinite(number) else None
         if not math.isfinite(number):
@@ -169,4 +179,6 @@ def error_text(status: str, error: str | BaseException | None) -> str | None:
         raise InputError("error is given although status='done': use status='failed'.")
     if isinstance(error, BaseException):
         return f"{type(error).__name__}: {error}"
+    if not isinstance(error, str | None):
+        raise InputError(f"error={error!r}: pass text, an exception or None.")
     return error

@@ -9,12 +9,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, StoreError
 from curvewise.nn.task import Trained
 from curvewise.study._classes import HARD_NOTE
 from curvewise.study._outputs import BadOutput, read_metrics, read_set
@@ -25,6 +26,9 @@ from curvewise.study.learner import FIELDS
 if TYPE_CHECKING:
     from curvewise.study.jobs import Job
     from curvewise.study.study import Study
+
+MEASURED = ("error", "loss", "gap", "seconds")
+"""What a command cannot say of itself; error.<set> and loss.<set> neither."""
 
 
 def run_command(study: Study, job: Job) -> Trained:
@@ -48,8 +52,9 @@ def run_command(study: Study, job: Job) -> Trained:
     To ``out`` the command writes ``predictions.npy`` with the class of each test example, or
     ``probabilities.npy`` of shape (examples, classes), or both; for a further evaluation set,
     ``predictions.<set>.npy`` or ``probabilities.<set>.npy``; and, if it likes, ``metrics.json``
-    with numbers by name, such as ``{"train_error": 0.01}``. Without probabilities the result is
-    ``hard``: it has errors and no losses.
+    with numbers by name, such as ``{"train_error": 0.01}``; those that are measured here (errors
+    and losses of evaluation sets, ``gap``, ``seconds``) are ignored, and a note says so. Without
+    probabilities the result is ``hard``: it has errors and no losses.
 
     Parameters
     ----------
@@ -68,6 +73,8 @@ def run_command(study: Study, job: Job) -> Trained:
     ------
     InputError
         If the command asks for a field that there is not: no run of this learner can be made.
+    StoreError
+        If what the command is given cannot be written.
 
     Examples
     --------
@@ -83,18 +90,31 @@ def run_command(study: Study, job: Job) -> Trained:
     [[1.0, 0.0], [1.0, 0.0]]
     """
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="curvewise-") as place:
-        out = Path(place) / "out"
-        out.mkdir()
-        values = _field_values(study, job, Path(place) / "rows.npy", out)
-        words = fill_command(str(job.learner.command), values)
-        np.save(values["rows"], study.rows_of(job.n, job.fold))
-        environment = {f"CURVEWISE_{k.upper()}": str(v) for k, v in values.items() if v != ""}
+    with ExitStack() as stack:
+        try:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="curvewise-")))
+            words, environment, out = _prepare(study, job, place)
+        except OSError as trouble:  # no fault of the run's: a full disk, say
+            raise StoreError(
+                f"What a command is given cannot be written: {trouble}. Make room, or mend the "
+                "permissions, and run the study again: it goes on where it stopped."
+            ) from trouble
         error = run_process(words, study.folder.resolve(), environment, job.learner.timeout)
         found: dict[str, Any] = {"error": error}
         if error is None:
             found = _read_outputs(study, out)
     return Trained(seconds=time.perf_counter() - start, path="command", **found)
+
+
+def _prepare(study: Study, job: Job, place: Path) -> tuple[list[str], dict[str, str], Path]:
+    """Write what the command is given; gives its words, its environment and its folder."""
+    out = place / "out"
+    out.mkdir()
+    values = _field_values(study, job, place / "rows.npy", out)
+    words = fill_command(str(job.learner.command), values)
+    np.save(values["rows"], study.rows_of(job.n, job.fold))
+    environment = {f"CURVEWISE_{k.upper()}": str(v) for k, v in values.items() if v != ""}
+    return words, environment, out
 
 
 def fill_command(command: str, values: Mapping[str, Any]) -> list[str]:
@@ -213,5 +233,8 @@ def _read_outputs(study: Study, out: Path) -> dict[str, Any]:
         metrics = read_metrics(out)
     except BadOutput as error:
         return {"error": f"The command ended well, but {error}"}
-    notes = (HARD_NOTE,) if hard else ()
+    notes: tuple[str, ...] = (HARD_NOTE,) if hard else ()
+    if ignored := [name for name in metrics if name.partition(".")[0] in MEASURED]:
+        metrics = {name: value for name, value in metrics.items() if name not in ignored}
+        notes += (f"metrics.json: {', '.join(ignored)} ignored, as curvewise measures them.",)
     return {"probabilities": probabilities, "metrics": metrics, "hard": hard, "notes": notes}

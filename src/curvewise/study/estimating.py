@@ -74,7 +74,7 @@ def fit_estimator(study: Study, job: Job) -> Trained:
     with watched(seed) as caught:
         try:
             found = _train(set_seeds(model, seed), study.examples, rows, study.evaluation_sets)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             found = {"error": "".join(traceback.format_exception(error))}
     notes = (*warning_texts(caught), *((HARD_NOTE,) if found.get("hard") else ()))
     seconds = time.perf_counter() - start
@@ -134,7 +134,7 @@ def _named_class(place: str, folder: Path | None) -> Any:
                 'pip install "curvewise[sklearn]".'
             ) from error
         raise InputError(f"estimator={place!r} cannot be imported: {error}.") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"estimator={place!r} cannot be imported: {type(error).__name__}: {error}."
         ) from error

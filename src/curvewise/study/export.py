@@ -21,6 +21,8 @@ from curvewise.study.store import AnyPath, list_runs
 ENDINGS = (".parquet", ".csv", ".json")
 PACKAGES = ("curvewise", "numpy", "torch")
 """Packages whose versions stand in the table; records have more."""
+_RENAMED: dict[tuple[str, ...], str] = {("coordinates", "subset"): "subset_digest"}
+"""A hash, which readers of tables would take for the name of a split."""
 Cells: TypeAlias = "dict[tuple[str, ...], Any]"
 Columns: TypeAlias = "dict[str, list[Any]]"
 
@@ -28,7 +30,8 @@ Columns: TypeAlias = "dict[str, list[Any]]"
 def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> Path:
     """Write a table with a row for each run of a store.
 
-    Its columns are id and status; the coordinates, with the keys of nested ones joined by dots;
+    Its columns are id and status; the coordinates, with the keys of nested ones joined by dots, and
+    ``subset``, the hash of the training examples, called ``subset_digest``;
     the metrics, called ``metrics.…`` where a coordinate has their name; ``failure``, the first line
     of the error; ``notes``; and what it was made with, ``environment.…``. Lists are JSON text, and
     so is all of a column that holds values of several types. Texts that a spreadsheet would take
@@ -100,8 +103,9 @@ def run_columns(runs: Sequence[Run]) -> Columns:
 
 def _cells(run: Run) -> Cells:
     about = dict(run.environment)
-    packages = about.pop("packages", None) or {}
-    about |= {f"packages.{k}": packages[k] for k in PACKAGES if k in packages}
+    packages = about.pop("packages", None)
+    if isinstance(packages, Mapping):
+        about |= {f"packages.{k}": packages[k] for k in PACKAGES if k in packages}
     return {
         ("", "id"): run.id,
         ("", "status"): run.status,
@@ -130,7 +134,7 @@ def _names(keys: Mapping[tuple[str, ...], None]) -> dict[tuple[str, ...], str]:
     taken: set[str] = {"failure", "notes"}
     for key in keys:
         group, *rest = key
-        plain = ".".join(rest)
+        plain = _RENAMED.get(key) or ".".join(rest)
         if group == "end":
             names[key] = plain
             continue
@@ -145,7 +149,8 @@ def _names(keys: Mapping[tuple[str, ...], None]) -> dict[tuple[str, ...], str]:
 def _of_one_type(values: list[Any]) -> list[Any]:
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} and len(kinds) == 2:
-        return [None if value is None else float(value) for value in values]
+        with suppress(OverflowError):  # whole numbers beyond all floats stay as they are, in text
+            return [None if value is None else float(value) for value in values]
     if len(kinds) > 1:
         return [
             value if value is None or isinstance(value, str) else json.dumps(value)

@@ -12,14 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import CurvewiseError, MissingDependencyError, StoreError
-from curvewise.nn.task import Trained
+from curvewise.errors import MissingDependencyError, StoreError
+from curvewise.nn.task import Keep, Trained
 from curvewise.study.claims import Claims, remove_partial
 from curvewise.study.execute import events
 from curvewise.study.execute.assembling import assemble, assign, average, failed
 from curvewise.study.execute.events import Event
+from curvewise.study.execute.others import guarded, train_other
 from curvewise.study.execute.rates import search_rate
-from curvewise.study.execute.standing import Standing, stand
+from curvewise.study.execute.standing import Standing, is_done, join_keeps, stand
 from curvewise.study.execute.troubles import SpoiltDeviceError, is_memory_text, is_spoilt_text
 from curvewise.study.execute.writing import Writers
 from curvewise.study.store import write_run
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from curvewise.study.study import Study
 
 Tell = Callable[[Event], None]
+STAYS = "The stored run stays as it was, because making it again failed."
+"""Begins what is told of a failure that is not stored."""
 
 
 def make_runs(
@@ -90,6 +93,7 @@ class Maker:
         self._in_flight: dict[str, int] = {}
         self._digests = study.label_digests()
         self._attempts: dict[str, int] = {}
+        self._before: dict[str, Standing] = {}
         self._lock = threading.Lock()
 
     def make(self, jobs: Sequence[Job], tried: Mapping[str, int] | None = None) -> None:
@@ -103,7 +107,10 @@ class Maker:
             for job in jobs:
                 if self._claim(job, (tried or {}).get(job.id)):
                     mine.append(job)
-            for group in groups_of(mine).values():
+            groups: dict[tuple[str, Keep], list[Job]] = {}
+            for job in mine:
+                groups.setdefault((group_of(job), self._keep(job)), []).append(job)
+            for group in groups.values():
                 self._make_alike(group)
         finally:
             for job in mine:
@@ -125,15 +132,19 @@ class Maker:
             self.claims.release(job.id)
             self._say(Event(events.THERE, job.id, standing.text))
             return False
-        self._attempts[job.id] = standing.attempts
+        self._attempts[job.id], self._before[job.id] = standing.attempts, standing
         return True
+
+    def _keep(self, job: Job) -> Keep:
+        """What to keep of a run: what another study kept of it stays, although it is made anew."""
+        return join_keeps(self.study.keep, self._before[job.id].kept)
 
     def _make_alike(self, jobs: list[Job]) -> None:
         """Make runs that differ in nothing but their examples and seeds."""
         if jobs[0].is_search:
             for job in jobs:
                 self._finish(
-                    job, _guarded(partial(search_rate, self.study, job, device=self.device))
+                    job, guarded(partial(search_rate, self.study, job, device=self.device))
                 )
         elif jobs[0].learner.kind == "network":
             settled = self._with_rate(jobs)
@@ -145,7 +156,7 @@ class Maker:
                 self._train_networks(settled)
         else:
             for job in jobs:
-                self._finish(job, _guarded(partial(_train_other, self.study, job)))
+                self._finish(job, guarded(partial(train_other, self.study, job)))
 
     def _with_rate(self, jobs: list[Job]) -> list[Job] | str:
         """The runs with the learning rate that the search found; or why there is none."""
@@ -192,8 +203,8 @@ class Maker:
     def _attempt(self, pending: dict[str, Job], at_once: int | None) -> str | None:
         """Train; what finishes is stored and leaves ``pending``. Gives what went wrong for all."""
         short = None
-        try:
-            with Writers() as writers:
+        with Writers() as writers:  # which store what has finished, whatever is raised here
+            try:
                 for job, trained in self._train(list(pending.values()), at_once):
                     alone = at_once == 1 or len(pending) * job.learner.members == 1
                     if trained.error is not None and is_memory_text(trained.error) and not alone:
@@ -201,10 +212,10 @@ class Maker:
                         continue
                     del pending[job.id]
                     writers.submit(self._finish, job, trained)
-        except (MissingDependencyError, SpoiltDeviceError, StoreError):
-            raise
-        except Exception as error:
-            return "".join(traceback.format_exception(error))
+            except (MissingDependencyError, SpoiltDeviceError, StoreError):
+                raise
+            except (Exception, SystemExit) as error:
+                return "".join(traceback.format_exception(error))
         return short if short or not pending else "The engine did not say what became of the run."
 
     def _train(self, jobs: list[Job], at_once: int | None) -> Iterator[tuple[Job, Trained]]:
@@ -225,7 +236,7 @@ class Maker:
             self.study.evaluation_sets,
             device=self.device,
             in_flight=at_once,
-            keep=self.study.keep,
+            keep=self._keep(jobs[0]),
             folder=self.study.folder,
         ):
             which, member = divmod(index, members)
@@ -243,23 +254,44 @@ class Maker:
         if self.device.startswith("cuda") and is_spoilt_text(trained.error or ""):
             # Which need not be the fault of this run.
             raise SpoiltDeviceError(str(trained.error).strip().splitlines()[-1])
-        outcome = assemble(self.study, job, trained)
+        keep = self._keep(job)
+        outcome = assemble(self.study, job, trained, keep)
+        dropped = self._dropped(job) if outcome["status"] == "done" else ""
+        outcome["notes"] = (*outcome["notes"], *([dropped] if dropped else []))
         environment = {
             "device": self.device if job.learner.kind == "network" else "cpu",
             "path": trained.path,
             "attempts": self._attempts.get(job.id, 0) + 1,
-            **({} if job.is_search else {"evaluations": self._digests}),
+            **({} if job.is_search else {"evaluations": self._digests, "kept": keep.checkpoints}),
         }
-        store_run(self.store, job.coordinates, environment=environment, **outcome)
+        stored = store_run(self.store, job.coordinates, environment=environment, **outcome)
         self.claims.release(job.id)
-        kind = events.DONE if outcome["status"] == "done" else events.FAILED
-        self._say(Event(kind, job.id, outcome.get("error") or "", trained.seconds))
+        if outcome["status"] == "done":
+            self._say(Event(events.DONE, job.id, dropped, trained.seconds))
+        else:
+            text = outcome["error"] if stored else f"{STAYS}\n{outcome['error']}"
+            self._say(Event(events.FAILED, job.id, text, trained.seconds))
+
+    def _dropped(self, job: Job) -> str:
+        """What the stored run had been tried on, and will not be any more."""
+        sets = [name for name in self._before[job.id].sets if name not in self._digests]
+        if job.is_search or not sets:
+            return ""
+        return (
+            f"Made again for a study without the evaluation sets {', '.join(sets)}: what was "
+            "stored for them is gone."
+        )
 
 
-def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> None:
-    """Store a run over whatever is there; a full disk stops the study and leaves nothing behind."""
+def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool:
+    """Store a run over whatever is there; a full disk stops the study and leaves nothing behind.
+
+    A failure is not stored over a run that was done, and False says so.
+    """
     from curvewise.study._record import run_id
 
+    if parts.get("status") == "failed" and is_done(store / run_id(coordinates)):
+        return False
     try:
         write_run(store, coordinates, overwrite=True, **parts)
     except MissingDependencyError:
@@ -270,6 +302,7 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> None
             f"A run cannot be stored in {store}: {error}. What is stored is whole: make room there "
             "and run the study again, and it goes on where it stopped."
         ) from error
+    return True
 
 
 def groups_of(jobs: Sequence[Job]) -> dict[str, list[Job]]:
@@ -283,25 +316,3 @@ def groups_of(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 def group_of(job: Job) -> str:
     """Names what runs must share to be trained together."""
     return json.dumps([job.name, job.is_search, job.n, job.needs, dict(job.settings)], default=str)
-
-
-def _train_other(study: Study, job: Job) -> Trained:
-    if job.learner.kind == "estimator":
-        from curvewise.study.estimating import fit_estimator
-
-        return fit_estimator(study, job)
-    from curvewise.study.commands import run_command
-
-    return run_command(study, job)
-
-
-def _guarded(train: Callable[[], Trained]) -> Trained:
-    """What raises is a failed run, with the reason."""
-    try:
-        return train()
-    except (MissingDependencyError, StoreError):
-        raise
-    except CurvewiseError as error:
-        return failed(str(error))
-    except Exception as error:
-        return failed("".join(traceback.format_exception(error)))

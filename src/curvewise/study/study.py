@@ -106,8 +106,13 @@ class Study:
         object.__setattr__(self, "folder", Path(self.folder))
         if self.store is not None:
             object.__setattr__(self, "store", Path(self.store))
+        if len({name.lower() for name in self.evaluate}) < len(self.evaluate):
+            raise InputError(
+                f"evaluate has sets that differ only by case ({', '.join(self.evaluate)}), which "
+                "some file systems cannot keep apart: rename one."
+            )
         for name in self.evaluate:
-            if name in (TEST, "train") or not re.fullmatch(
+            if name.lower() in (TEST, "train") or not re.fullmatch(
                 r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name
             ):
                 raise InputError(

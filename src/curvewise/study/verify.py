@@ -18,6 +18,7 @@ from curvewise.io._stored import (
     REMEDY,
     UnknownSchema,
     array_of,
+    has_id,
     is_guarded,
     read_checked,
     read_labels,
@@ -212,15 +213,15 @@ class _Seen:
         """Check the files of one run; what seems damaged is looked at twice."""
         try:
             record, found = _check_run(folder)
-            if found and folder.exists():  # it may have been replaced between two looks
+            if found and os.path.lexists(folder):  # it may have been replaced between two looks
                 record, found = _check_run(folder)
         except UnknownSchema as error:  # none of ours to move aside
             self.count["unreadable"] += 1
             self.damage.append(Damage(None, f"{folder.name}/{RECORD}", str(error)))
             return
-        if not folder.exists():
+        if not os.path.lexists(folder):
             return
-        self.damage += [Damage(folder.name, f"{folder.name}/{f}", text) for f, text in found]
+        self.damage += [Damage(folder.name, _place(folder, f), text) for f, text in found]
         self.count["unreadable" if record is None else record["status"]] += 1
         if record is None:
             return
@@ -268,7 +269,7 @@ class _Seen:
     def _measure(self, paths: Iterator[Path] | list[Path]) -> None:
         for path in paths:
             with suppress(OSError):
-                self.bytes += path.stat().st_size
+                self.bytes += path.lstat().st_size
                 self.files += 1
 
 
@@ -281,6 +282,8 @@ def _check_run(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str
     except StoreError as error:
         return None, [(RECORD, str(error))]
     found = []
+    if not has_id(record["coordinates"], folder.name):  # too slow for those who list many runs
+        found.append((RECORD, f"{folder / RECORD} has the coordinates of another run. {REMEDY}"))
     for name, about in record["arrays"].items():
         try:
             array = array_of(folder, record, name)
@@ -295,6 +298,12 @@ def _check_run(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str
         except StoreError as error:
             found.append((file, str(error)))
     return record, found
+
+
+def _place(folder: Path, file: str) -> str:
+    """A damaged file as seen from the store; a link or file in the place of a run is itself one."""
+    is_folder = folder.is_dir() and not folder.is_symlink()
+    return f"{folder.name}/{file}" if is_folder else folder.name
 
 
 def _files_of(record: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.nn.task import Assignment, Examples, Trained
+from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.study._classes import log_loss
 
 if TYPE_CHECKING:
@@ -21,11 +21,12 @@ MOST_LETTERS = 20_000
 """Of an error that is kept with a run; a traceback may repeat itself without end."""
 
 
-def assemble(study: Study, job: Job, trained: Trained) -> dict[str, Any]:
+def assemble(study: Study, job: Job, trained: Trained, keep: Keep | None = None) -> dict[str, Any]:
     """Turn what came of a training into what :func:`~curvewise.study.store.write_run` takes.
 
     Probabilities become predicted classes, errors and losses. Those that are not finite, or not of
-    the right shape, make the run a failed one.
+    the right shape, make the run a failed one. What is kept is what the study asks for, unless
+    ``keep`` says otherwise.
     """
     metrics: dict[str, float] = {k: float(v) for k, v in trained.metrics.items()}
     metrics["seconds"] = trained.seconds
@@ -37,10 +38,16 @@ def assemble(study: Study, job: Job, trained: Trained) -> dict[str, Any]:
         text = _shortened(error)
         return {"status": "failed", "error": text, "metrics": finite, "notes": trained.notes}
     parts = {"status": "done", "metrics": metrics, "notes": trained.notes}
-    return parts if job.is_search else {**parts, **_measured(study, trained, metrics)}
+    return (
+        parts
+        if job.is_search
+        else {**parts, **_measured(study, trained, metrics, keep or study.keep)}
+    )
 
 
-def _measured(study: Study, trained: Trained, metrics: dict[str, float]) -> dict[str, Any]:
+def _measured(
+    study: Study, trained: Trained, metrics: dict[str, float], keep: Keep
+) -> dict[str, Any]:
     predictions, arrays, labels = {}, {}, {}
     measured: dict[str, float] = {}
     for name, examples in study.evaluation_sets.items():
@@ -51,15 +58,15 @@ def _measured(study: Study, trained: Trained, metrics: dict[str, float]) -> dict
         measured[f"error{ending}"] = float(np.mean(predicted != examples.y))
         if not trained.hard:
             measured[f"loss{ending}"] = log_loss(given, examples.y)
-        if study.keep.probabilities:
+        if keep.probabilities:
             arrays[f"probabilities{ending}"] = given
-        if study.keep.features and name in trained.features:
+        if keep.features and name in trained.features:
             arrays[f"features{ending}"] = trained.features[name]
     if "train_error" in metrics:
         measured["gap"] = measured["error"] - metrics["train_error"]
     return {
         "predictions": predictions,
-        "metrics": {**measured, **metrics},
+        "metrics": {**metrics, **measured},
         "arrays": arrays,
         "labels": labels,
         "checkpoints": trained.checkpoints,

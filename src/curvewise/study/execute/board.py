@@ -98,6 +98,10 @@ class Board:
             self._open_searches.discard(job.id)
         return job
 
+    def is_running(self, job: Job) -> bool:
+        """Whether a run was dealt out and nothing has been heard of it since."""
+        return job.id in self._running
+
     def finish_chunk(self, chunk: Collection[Job], seconds: float) -> None:
         """Make the chunks of this kind larger or smaller, so that they take a while each."""
         silent = [job.id for job in chunk if job.id in self._running]

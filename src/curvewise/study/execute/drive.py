@@ -23,7 +23,7 @@ from curvewise.study.execute.outcome import Outcome
 from curvewise.study.execute.shards import shard_of
 from curvewise.study.execute.standing import Standing, stand
 from curvewise.study.labels import write_labels
-from curvewise.study.making import store_run
+from curvewise.study.making import STAYS, store_run
 from curvewise.study.progress import progress_bar, say
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Drive:
         self._made: set[str] = set()
         self._by_others: set[str] = set()
         self._failed: dict[str, str] = {}
+        self._lost: set[str] = set()
         self._notes: dict[str, None] = {}
         self._looked, self._pause = 0.0, POLL_SECONDS
 
@@ -100,7 +101,7 @@ class Drive:
     def hear(self, event: Event) -> None:
         """Take note of an event and show it."""
         job = self.board.hear(event)
-        if event.kind == events.MEMORY:
+        if event.kind in (events.MEMORY, events.DONE) and event.text:
             self._notes[event.text] = None
         if job is not None:
             if event.kind in (events.DONE, events.FAILED):
@@ -122,13 +123,15 @@ class Drive:
         """A worker died: put its runs back, or store those as failed that killed several."""
         if token is not None:
             self.claims.forget(token)
+        self._lost |= {job.id for job in chunk if self.board.is_running(job)}
         for job in self.board.lose_chunk(chunk):
             text = f"Its worker died {MOST_DEATHS} times, the last time {reason}."
             if self.claims.take(job.id):
                 attempts = self._standings[job.id].attempts + 1
                 environment = {"attempts": attempts}
                 error = {"status": "failed", "error": text}
-                store_run(self.store, job.coordinates, environment=environment, **error)
+                if not store_run(self.store, job.coordinates, environment=environment, **error):
+                    text = f"{STAYS}\n{text}"
                 self.claims.release(job.id)
             self.hear(Event(events.FAILED, job.id, text))
 
@@ -158,6 +161,15 @@ class Drive:
     def outcome(self) -> Outcome:
         """How it ended; says so, and tidies up after processes that are gone."""
         self.claims.sweep()
+        stays = {i for i, text in self._failed.items() if text.startswith(STAYS)}
+        notes = [*self._notes]
+        notes += [f"Redone after a worker died: {len(self._lost)} run(s)."] if self._lost else []
+        if stays:
+            reason = self._failed[min(stays)].strip().splitlines()[-1][:300]
+            notes.append(
+                f"{len(stays)} outdated run(s) could not be made again, and what was stored stays. "
+                f"The first reason: {reason}"
+            )
         found = Outcome(
             planned=len(self.jobs),
             there=len(self.jobs) - len(self.due),
@@ -165,9 +177,10 @@ class Drive:
             by_others=len(self._by_others),
             failed=dict(self._failed),
             interrupted=self.interrupted,
-            redone=tuple(i for i in self._made if self._standings[i].state != "missing"),
+            redone=tuple(i for i in self._made - stays if self._standings[i].state != "missing"),
             seconds=time.monotonic() - self._start,
-            notes=tuple(self._notes),
+            notes=tuple(notes),
+            lost=tuple(sorted(self._lost)),
         )
         say(found.summary(), self.wishes.progress)
         return found
@@ -214,7 +227,9 @@ def _terminable() -> Iterator[None]:
 def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
     """Move a study's runs out of the way, so that they are made anew; gives where they are now."""
     there = [job.id for job in jobs if (store / job.id).exists()]
-    for identity in there:
+    # Also those that are not there yet: whoever makes them has made, or will make, others of ours.
+    claimed = {path.name.rsplit(".", 1)[0] for path in claims.folder.glob("[!.]*.*")}
+    for identity in (job.id for job in jobs if job.id in claimed):
         if claims.is_held(identity):
             raise StoreError(
                 f"fresh=True, but another process is making run {identity} in {store}: wait for "

@@ -29,6 +29,8 @@ class Outcome:
         How long it took.
     notes : tuple of str
         What a reader should know.
+    lost : tuple of str
+        Runs whose worker died; they were tried again.
     """
 
     planned: int
@@ -40,12 +42,14 @@ class Outcome:
     redone: tuple[str, ...]
     seconds: float
     notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """Say in a sentence or two how it ended."""
         parts = [f"{self.made} of {self.planned} runs made"]
         again = len({*self.redone, *self.interrupted})
         parts += [f"{again} of them interrupted, failed or damaged before"] if again else []
+        parts += [f"{len(self.lost)} redone after a worker died"] if self.lost else []
         parts += [f"{self.there} were there"] if self.there else []
         parts += [f"{self.by_others} made by other processes"] if self.by_others else []
         parts += [f"{len(self.failed)} failed"] if self.failed else []

@@ -21,6 +21,8 @@ MOST_ATTEMPTS = 3
 """How often a run that fails is made, over all calls; then only when asked for."""
 
 TEST = "test"
+CHECKPOINTS = ("none", "end", "drops")
+"""What may be kept of the weights; each holds the ones before it."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,18 @@ class Standing:
         Why it failed, or what is wrong with it.
     metrics : dict
         What was measured.
+    kept : Keep
+        What a run that is done or outdated holds beside its predictions.
+    sets : tuple of str
+        The evaluation sets that it was tried on.
     """
 
     state: str
     attempts: int = 0
     text: str = ""
     metrics: Mapping[str, float | None] = field(default_factory=dict)
+    kept: Keep = field(default_factory=Keep)
+    sets: tuple[str, ...] = ()
 
     def is_due(self, retry_failed: bool | None = None) -> bool:
         """Whether the run must be made: failed ones up to three times, always, or never."""
@@ -76,7 +84,41 @@ def stand(store: Path, job: Job, digests: Mapping[str, str], keep: Keep) -> Stan
     if record["status"] == "failed":
         return Standing("failed", attempts, record.get("error") or "", record["metrics"])
     lacks = _lacks_rate(record) if job.is_search else _lacks(record, folder, digests, keep)
-    return Standing("outdated" if lacks else "done", attempts, lacks, record["metrics"])
+    state, sets = "outdated" if lacks else "done", record["environment"].get("evaluations", {})
+    return Standing(state, attempts, lacks, record["metrics"], _kept(record), tuple(sets))
+
+
+def is_done(folder: Path) -> bool:
+    """Whether a folder holds a run that was done, outdated or not."""
+    try:
+        return bool(read_record(folder)["status"] == "done")
+    except StoreError:
+        return False
+
+
+def join_keeps(one: Keep, other: Keep) -> Keep:
+    """What must be kept so that both have what they ask for.
+
+    >>> join_keeps(Keep(features=True), Keep(checkpoints="end"))
+    Keep(probabilities=False, checkpoints='end', features=True)
+    """
+    return Keep(
+        probabilities=one.probabilities or other.probabilities,
+        checkpoints=max(one.checkpoints, other.checkpoints, key=CHECKPOINTS.index),
+        features=one.features or other.features,
+    )
+
+
+def _kept(record: Mapping[str, Any]) -> Keep:
+    """What a run holds by its files; and by its word, as a training may have had no drops."""
+    kinds = {name.partition(".")[0] for name in record["arrays"]}
+    weights = "end" if record["files"] else "none"
+    weights = "drops" if any("drop-" in name for name in record["files"]) else weights
+    said = record["environment"].get("kept")
+    said = said if said in CHECKPOINTS else "none"
+    return join_keeps(
+        Keep("probabilities" in kinds, weights, "features" in kinds), Keep(checkpoints=said)
+    )
 
 
 def _lacks_rate(record: Mapping[str, Any]) -> str:
@@ -96,9 +138,13 @@ def _lacks(record: Mapping[str, Any], folder: Path, digests: Mapping[str, str], 
             array = kind if name == TEST else f"{kind}.{name}"
             if known.get(name) != digest or array not in record["arrays"]:
                 return f"It lacks {kind} for the evaluation set {name!r} as it is now."
-    if keep.checkpoints != "none" and network and not record["files"]:
-        return "It lacks checkpoints."
+    kept = _kept(record).checkpoints
+    if network and CHECKPOINTS.index(kept) < CHECKPOINTS.index(keep.checkpoints):
+        return f"It lacks checkpoints: {keep.checkpoints!r} are asked for, {kept!r} were kept."
     for name in record["arrays"]:
         if not os.path.isfile(folder / f"{name}.npy"):
             return f"Its file {name}.npy is gone."
+    for about in record["files"].values():
+        if not os.path.isfile(folder / about["file"]):
+            return f"Its file {about['file']} is gone."
     return ""

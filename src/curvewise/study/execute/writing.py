@@ -40,12 +40,26 @@ class Writers:
         trace: TracebackType | None,
     ) -> None:
         # After an error, what has not begun is left; what has begun is finished in any case.
-        self._pool.shutdown(cancel_futures=kind is not None)
+        self._pool.shutdown(wait=False, cancel_futures=kind is not None)
+        self._finish()
         while kind is None and self._waiting:
             self._waiting.popleft().result()
+
+    def _finish(self) -> None:
+        """Wait for what has begun, however often we are interrupted: claims are released next."""
+        interrupt = None
+        while open_ones := [future for future in self._waiting if not future.done()]:
+            try:
+                open_ones[0].exception()
+            except KeyboardInterrupt as error:
+                interrupt = error
+                self._pool.shutdown(wait=False, cancel_futures=True)
+        if interrupt is not None:
+            raise interrupt
 
     def submit(self, function: Callable[..., None], *arguments: Any) -> None:
         """Have a function called soon; waits while too much is waiting already."""
         while self._waiting and (len(self._waiting) >= BACKLOG or self._waiting[0].done()):
-            self._waiting.popleft().result()
+            self._waiting[0].result()  # which stays in the queue if we are interrupted
+            self._waiting.popleft()
         self._waiting.append(self._pool.submit(function, *arguments))
