@@ -10,7 +10,9 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check -q
 demo: $(VENV)/.demo
 	$(BIN)/curvewise demo
 
-test: lint docs unit core
+# Side by side: the documentation keeps one core busy, the tests what is left.
+test: $(VENV)/.dev .venv-core/.done
+	$(MAKE) -j2 --output-sync=target lint docs unit core
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
