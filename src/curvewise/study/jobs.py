@@ -212,8 +212,3 @@ def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> st
                 known[str(path)] = hashlib.file_digest(stream, "sha256").hexdigest()[:32]
     hashes = [known[str(path)] for path in found]
     return hashes[0] if len(hashes) == 1 else data_digest(hashes) if hashes else None
-
-
-def rows_digest(rows: Any) -> str:
-    """Hash of the positions of a subset's examples."""
-    return data_digest(rows)

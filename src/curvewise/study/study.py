@@ -21,7 +21,7 @@ from curvewise.study.dataset import Dataset
 from curvewise.study.design import Design
 from curvewise.study.digest import data_digest
 from curvewise.study.evaluation import Evaluation
-from curvewise.study.jobs import Job, plan_jobs, rows_digest
+from curvewise.study.jobs import Job, plan_jobs
 from curvewise.study.learner import Learner
 from curvewise.types import Measurements, Predictions
 
@@ -325,7 +325,7 @@ class Study:
         found = {}
         for subset in self.partition:
             rows = self.train_rows[subset.indices]
-            found[subset.n, subset.fold] = rows, rows_digest(rows)
+            found[subset.n, subset.fold] = rows, data_digest(rows)
         return found
 
     def rows_of(self, n: int, fold: int) -> NDArray[np.int64]:

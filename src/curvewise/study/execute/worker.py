@@ -10,6 +10,7 @@ import struct
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from typing import IO, Any
 
 from curvewise.errors import CurvewiseError, MissingDependencyError, StoreError
@@ -99,11 +100,9 @@ def _serve(orders: IO[bytes], answers: IO[bytes]) -> None:
 
 def _listen(orders: IO[bytes], tasks: queue.SimpleQueue[Any]) -> None:
     """Pass orders on; at a stop, or when nobody is left to give any, interrupt the training."""
-    try:
+    with suppress(EOFError, OSError):  # the driver is gone, which is as good as a stop
         while (message := read_message(orders)) is not None:
             tasks.put(message)
-    except (EOFError, OSError):
-        pass
     tasks.put(None)
     main_thread = threading.main_thread().ident
     if main_thread is not None and os.name != "nt":
