@@ -1,0 +1,250 @@
+"""Labelled examples for a trained network, taken from whatever holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from curvewise.errors import InputError
+from curvewise.nn.task import Examples
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Examples on a device.
+
+    Attributes
+    ----------
+    x : Tensor
+        Images of uint8, or whatever the network takes: floating point, or tokens.
+    y : Tensor of int64
+        Their classes.
+    rows : ndarray of int
+        Their positions in the data they were taken from.
+    mean, std : Tensor, optional
+        Per channel on the scale 0 to 1, what the network's images are normalised with.
+    padding : int, optional
+        The token that stands for nothing, where x holds tokens.
+    """
+
+    x: Tensor
+    y: Tensor
+    rows: NDArray[np.int64]
+    mean: Tensor | None = None
+    std: Tensor | None = None
+    padding: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def classes(self) -> int:
+        """The number of classes seen: the largest class plus one."""
+        return int(self.y.max()) + 1
+
+    def given(self, x: Tensor) -> Tensor:
+        """What the network is given for stored examples: images of bytes are normalised."""
+        return self.normalised(x.to(torch.float32) / 255) if x.dtype == torch.uint8 else x
+
+    def pixels(self, x: Tensor) -> Tensor:
+        """Stored images with values from 0 to 1, for what changes images."""
+        if x.dtype == torch.uint8:
+            return x.to(torch.float32) / 255
+        if self.mean is None or self.std is None:
+            return x
+        return x * self.std[:, None, None] + self.mean[:, None, None]
+
+    def normalised(self, pixels: Tensor) -> Tensor:
+        """Images with values from 0 to 1 as the network takes them."""
+        if self.mean is None or self.std is None:
+            return pixels
+        return (pixels - self.mean[:, None, None]) / self.std[:, None, None]
+
+    def batches(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """What the network is given, and the classes, a batch at a time."""
+        for first in range(0, len(self), size):
+            here = slice(first, first + size)
+            yield self.given(self.x[here]), self.y[here]
+
+    def to(self, device: torch.device | str) -> Sample:
+        """The same on another device."""
+        moved = {
+            name: value.to(device)
+            for name in ("x", "y", "mean", "std")
+            if (value := getattr(self, name)) is not None
+        }
+        return replace(self, **moved)
+
+
+def draw_sample(
+    data: Any,
+    labels: Any = None,
+    *,
+    examples: int | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    rng: int | np.random.Generator = 0,
+) -> Sample:
+    """Take examples at random, without repetition, and put them in memory, on the CPU.
+
+    Parameters
+    ----------
+    data : Dataset, DataLoader, Examples, (inputs, labels), Tensor or ndarray
+        Inputs with their classes. Images of uint8 are pixels; of floating point, they are what the
+        network takes. Of a DataLoader the dataset and the way to put examples together are used,
+        not the order; a stream (IterableDataset) is read from its beginning.
+    labels : array_like of int, optional
+        Classes, where data holds inputs only.
+    examples : int, optional
+        How many; all by default.
+    mean, std : sequence of float, optional
+        Per channel, for pixels from 0 to 1: the network takes (pixel − mean) / std. Taken from
+        data if that is an :class:`Examples`.
+    rng : int or Generator
+        Decides which examples, and their order.
+
+    Raises
+    ------
+    InputError
+        If data is empty, inputs and labels do not match, or labels are no classes.
+    """
+    if examples is not None and (isinstance(examples, bool) or examples < 1):
+        raise InputError(f"examples={examples!r}: give a whole number of at least 1.")
+    random = np.random.default_rng(rng)
+    padding = None
+    if isinstance(data, Examples):
+        mean, std = mean or data.mean, std or data.std
+        labels, padding = data.y, data.padding
+        data = standardised(data)
+    if labels is None and isinstance(data, tuple | list) and len(data) == 2:
+        data, labels = data
+    if labels is not None:
+        x, y, rows = _from_arrays(data, labels, examples, random)
+    else:
+        x, y, rows = _from_dataset(data, examples, random)
+    if x.dtype == torch.float64:
+        x = x.to(torch.float32)
+    centre, spread = _scale(x, mean, std)
+    return Sample(x, _classes(y), rows, centre, spread, padding)
+
+
+def standardised(examples: Examples) -> NDArray[Any]:
+    """Inputs as networks were trained on: features on one scale, the rest as it is."""
+    x = examples.x
+    if x.ndim != 2 or x.dtype.kind != "f" or examples.mean is None or examples.std is None:
+        return x
+    scaled: NDArray[Any] = (x - np.asarray(examples.mean)) / np.asarray(examples.std)
+    return scaled.astype(np.float32)
+
+
+def _from_arrays(
+    data: Any, labels: Any, examples: int | None, random: np.random.Generator
+) -> tuple[Tensor, Any, NDArray[np.int64]]:
+    if len(data) != len(labels):
+        raise InputError(f"data has {len(data):,} examples and labels {len(labels):,}.")
+    rows = _chosen(len(data), examples, random)
+    if isinstance(data, Tensor):
+        x = data.detach()[torch.from_numpy(rows).to(data.device)].cpu()
+    else:
+        array = np.asarray(data)
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"data holds {array.dtype}: give numbers.")
+        x = torch.from_numpy(np.ascontiguousarray(array[rows]))
+    if isinstance(labels, Tensor):
+        labels = labels.detach().cpu().numpy()
+    return x, np.asarray(labels)[rows], rows
+
+
+def _from_dataset(
+    data: Any, examples: int | None, random: np.random.Generator
+) -> tuple[Tensor, Any, NDArray[np.int64]]:
+    if isinstance(data, Tensor | np.ndarray):
+        raise InputError("labels is missing: data holds inputs only. Pass labels=.")
+    loader = data if isinstance(data, DataLoader) else DataLoader(_checked(data), batch_size=256)
+    if isinstance(loader.dataset, IterableDataset):
+        x, y = _joined(loader, examples)
+        return x, y, np.arange(len(y), dtype=np.int64)
+    dataset: Any = loader.dataset
+    rows = _chosen(len(dataset), examples, random)
+    parts = (rows[i : i + 256].tolist() for i in range(0, len(rows), 256))
+    batches = (loader.collate_fn([dataset[i] for i in part]) for part in parts)
+    x, y = _joined(batches, None)
+    return x, y, rows
+
+
+def _checked(data: Any) -> Any:
+    if isinstance(data, IterableDataset) or (
+        hasattr(data, "__getitem__") and hasattr(data, "__len__")
+    ):
+        return data
+    raise InputError(
+        f"data is a {type(data).__name__}: give a torch Dataset, a DataLoader, or (inputs, labels)."
+    )
+
+
+def _joined(batches: Iterable[Any], examples: int | None) -> tuple[Tensor, Any]:
+    """Inputs and labels of all batches, at most so many."""
+    xs, ys, count = [], [], 0
+    for batch in batches:
+        if not isinstance(batch, tuple | list) or len(batch) < 2:
+            raise InputError(
+                f"data gives {type(batch).__name__} for a batch: it must give (inputs, labels)."
+            )
+        if not isinstance(batch[0], Tensor):
+            raise InputError(
+                f"data gives inputs of {type(batch[0]).__name__}: add a transform that makes "
+                "tensors."
+            )
+        xs.append(batch[0])
+        ys.append(torch.as_tensor(batch[1]))
+        count += len(batch[0])
+        if examples is not None and count >= examples:
+            break
+    if not xs:
+        raise InputError("data is empty: give at least one example.")
+    return torch.cat(xs)[:examples], torch.cat(ys)[:examples].numpy()
+
+
+def _chosen(there: int, examples: int | None, random: np.random.Generator) -> NDArray[np.int64]:
+    if there == 0:
+        raise InputError("data is empty: give at least one example.")
+    count = there if examples is None else min(examples, there)
+    return random.permutation(there)[:count].astype(np.int64)
+
+
+def _classes(labels: Any) -> Tensor:
+    found = np.asarray(labels)
+    if found.ndim != 1:
+        raise InputError(f"labels has shape {found.shape}: give one class for each example.")
+    if found.dtype.kind == "f" and not np.equal(np.mod(found, 1), 0).all():
+        raise InputError("labels holds numbers that are not whole: give classes from 0 on.")
+    if found.dtype.kind not in "iufb":
+        raise InputError(f"labels holds {found.dtype}: give classes as numbers from 0 on.")
+    if found.min() < 0:
+        raise InputError(f"labels holds {found.min()}: give classes from 0 on.")
+    return torch.from_numpy(found.astype(np.int64))
+
+
+def _scale(
+    x: Tensor, mean: Sequence[float] | None, std: Sequence[float] | None
+) -> tuple[Tensor | None, Tensor | None]:
+    if (mean is None) != (std is None):
+        raise InputError("mean and std belong together: give both or neither.")
+    if mean is None or std is None or x.ndim != 4:
+        return None, None
+    for name, values in (("mean", mean), ("std", std)):
+        if len(values) != x.shape[1]:
+            raise InputError(
+                f"{name} has {len(values)} values, images have {x.shape[1]} channel(s): give one "
+                "for each."
+            )
+    if min(std) <= 0:
+        raise InputError(f"std={list(std)}: give numbers above 0.")
+    return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
