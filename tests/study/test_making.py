@@ -55,6 +55,7 @@ class Engine:
     def __init__(self, trouble: Callable[[Assignment, int | None], Any] | None = None) -> None:
         self.trouble = trouble
         self.calls: list[tuple[Training, list[Assignment], int | None]] = []
+        self.compiled: list[bool] = []
 
     def __call__(
         self,
@@ -65,10 +66,12 @@ class Engine:
         *,
         device: str = "cpu",
         in_flight: int | None = None,
+        compile: bool = True,
         keep: Keep | None = None,
         folder: Path | None = None,
     ) -> Iterator[tuple[int, Trained]]:
         self.calls.append((training, list(assignments), in_flight))
+        self.compiled.append(compile)
         for i in reversed(range(len(assignments))):  # the last is the first to finish
             given = None
             if self.trouble is not None:
@@ -218,6 +221,16 @@ def test_one_failure_is_recorded_and_the_rest_go_on(tmp_path: Path, make: Any, g
     assert read_run(study.runs_folder / bad.id).environment["attempts"] == 2
     make(study, Engine())
     assert {r.status for r in list_runs(study.runs_folder)} == {"done"}
+
+
+@pytest.mark.parametrize("wish", [True, False])
+def test_whether_to_compile_reaches_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wish: bool
+) -> None:
+    engine = Engine()
+    monkeypatch.setattr("curvewise.nn.engine.train", engine)
+    made_study(tmp_path).run(workers=0, progress=False, device="cpu", compile=wish)
+    assert engine.compiled == [wish]
 
 
 @pytest.mark.parametrize("raises", [True, False])

@@ -91,6 +91,7 @@ def run(
     device: Device = None,
     workers: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
     in_flight: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=1))] = None,
+    no_compile: Flag = False,
     gpus: Annotated[float | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
     shard: Annotated[str | None, Parameter(group=MAKING)] = None,
     retry_failed: Annotated[bool | None, Parameter(group=MAKING, show_default=False)] = None,
@@ -117,6 +118,8 @@ def run(
         Processes; by default one for each GPU or core. 0 works in this process.
     in_flight
         Networks that a worker trains at once; by default as many as are quickest.
+    no_compile
+        Do not compile kernels on a GPU: quicker for many architectures with a few short runs each.
     gpus
         With Ray: GPUs for each task; 0.5 puts two tasks on one. By default none.
     shard
@@ -137,6 +140,7 @@ def run(
     options: dict[str, Any] = {
         "workers": workers,
         "in_flight": in_flight,
+        "compile": not no_compile,
         "fresh": fresh,
         "shard": shard,
         "retry_failed": retry_failed,

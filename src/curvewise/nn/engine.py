@@ -50,6 +50,7 @@ def train(
     *,
     device: str | torch.device = "cpu",
     in_flight: int | None = None,
+    compile: bool = True,
     keep: Keep | None = None,
     folder: Path | None = None,
 ) -> Iterator[tuple[int, Trained]]:
@@ -69,6 +70,9 @@ def train(
         Where.
     in_flight : int, optional
         At most so many at once; by default as many as a short measurement finds worth while.
+    compile : bool
+        Whether kernels are compiled on a GPU. That takes ten seconds or more for every
+        architecture and batch size, which does not pay for a few short runs of each.
     keep : Keep, optional
         What to keep beside predictions.
     folder : Path, optional
@@ -96,6 +100,7 @@ def train(
             evaluations,
             device=device,
             in_flight=in_flight,
+            compile=compile,
             keep=keep or Keep(),
             folder=folder,
         )
@@ -104,6 +109,7 @@ def train(
     goal = Goal(training, {k: resident(v, place) for k, v in evaluations.items()}, keep or Keep())
     for batch, numbers in _by_batch(training, assignments).items():
         setup = _setup(training, examples, batch, place, folder)
+        setup = replace(setup, compiled=setup.compiled and compile)
         work = _all_work(setup, goal, assignments, numbers, in_flight)
         while True:
             with reproducible():  # not while the caller is at work

@@ -43,6 +43,7 @@ def make_runs(
     tell: Tell,
     device: str = "cpu",
     in_flight: int | None = None,
+    compile: bool = True,
 ) -> None:
     """Make runs and store each as soon as it is done.
 
@@ -65,13 +66,16 @@ def make_runs(
         Where networks are trained.
     in_flight : int, optional
         How many networks at once; by default as the engine likes.
+    compile : bool
+        Whether kernels are compiled on a GPU.
 
     Raises
     ------
     StoreError
         If a run cannot be stored, on a full disk for instance; nothing half-written remains.
     """
-    Maker(study, store, claims=claims, tell=tell, device=device, in_flight=in_flight).make(jobs)
+    options: dict[str, Any] = {"device": device, "in_flight": in_flight, "compile": compile}
+    Maker(study, store, claims=claims, tell=tell, **options).make(jobs)
 
 
 class Maker:
@@ -86,10 +90,11 @@ class Maker:
         tell: Tell,
         device: str = "cpu",
         in_flight: int | None = None,
+        compile: bool = True,
     ) -> None:
         self.study, self.claims, self.tell, self.device = study, claims, tell, device
         self.store = study.runs_folder if store is None else Path(store)
-        self.most = in_flight
+        self.most, self.compile = in_flight, compile
         self._in_flight: dict[str, int] = {}
         self._digests = study.label_digests()
         self._attempts: dict[str, int] = {}
@@ -236,6 +241,7 @@ class Maker:
             self.study.evaluation_sets,
             device=self.device,
             in_flight=at_once,
+            compile=self.compile,
             keep=self._keep(jobs[0]),
             folder=self.study.folder,
         ):

@@ -148,7 +148,7 @@ class Study:
             started here; an address: that Ray cluster.
         **options
             As of :func:`curvewise.study.execute.local.run_local`: ``device``, ``workers``,
-            ``in_flight``, ``fresh``, ``shard``, ``retry_failed``, ``progress``.
+            ``in_flight``, ``compile``, ``fresh``, ``shard``, ``retry_failed``, ``progress``.
 
         Returns
         -------

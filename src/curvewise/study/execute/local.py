@@ -60,6 +60,8 @@ def run_local(
         for debugging: there, an arithmetic library may use several threads.
     **options
         ``in_flight`` (None): networks that a worker trains at once, by default as the engine likes.
+        ``compile`` (True): compile kernels on a GPU; False for a corpus of many architectures with
+        a few short runs of each, where compiling takes longer than training.
         ``fresh`` (False): move the study's runs to ``.replaced`` in the store and make them anew.
         ``shard`` (None): only a share of the runs, such as ``"3/16"``.
         ``retry_failed`` (None): make failed runs again always or never; by default until they have
@@ -106,7 +108,7 @@ def _run_here(drive: Drive, device: str) -> None:
         claims=drive.claims,
         tell=drive.hear,
         device=device,
-        in_flight=drive.wishes.in_flight,
+        **drive.wishes.making,
     )
     last = None
     while not drive.board.is_finished:
@@ -121,7 +123,7 @@ def _run_here(drive: Drive, device: str) -> None:
 class _Worker:
     """A worker process, from outside."""
 
-    def __init__(self, study: Study, device: str, in_flight: int | None, inbox: Any) -> None:
+    def __init__(self, study: Study, device: str, making: dict[str, Any], inbox: Any) -> None:
         self.device = device
         self.chunk: list[Job] = []
         self.last: str | None = None
@@ -137,7 +139,7 @@ class _Worker:
             env=os.environ | ONE_THREAD,
             process_group=None if os.name == "nt" else 0,
         )
-        hello = (study, {"device": device, "in_flight": in_flight})
+        hello = (study, {"device": device, **making})
         threading.Thread(target=self._listen, args=(hello, inbox), daemon=True).start()
 
     def send(self, message: Any) -> None:
@@ -193,7 +195,7 @@ class _Pool:
             self._stop()
 
     def _start(self, device: str) -> _Worker:
-        return _Worker(self.drive.study, device, self.drive.wishes.in_flight, self.inbox)
+        return _Worker(self.drive.study, device, self.drive.wishes.making, self.inbox)
 
     def _deal(self) -> None:
         for worker in self.workers:

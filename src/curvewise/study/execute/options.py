@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from curvewise.errors import InputError
 from curvewise.study.execute.events import Event
@@ -18,6 +18,7 @@ class RunOptions(TypedDict, total=False):
     """Rarer options of :func:`~curvewise.study.execute.local.run_local`, which describes them."""
 
     in_flight: int | None
+    compile: bool
     fresh: bool
     shard: str | None
     retry_failed: bool | None
@@ -33,6 +34,8 @@ class Wishes:
     ----------
     in_flight : int, optional
         How many networks a worker trains at once; by default as the engine likes.
+    compile : bool
+        Whether kernels are compiled on a GPU.
     fresh : bool
         Whether to move the study's runs out of the way and make them anew.
     shard : str, optional
@@ -47,11 +50,17 @@ class Wishes:
     """
 
     in_flight: int | None = None
+    compile: bool = True
     fresh: bool = False
     shard: str | None = None
     retry_failed: bool | None = None
     progress: bool | None = None
     tell: Callable[[Event], None] | None = None
+
+    @property
+    def making(self) -> dict[str, Any]:
+        """What a :class:`~curvewise.study.making.Maker` is told of them."""
+        return {"in_flight": self.in_flight, "compile": self.compile}
 
     def __post_init__(self) -> None:
         if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):

@@ -185,7 +185,7 @@ class _Tasks:
         self.key = uuid.uuid4().hex
         self.options = {
             "device": "cuda" if gpus else "cpu",
-            "in_flight": drive.wishes.in_flight,
+            **drive.wishes.making,
         }
         self.running: dict[Any, _Chunk] = {}
         self.task = ray.remote(make_chunk).options(
