@@ -13,9 +13,10 @@ from scipy import ndimage, stats
 from torch import Tensor
 
 from curvewise.errors import InputError
-from curvewise.nn._augmenting import turn_hue
+from curvewise.nn._colours import turn_hue
 from curvewise.nn.augmentation import AUGMENTATIONS, make_augmentation
 from curvewise.nn.chance import uniform
+from curvewise.nn.perturbations import PERTURBATIONS
 
 SEED = torch.tensor(11)
 FIRST = {name: 16 * i for i, name in enumerate(AUGMENTATIONS)}
@@ -157,6 +158,15 @@ def test_colours_are_kornia_s(amount: float) -> None:
     assert float((ours - x).abs().mean()) > 0.01
 
 
+def test_colours_are_the_perturbations_one_after_the_other() -> None:
+    x = _images()
+    step = x
+    for k, name in enumerate(("brightness", "contrast", "saturation", "hue")):
+        drawn = torch.tensor([2 * _draw("colour", k, i) - 1 for i in range(len(x))])
+        step = PERTURBATIONS[name].apply(step, 0.3 * drawn)
+    torch.testing.assert_close(_augmented(x, "colour:0.3"), step, atol=1e-6, rtol=0)
+
+
 def test_grey_images_change_in_brightness_and_contrast() -> None:
     x = _images(channels=1)
     ours = _augmented(x, "colour:0.4")
@@ -170,7 +180,7 @@ def test_grey_images_change_in_brightness_and_contrast() -> None:
 def test_pure_colours_and_greys_survive_the_turn_of_hue() -> None:
     x = torch.eye(3)[:, :, None, None].expand(3, 3, 2, 2).contiguous()
     x = torch.cat([x, torch.full((1, 3, 2, 2), 0.4), torch.zeros(1, 3, 2, 2)])
-    third = torch.full((5, 1, 1), 1 / 3)
+    third = torch.full((5, 1, 1, 1), 1 / 3)
     turned = turn_hue(x, third)
     torch.testing.assert_close(turned[:3], x[[1, 2, 0]], atol=1e-6, rtol=0)
     torch.testing.assert_close(turned[3:], x[3:])

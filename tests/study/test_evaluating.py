@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.nn.perturbations import perturb
+from curvewise.nn.perturbations import draw_magnitudes, perturb
 from curvewise.study.dataset import Dataset
 from curvewise.study.evaluating import make_evaluation_sets
 from curvewise.study.evaluation import Evaluation
@@ -108,11 +110,42 @@ def test_a_rotated_copy_is_the_test_set_rotated_and_other_data_can_be_too() -> N
     assert np.array_equal(sets["both"].x, perturb(other.x, "rotation", -30.0))
 
 
+def test_a_range_draws_a_magnitude_for_each_example() -> None:
+    flat = Dataset(np.full((2000, 1, 4, 4), 100, np.uint8), np.arange(2000) % 2)
+
+    def drawn(seed: int, low: float, high: float) -> np.ndarray:
+        evaluation = Evaluation(None, "brightness", (low, high))
+        x = make_evaluation_sets(study(flat, seed, some=evaluation))["some"].x
+        assert (x == x[:, :, :1, :1]).all()
+        return x[:, 0, 0, 0] / 100 - 1
+
+    first = drawn(1, -0.5, 0.5)
+    assert stats.kstest(first, "uniform", (-0.5, 1)).pvalue > 0.001
+    assert np.array_equal(first, drawn(1, -0.5, 0.5))
+    other = drawn(2, -0.5, 0.5)
+    assert abs(np.corrcoef(first, other)[0, 1]) < 0.2
+    np.testing.assert_allclose(drawn(1, 0, 1), first + 0.5, atol=0.011)  # two roundings
+
+
+def test_each_example_of_a_range_is_perturbed_by_its_own_magnitude() -> None:
+    wide = Evaluation(None, "noise", [-0.2, 0.2])
+    sets = make_evaluation_sets(study(images(200), seed=3, wide=wide))
+    once = np.random.SeedSequence([3, zlib.crc32(b"noise")]).generate_state(2)
+    magnitudes = draw_magnitudes(-0.2, 0.2, 40, int(once[1]))
+    assert len(set(magnitudes)) == 40
+    for i, magnitude in enumerate(magnitudes):
+        whole = perturb(sets["test"].x, "noise", float(magnitude), int(once[0]))
+        assert np.array_equal(sets["wide"].x[i], whole[i])
+
+
 @pytest.mark.parametrize(
     ("evaluation", "message"),
     [
         (Evaluation(None, "rotaton", 30.0), "evaluate.other: .*Did you mean 'rotation'"),
         (Evaluation(None, "rotation", 400.0), "evaluate.other: magnitude=400.0"),
+        (Evaluation(None, "rotation", (-10, 400)), "evaluate.other: magnitude=400 of 'rotation'"),
+        (Evaluation(None, "mixup-intra", 0.3), "evaluate.other: .*mixes examples in pairs"),
+        (Evaluation(None, "token-dropout", 0.3), "evaluate.other: .* is for tokens"),
         (Evaluation({"name": "digits"}), r"inputs of shape \(1, 8, 8\), the study's data of \(3"),
         (Evaluation("nowhere.npz"), "nowhere.npz"),
     ],
@@ -128,13 +161,28 @@ def test_a_wrong_perturbation_is_found_before_other_data_is_loaded() -> None:
         make_evaluation_sets(study(images(), **sets))
 
 
-def test_features_cannot_be_perturbed_and_tokens_are_not_features() -> None:
-    features = Dataset(RNG.random((20, 5)).astype(np.float32), np.arange(20) % 2)
-    tokens = Dataset(RNG.integers(1, 9, (20, 5)), np.arange(20) % 2, padding=0)
-    with pytest.raises(InputError, match="is for images"):
-        make_evaluation_sets(study(features, other=Evaluation(None, "noise", 0.1)))
+FEATURES = Dataset(RNG.random((20, 5)).astype(np.float32), np.arange(20) % 2)
+TOKENS = Dataset(RNG.integers(1, 9, (20, 5)), np.arange(20) % 2, padding=0)
+
+
+def test_tables_and_texts_have_perturbations_of_their_own() -> None:
+    noisy = Evaluation(None, "feature-noise", 0.5)
+    sets = make_evaluation_sets(study(FEATURES, noisy=noisy))
+    moved = (sets["noisy"].x - sets["test"].x) / (0.5 * sets["test"].x.std(axis=0))
+    assert 0.5 < moved.std() < 1.5
+    sets = make_evaluation_sets(study(TOKENS, gone=Evaluation(None, "token-dropout", 0.4)))
+    gone = sets["gone"].x == 0
+    assert (gone.sum(axis=1) == 2).all()
+    assert np.array_equal(sets["gone"].x[~gone], sets["test"].x[~gone])
+
+
+def test_perturbations_are_for_their_kind_of_data_and_tokens_are_not_features() -> None:
+    with pytest.raises(InputError, match=r"evaluate.other: .*is for images"):
+        make_evaluation_sets(study(FEATURES, other=Evaluation(None, "noise", 0.1)))
     with pytest.raises(InputError, match="holds tokens, the study's data features"):
-        make_evaluation_sets(study(features, other=Evaluation(tokens)))
-    unpadded = Dataset(tokens.x, tokens.y)
+        make_evaluation_sets(study(FEATURES, other=Evaluation(TOKENS)))
+    unpadded = Dataset(TOKENS.x, TOKENS.y)
     with pytest.raises(InputError, match="padding token None"):
-        make_evaluation_sets(study(tokens, other=Evaluation(unpadded)))
+        make_evaluation_sets(study(TOKENS, other=Evaluation(unpadded)))
+    with pytest.raises(InputError, match=r"evaluate.gone: .*which token is the padding"):
+        make_evaluation_sets(study(unpadded, gone=Evaluation(None, "token-dropout", 0.4)))

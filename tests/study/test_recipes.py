@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.study import RECIPES, Dataset, list_runs, load_study, study_recipe
+from curvewise.study import RECIPES, Dataset, Evaluation, list_runs, load_study, study_recipe
 
 
 def data(n: int = 400, classes: int = 4, images: bool = False) -> Dataset:
@@ -120,7 +120,7 @@ def test_response_follows_schiff():
         "augmentation": [[], ["rotation:45"], ["rotation:90"]],
     }
     assert len(study.jobs) == 4 * 2 * 3 * 2 * 3
-    assert sorted(e.magnitude for e in study.evaluate.values()) == [-90, -45, 45, 90]
+    assert study.evaluate == {"rotation": Evaluation(perturbation="rotation", magnitude=(-90, 90))}
     other = study_recipe("response", data(images=True), family="resnet", widths=[16, 32])
     assert other.design.grid["architecture"] == ["resnet18", "resnet34", "resnet50"]
     assert other.design.grid["width"] == [16, 32]

@@ -147,6 +147,14 @@ def test_loading_imports_and_reads_nothing_that_the_file_names(tmp_path):
         (SMALLEST + "[keep]\ncheckpoints = 'all'\n", "[keep]: checkpoints='all': use one of none"),
         (SMALLEST + "[keep]\nprobabilities = 'yes'\n", "[keep]: probabilities='yes'"),
         (SMALLEST + "[evaluate.x]\nmagnitude = 1\n", "[evaluate.x]: perturbation and magnitude"),
+        (
+            SMALLEST + "[evaluate.x]\nperturbation = 'noise'\nmagnitude = [0.2, 0.1]\n",
+            "[evaluate.x]: magnitude=[0.2, 0.1]: give one number, or a range of two, the lower",
+        ),
+        (
+            SMALLEST + "[evaluate.x]\nperturbation = 'noise'\nmagnitude = [0, 0.1, 0.2]\n",
+            "or a range of two, the lower first",
+        ),
         (SMALLEST + "[evaluate]\nx = 1\n", "[evaluate.x]: 1: give a table"),
         (SMALLEST + "[learners.b]\nmodel = 'mlp'\n", "Did you mean 'architecture'?"),
         (
@@ -275,7 +283,11 @@ names = st.text(string.ascii_letters + string.digits, min_size=1, max_size=8).fi
     lambda n: n not in ("test", "train")
 )
 evaluations = st.builds(Evaluation, data=words | st.dictionaries(words, values, min_size=1)) | (
-    st.builds(Evaluation, perturbation=words, magnitude=st.floats(-9, 9))
+    st.builds(
+        Evaluation,
+        perturbation=words,
+        magnitude=st.floats(-9, 9) | st.tuples(st.floats(-9, -1), st.floats(1, 9)),
+    )
 )
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from curvewise.nn._colours import recolour
 from curvewise.nn.chance import uniform
 
 
@@ -134,48 +135,16 @@ def jitter_colour(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor
 
     Brightness scales the image, contrast its distance from its mean grey, saturation its
     distance from the grey of each pixel, each by a factor within 1 ± amount; hue turns by up to
-    that share of the colour circle. Values are cut to 0…1 after each.
+    that share of the colour circle. Values are cut to 0…1 after each. The perturbation
+    ``"colour"`` does the same with one signed magnitude for all four, which are drawn
+    independently of each other here.
     """
     for change in changes:
-        light, contrast, saturation, hue = (
+        shares = [
             chance.signed(change.first + i, change.amount)[:, None, None, None] for i in range(4)
-        )
-        x = (x * (1 + light)).clamp(0, 1)
-        mean = _grey(x).mean(dim=(-2, -1), keepdim=True)
-        x = (mean + (x - mean) * (1 + contrast)).clamp(0, 1)
-        if x.shape[1] == 3:
-            grey = _grey(x)
-            x = (grey + (x - grey) * (1 + saturation)).clamp(0, 1)
-            x = turn_hue(x, hue.squeeze(1))
+        ]
+        x = recolour(x, *shares)
     return x
-
-
-def _grey(x: Tensor) -> Tensor:
-    """How bright each pixel looks, shape (examples, 1, height, width)."""
-    if x.shape[1] != 3:
-        return x.mean(dim=1, keepdim=True)
-    red, green, blue = x.unbind(1)
-    return (0.299 * red + 0.587 * green + 0.114 * blue).unsqueeze(1)
-
-
-def turn_hue(x: Tensor, share: Tensor) -> Tensor:
-    """Turn the hue of colours by a share of the circle, keeping saturation and value."""
-    red, green, blue = x.unbind(1)
-    value, least = x.amax(1), x.amin(1)
-    spread = value - least
-    unit = torch.where(spread > 0, spread, 1.0)
-    sixth = torch.where(
-        value == red,
-        (green - blue) / unit,
-        torch.where(value == green, 2 + (blue - red) / unit, 4 + (red - green) / unit),
-    )
-    sixth = sixth + 6 * share
-
-    def channel(offset: int) -> Tensor:
-        place = torch.remainder(sixth + offset, 6)
-        return value - spread * torch.minimum(place, 4 - place).clamp(0, 1)
-
-    return torch.stack([channel(5), channel(3), channel(1)], dim=1)
 
 
 def add_noise(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:

@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
-import kornia
 import torch
 from torch import Tensor
 
-from curvewise.nn.chance import uniform
+from curvewise.errors import MissingDependencyError
+from curvewise.nn import _colours as colours
+from curvewise.nn._draw import Draw
 
 BLUR = 10.0
 """The widest blur, in pixels."""
 
 
-@dataclass(frozen=True)
-class Draw:
-    """What a perturbation is given beside images and magnitudes.
-
-    Attributes
-    ----------
-    seed : Tensor
-        Decides noise and places; one number.
-    positions : Tensor of int, shape (B,)
-        Which example of the whole each image is, so that noise does not depend on the batch.
-    fill : float
-        Value from 0 to 1 of what comes in from outside the image, and of what is cut out.
-    interpolation : {"bilinear", "nearest"}
-        Between pixels, for what moves them.
-    """
-
-    seed: Tensor
-    positions: Tensor
-    fill: float
-    interpolation: str
-
-
 def rotated(x: Tensor, degrees: Tensor, draw: Draw) -> Tensor:
     """About the middle, counter-clockwise for positive angles."""
-    turned = kornia.geometry.transform.rotate(
+    turned: Tensor = _kornia("rotation").rotate(
         x - draw.fill, degrees, mode=draw.interpolation, padding_mode="zeros", align_corners=True
     )
     return turned + draw.fill
@@ -58,55 +37,53 @@ def shifted_down(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
 def _moved(x: Tensor, share: Tensor, draw: Draw, axis: int) -> Tensor:
     pixels = torch.zeros(len(x), 2, dtype=x.dtype, device=x.device)
     pixels[:, axis] = share * x.shape[3 - axis]
-    moved = kornia.geometry.transform.translate(
+    moved: Tensor = _kornia(("shift-x", "shift-y")[axis]).translate(
         x - draw.fill, pixels, mode=draw.interpolation, padding_mode="zeros", align_corners=True
     )
     return moved + draw.fill
 
 
+def _kornia(what: str) -> Any:
+    """Its geometric transformations, loaded only where they are needed."""
+    try:
+        import kornia.geometry.transform
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"perturbation={what!r} needs kornia, which is not installed: pip install "
+            '"curvewise[torch]".'
+        ) from error
+    return kornia.geometry.transform
+
+
 def brighter(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
-    """By a constant."""
-    return x + _each(share)
-
-
-def scaled(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     """By a factor."""
-    return x * (1 + _each(share))
+    return colours.brighten(x, _each(share))
 
 
 def contrasted(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     """Away from the mean grey of the image, or towards it."""
-    mean = _grey(x).mean(dim=(1, 2, 3), keepdim=True)
-    return mean + (x - mean) * (1 + _each(share))
+    return colours.stretch_contrast(x, _each(share))
 
 
 def saturated(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     """Away from each pixel's grey, or towards it."""
-    grey = _grey(x)
-    return grey + (x - grey) * (1 + _each(share))
+    return colours.saturate(x, _each(share))
 
 
 def hued(x: Tensor, turns: Tensor, draw: Draw) -> Tensor:
     """Round the wheel of colours."""
-    return kornia.enhance.adjust_hue(x, turns * (2 * math.pi))
+    return colours.turn_hue(x, _each(turns))
 
 
 def recoloured(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     """Brightness, contrast, saturation and hue by one magnitude, clipped after each."""
-    for change in (brighter, contrasted, saturated, hued):
-        x = change(x, share, draw).clamp(0, 1)
-    return x
+    share = _each(share)
+    return colours.recolour(x, share, share, share, share)
 
 
 def noisy(x: Tensor, std: Tensor, draw: Draw) -> Tensor:
     """Gaussian noise, its own for each example and value; a negative magnitude flips it."""
-    places = torch.arange(x[0].numel(), device=x.device).view(x.shape[1:])
-    first, second = (
-        uniform(draw.seed, draw.positions[:, None, None, None], places, k) for k in (0, 1)
-    )
-    radius = torch.sqrt(-2 * torch.log1p(-first))  # 1 - first is never 0
-    normal = radius * torch.cos(2 * math.pi * second)
-    return x + _each(std) * normal.to(x.dtype)
+    return x + _each(std) * draw.normal(x.shape)
 
 
 def blurred(x: Tensor, sigma: Tensor, draw: Draw) -> Tensor:
@@ -139,19 +116,12 @@ def cut_out(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     inside = torch.ones((), dtype=torch.bool, device=x.device)
     for k, size in enumerate(x.shape[2:]):
         side = torch.round(share * size)
-        start = torch.floor(uniform(draw.seed, draw.positions, k) * (size - side + 1))
+        start = torch.floor(draw.one(k) * (size - side + 1))
         place = torch.arange(size, device=x.device)
         within = (place >= start[:, None]) & (place < (start + side)[:, None])
         shape = [len(x), 1, size, 1] if k == 0 else [len(x), 1, 1, size]
         inside = inside & within.view(shape)
     return torch.where(inside, torch.full_like(x, draw.fill), x)
-
-
-def _grey(x: Tensor) -> Tensor:
-    """Luma of three channels, the mean of any other number; shape (B, 1, H, W)."""
-    if x.shape[1] == 3:
-        return kornia.color.rgb_to_grayscale(x)
-    return x.mean(dim=1, keepdim=True)
 
 
 def _each(magnitude: Tensor) -> Tensor:

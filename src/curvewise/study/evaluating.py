@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.io._table import brief, listed
+from curvewise.io._table import listed
 from curvewise.nn.task import Examples
 from curvewise.study.dataset import Dataset
 from curvewise.study.datasets import load_dataset
@@ -26,7 +26,9 @@ def make_evaluation_sets(study: Study) -> dict[str, Examples]:
 
     Other data must have inputs of the study's shape. Its classes are matched by name; by number
     where either side has only numbers for names. Perturbed copies are drawn from the study's seed
-    and the perturbation, so that several magnitudes of one perturbation share their noise.
+    and the perturbation, so that several magnitudes of one perturbation share their noise. For a
+    range of magnitudes each example's own is drawn from the seed, the perturbation and the
+    example's position, whatever the range.
 
     Parameters
     ----------
@@ -113,30 +115,44 @@ def _are_numbers(names: tuple[str, ...]) -> bool:
 
 
 def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
-    if evaluation.perturbation is None:
+    if evaluation.perturbation is None or evaluation.magnitude is None:
         return
-    if not data.is_image:
-        raise InputError(
-            f"evaluate.{name} has perturbation={brief(evaluation.perturbation)}, which is for "
-            "images; the study's inputs are of shape "
-            f"{data.x.shape[1:]}."
-        )
-    check = _perturbations().check_perturbation
     try:
-        check(evaluation.perturbation, evaluation.magnitude, data.x.shape[1])
+        perturbation = _perturbations().find_perturbation(evaluation.perturbation)
+        if perturbation.pairs is not None:
+            raise InputError(
+                f"perturbation={perturbation.name!r} mixes examples in pairs, of which a set has "
+                "none: use one that changes each example by itself."
+            )
+        for magnitude in _ends(evaluation.magnitude):
+            perturbation.check(magnitude)
+        perturbation.check_input(data.x)
+        if perturbation.name == "token-dropout" and data.padding is None:
+            raise InputError(
+                "perturbation='token-dropout' puts padding in the place of tokens: say which token "
+                "is the padding of the data."
+            )
     except InputError as error:
         raise InputError(f"evaluate.{name}: {error}") from error
 
 
+def _ends(magnitude: float | tuple[float, float]) -> tuple[float, ...]:
+    return magnitude if isinstance(magnitude, tuple) else (magnitude,)
+
+
 def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:
-    if evaluation.perturbation is None:
+    if evaluation.perturbation is None or evaluation.magnitude is None:
         return examples
     own = np.random.SeedSequence([seed, zlib.crc32(evaluation.perturbation.encode())])
-    drawn = int(own.generate_state(1)[0])
-    perturb = _perturbations().perturb
-    return replace(
-        examples, x=perturb(examples.x, evaluation.perturbation, evaluation.magnitude, drawn)
+    drawn, other = (int(state) for state in own.generate_state(2))
+    perturbations = _perturbations()
+    magnitude: Any = evaluation.magnitude
+    if isinstance(magnitude, tuple):
+        magnitude = perturbations.draw_magnitudes(*magnitude, len(examples.y), other)
+    changed = perturbations.perturb(
+        examples.x, evaluation.perturbation, magnitude, drawn, padding=examples.padding
     )
+    return replace(examples, x=changed)
 
 
 def _perturbations() -> Any:
