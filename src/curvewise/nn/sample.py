@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -87,7 +88,7 @@ def draw_sample(
     data: Any,
     labels: Any = None,
     *,
-    examples: int | None = None,
+    examples: float | None = None,
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     rng: int | np.random.Generator = 0,
@@ -102,8 +103,8 @@ def draw_sample(
         not the order; a stream (IterableDataset) is read from its beginning.
     labels : array_like of int, optional
         Classes, where data holds inputs only.
-    examples : int, optional
-        How many; all by default.
+    examples : int or float, optional
+        How many, or below 1 which share; all by default.
     mean, std : sequence of float, optional
         Per channel, for pixels from 0 to 1: the network takes (pixel − mean) / std. Taken from
         data if that is an :class:`Examples`.
@@ -115,8 +116,10 @@ def draw_sample(
     InputError
         If data is empty, inputs and labels do not match, or labels are no classes.
     """
-    if examples is not None and (isinstance(examples, bool) or examples < 1):
-        raise InputError(f"examples={examples!r}: give a whole number of at least 1.")
+    if examples is not None and not _is_amount(examples):
+        raise InputError(
+            f"examples={examples!r}: give a whole number of at least 1, or a share below 1."
+        )
     random = np.random.default_rng(rng)
     padding = None
     if isinstance(data, Examples):
@@ -145,7 +148,7 @@ def standardised(examples: Examples) -> NDArray[Any]:
 
 
 def _from_arrays(
-    data: Any, labels: Any, examples: int | None, random: np.random.Generator
+    data: Any, labels: Any, examples: float | None, random: np.random.Generator
 ) -> tuple[Tensor, Any, NDArray[np.int64]]:
     if len(data) != len(labels):
         raise InputError(f"data has {len(data):,} examples and labels {len(labels):,}.")
@@ -163,13 +166,15 @@ def _from_arrays(
 
 
 def _from_dataset(
-    data: Any, examples: int | None, random: np.random.Generator
+    data: Any, examples: float | None, random: np.random.Generator
 ) -> tuple[Tensor, Any, NDArray[np.int64]]:
     if isinstance(data, Tensor | np.ndarray):
         raise InputError("labels is missing: data holds inputs only. Pass labels=.")
     loader = data if isinstance(data, DataLoader) else DataLoader(_checked(data), batch_size=256)
     if isinstance(loader.dataset, IterableDataset):
-        x, y = _joined(loader, examples)
+        if examples is not None and examples < 1:
+            raise InputError(f"examples={examples!r}: a stream has no share, give a whole number.")
+        x, y = _joined(loader, None if examples is None else int(examples))
         return x, y, np.arange(len(y), dtype=np.int64)
     dataset: Any = loader.dataset
     rows = _chosen(len(dataset), examples, random)
@@ -212,11 +217,19 @@ def _joined(batches: Iterable[Any], examples: int | None) -> tuple[Tensor, Any]:
     return torch.cat(xs)[:examples], torch.cat(ys)[:examples].numpy()
 
 
-def _chosen(there: int, examples: int | None, random: np.random.Generator) -> NDArray[np.int64]:
+def _chosen(there: int, examples: float | None, random: np.random.Generator) -> NDArray[np.int64]:
     if there == 0:
         raise InputError("data is empty: give at least one example.")
-    count = there if examples is None else min(examples, there)
+    wanted = there if examples is None else examples
+    count = math.ceil(wanted * there) if wanted < 1 else min(int(wanted), there)
     return random.permutation(there)[:count].astype(np.int64)
+
+
+def _is_amount(examples: Any) -> bool:
+    if isinstance(examples, bool) or not isinstance(examples, int | float | np.number):
+        return False
+    amount = float(examples)
+    return 0 < amount < 1 or (amount >= 1 and amount.is_integer())
 
 
 def _classes(labels: Any) -> Tensor:
