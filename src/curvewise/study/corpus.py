@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,39 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.task import Examples
 from curvewise.study.execute.local import ONE_THREAD
+from curvewise.study.networks import load_model
 from curvewise.study.progress import progress_bar
 from curvewise.study.reading import label_of
 from curvewise.study.standings import Planned, planned_runs
-from curvewise.study.store import read_run
 from curvewise.types import ModelCorpus
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from curvewise.study.study import Study
 
 TEST = "test"
-
-
-@dataclass(frozen=True, eq=False)
-class Model:
-    """A trained network of a study, and what belongs to it.
-
-    Attributes
-    ----------
-    network : nn.Module
-        With its weights, in evaluation mode, on the CPU.
-    initial : nn.Module
-        With the weights that it started from.
-    examples : Examples
-        What it was trained on.
-    """
-
-    network: nn.Module
-    initial: nn.Module
-    examples: Examples
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +126,7 @@ def make_corpus(
     orientation: dict[str, int] = {}
     for one in found:
         orientation |= one.orientation
-    said = Counter(note for one in found for note in one.notes)
+    said = Counter(re.sub(r"\d+(\.\d+)?", "…", note) for one in found for note in one.notes)
     return ModelCorpus(
         models=tuple(f"{label_of(study, r.job)}, {r.job.id[:8]}" for r in runs),
         hyperparameters={
@@ -210,24 +189,6 @@ def _choose(study: Study, seeds: str) -> tuple[list[Planned], dict[str, str], li
                 twins[one.job.id] = other.job.id
     chosen = done if seeds == "each" else [group[0] for group in groups.values()]
     return chosen, twins, notes
-
-
-def load_model(study: Study, identity: str) -> Model:
-    """A trained network of a study, with its weights, its first weights and its examples."""
-    from curvewise.nn.trained import initial_network, restore_network
-
-    (job,) = (job for job in study.jobs if job.id == identity)
-    training = job.learner.training
-    if training is None or job.learner.members > 1:
-        raise InputError(f"Run {identity} is no single network of the engine's.")
-    rows, whole = study.rows_of(job.n, job.fold), study.examples
-    weights = read_run(study.runs_folder / identity).checkpoint("end")
-    shape, classes = whole.shape, whole.classes
-    return Model(
-        restore_network(training, shape, classes, weights, study.folder),
-        initial_network(training, shape, classes, job.seeds["init"], study.folder),
-        replace(whole, x=whole.x[rows], y=whole.y[rows]),
-    )
 
 
 Look = Callable[["Study", tuple[str, str | None]], Measured]

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.response import MeasureJudgement, judge_measures
-from curvewise.study.corpus import Measured, done_runs, load_model, look_at_runs, make_corpus
+from curvewise.study.corpus import Measured, done_runs, look_at_runs, make_corpus
+from curvewise.study.networks import load_model
 from curvewise.study.study import Study
 from curvewise.types import ModelCorpus
 

@@ -28,6 +28,7 @@ from curvewise.types import Measurements, Predictions
 if TYPE_CHECKING:
     import pandas as pd
 
+    from curvewise.study.networks import StudyNetwork
     from curvewise.study.plan import Plan
     from curvewise.study.status import Status
 
@@ -245,6 +246,33 @@ class Study:
         from curvewise.study.reading import read_predictions
 
         return read_predictions(self, learner, evaluation, probabilities, {"n": n, **settings})
+
+    def network(
+        self,
+        learner: str | None = None,
+        *,
+        run: str | None = None,
+        n: int | None = None,
+        **settings: Any,
+    ) -> StudyNetwork:
+        """A trained network with its weights, and the examples it was trained on.
+
+        Needs ``[keep] checkpoints = "end"``.
+
+        Parameters
+        ----------
+        learner : str, optional
+            Whose; the first one's if there are several.
+        run : str, optional
+            Id of a run, instead of its coordinates.
+        n : int, optional
+            Training size.
+        **settings
+            As of :meth:`predictions`.
+        """
+        from curvewise.study.networks import choose_network
+
+        return choose_network(self, learner, run, {"n": n, **settings})
 
     def frame(self) -> pd.DataFrame:
         """One row per planned run: a corpus of models, a table of losses, a truth to rank by.
