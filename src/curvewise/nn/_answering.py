@@ -1,0 +1,318 @@
+"""The loop over magnitudes and examples: what a network answers to each perturbed example."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from curvewise.nn._cutting import Parts
+from curvewise.nn._guarding import arithmetic, logits_of
+from curvewise.nn._perturbation import Perturbation
+from curvewise.nn._sources import (
+    Computed,
+    Inputs,
+    Integers,
+    Source,
+    budget,
+    bytes_each,
+    groups,
+    store_features,
+)
+from curvewise.types import FloatArray
+
+BLOCK = 256
+"""Examples that are perturbed at a time where that costs more than a look-up."""
+WRONG, RIGHT, BROKEN = 0, 1, 2
+"""Codes of answers; the last is for outputs that are not finite."""
+
+Codes = NDArray[np.uint8]
+Body = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be answered.
+
+    Attributes
+    ----------
+    labels : ndarray of int, shape (N,)
+        Classes of the examples.
+    perturbation : Perturbation
+        What is done to them.
+    magnitudes : ndarray, shape (M,)
+        How much.
+    partners : ndarray of int, shape (M, N), or None
+        With what, for perturbations of pairs.
+    seed : int
+        Decides noise and places.
+    fill, interpolation
+        How images are changed.
+    """
+
+    labels: Integers
+    perturbation: Perturbation
+    magnitudes: FloatArray
+    partners: Integers | None
+    seed: int
+    fill: float = 0.0
+    interpolation: str = "bilinear"
+
+    @property
+    def levels(self) -> list[int]:
+        """Which magnitudes are to be measured: −1 for none, and all that are not 0."""
+        return [-1, *np.flatnonzero(self.magnitudes).tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Manner:
+    """How it is to be done.
+
+    Attributes
+    ----------
+    device, precision
+        Where, and in what arithmetic.
+    batch : int
+        Examples given to the network at a time.
+    compiled : bool
+        Whether to compile.
+    advance : callable
+        Told how many examples were answered.
+    notes : list of str
+        Takes what a reader should know.
+    """
+
+    device: torch.device
+    precision: str
+    batch: int
+    compiled: bool
+    advance: Callable[[float], None]
+    notes: list[str] = field(default_factory=list)
+
+
+def answer(parts: Parts, inputs: Inputs, task: Task, manner: Manner) -> tuple[Codes, Codes]:
+    """Codes of the answers to unchanged examples, (N,), and at each magnitude, (M, N)."""
+    with arithmetic(manner.device, manner.precision):
+        work = _Work(parts, inputs, task, manner)
+        found = np.empty((len(task.levels), len(task.labels)), dtype=np.uint8)
+        for rows in work.groups():
+            found[:, rows] = work.answers(rows)
+    codes = np.repeat(found[:1], len(task.magnitudes), axis=0)  # magnitude 0 changes nothing
+    codes[task.levels[1:]] = found[1:]
+    return found[0], codes
+
+
+class _Work:
+    """What the steps share."""
+
+    def __init__(self, parts: Parts, inputs: Inputs, task: Task, manner: Manner) -> None:
+        self.parts, self.inputs, self.task, self.manner = parts, inputs, task, manner
+        self.labels = torch.from_numpy(task.labels).to(manner.device)
+        self.perturbation = task.perturbation
+        self.deep = None if parts.before is None else Computed(parts.before, inputs)
+        custom = not np.isfinite(self.perturbation.low)
+        self.block = manner.batch
+        if self.perturbation.pairs is None:  # a function of one's own sees the same blocks always
+            self.block = BLOCK if custom else -(-BLOCK // manner.batch) * manner.batch
+        self.threads = 1
+        if parts.pure and not custom and manner.device.type == "cpu" and not manner.compiled:
+            self.threads = torch.get_num_threads()
+        self.most = len(task.labels)
+        if self.deep is not None:
+            each = bytes_each(self.deep, self._rows(np.arange(min(manner.batch, self.most))))
+            self.most = budget(manner.device) // max(each, 1)
+
+    def groups(self) -> list[Integers]:
+        """Examples that are answered together; the perturbation is told of all of them before."""
+        task = self.task
+        if self.perturbation.learn is not None:
+            self.perturbation = self.perturbation.fitted(
+                self._known(), padding=self.inputs.sample.padding
+            )
+        if self.deep is None:
+            return [np.arange(len(task.labels))]
+        return groups(task.labels, self.perturbation.pairs, self.block, self.most)
+
+    def _known(self) -> Tensor:
+        """What a perturbation learns from: all inputs, or as many features as there is room for."""
+        sample = self.inputs.sample
+        if self.deep is not None:
+            rows = self._rows(np.arange(min(self.most, len(sample))))
+            return store_features(self.deep, rows, len(sample), self.manner.batch).parts[0]
+        whole = sample.x if self.perturbation.of == "tokens" else sample.given(sample.x)
+        return whole.to(self.manner.device)
+
+    def answers(self, rows: Integers) -> Codes:
+        """Codes of the answers for some examples, (levels, examples)."""
+        source = self._source(rows)
+        if self.task.partners is None:
+            return np.stack([self._one_by_one(source, rows, level) for level in self.task.levels])
+        return self._in_pairs(source, rows)
+
+    def _source(self, rows: Integers) -> Source:
+        if self.deep is None:
+            return self.inputs
+        if len(rows) > self.most:
+            return self.deep
+        return store_features(self.deep, self._rows(rows), len(self.task.labels), self.manner.batch)
+
+    def _in_pairs(self, source: Source, rows: Integers) -> Codes:
+        """All magnitudes in one row, so that only the last batch has to be filled up."""
+        assert self.task.partners is not None
+        levels = np.repeat(self.task.levels, len(rows))
+        own = np.tile(rows, len(self.task.levels))
+        mates = np.where(levels < 0, own, self.task.partners[levels, own])
+        shares = np.where(levels < 0, 0.0, self.task.magnitudes[levels]).astype(np.float32)
+        change, labels, after = self.perturbation.change, self.labels, self.parts.after
+
+        def body(rows: Tensor, mates: Tensor, shares: Tensor) -> Tensor:
+            x, *others = source.values(rows)
+            mixed = change(_exact(x), shares.to(_exact(x).dtype), _exact(source.first(mates)))
+            return coded(logits_of(after(mixed.to(x.dtype), *others)), labels[rows])
+
+        tape = [self._table(values) for values in (own, mates, shares)]
+        codes = self._run(body, tape)
+        return codes.cpu().numpy().reshape(-1)[: len(own)].reshape(-1, len(rows))
+
+    def _one_by_one(self, source: Source, rows: Integers, level: int) -> Codes:
+        """One magnitude for all examples."""
+        table = self._table(rows)
+        size = self.manner.batch
+
+        def body(rows: Tensor) -> Tensor:
+            x, *others = self._changed(source, rows, level)
+            pieces = [
+                coded(logits_of(self.parts.after(*(v[i : i + size] for v in (x, *others)))), y)
+                for i, y in ((i, self.labels[rows[i : i + size]]) for i in range(0, len(x), size))
+            ]
+            return torch.cat(pieces)
+
+        codes = self._each(body, [table])
+        return codes.cpu().numpy().reshape(-1)[: len(rows)]
+
+    def _changed(self, source: Source, rows: Tensor, level: int) -> tuple[Tensor, ...]:
+        """Values for the second part of the network, the first of them perturbed."""
+        if level < 0:
+            return source.values(rows)
+        task, inputs = self.task, self.inputs
+        how: dict[str, Any] = {
+            "magnitude": float(task.magnitudes[level]),
+            "seed": task.seed,
+            "positions": rows + level * len(task.labels),  # fresh noise for each magnitude
+            "fill": task.fill,
+            "interpolation": task.interpolation,
+        }
+        if self.perturbation.of == "images":
+            pixels = self.perturbation.apply(inputs.sample.pixels(inputs.stored(rows)), **how)
+            return (inputs.laid(inputs.sample.normalised(pixels)),)
+        x, *others = source.values(rows)
+        return (self.perturbation.apply(x, **how), *others)
+
+    def _run(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
+        if not (self.manner.compiled and self.inputs.resident):
+            return self._each(body, tape)
+        quick = _fresh(body)
+        try:
+            quick(*(table[0] for table in tape))
+        except Exception as error:  # whatever a compiler may come across
+            self.manner.notes.append(
+                f"The network could not be compiled ({type(error).__name__}) and ran as it is."
+            )
+            return self._each(body, tape)
+        if self.manner.device.type == "cuda" and len(tape[0]) > _WARM:
+            try:
+                return self._replayed(quick, tape)
+            except RuntimeError:
+                self.manner.notes.append("No CUDA graph could be recorded of the network.")
+        return self._each(quick, tape)
+
+    def _each(self, body: Callable[..., Tensor], tape: Sequence[Tensor]) -> Tensor:
+        """Answers to every row of the tables, in threads where the network allows it."""
+        items = list(zip(*tape, strict=True))
+        if self.threads == 1 or len(items) == 1:
+            return self._collected(body(*item) for item in items)
+
+        def call(item: tuple[Tensor, ...]) -> Tensor:
+            with arithmetic(self.manner.device, self.manner.precision):
+                return body(*item)
+
+        threads = torch.get_num_threads()
+        start = {"initializer": torch.set_num_threads, "initargs": (1,)}
+        try:
+            with ThreadPoolExecutor(self.threads, **start) as pool:
+                return self._collected(pool.map(call, items))
+        finally:
+            torch.set_num_threads(threads)  # the workers' choice is that of later threads, too
+
+    def _collected(self, codes: Iterable[Tensor]) -> Tensor:
+        found = []
+        for code in codes:
+            found.append(code)
+            self.manner.advance(len(code))
+        return torch.stack(found)
+
+    def _replayed(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
+        """Record a step as a CUDA graph that finds its own place in the tables, and replay it."""
+        count, width = tape[0].shape
+        codes = torch.zeros((count, width), dtype=torch.uint8, device=self.manner.device)
+        cursor = torch.zeros(1, dtype=torch.int64, device=self.manner.device)
+
+        def step() -> None:
+            code = body(*(table.index_select(0, cursor)[0] for table in tape))
+            codes.index_copy_(0, cursor, code[None])
+            cursor.add_(1)
+
+        graph = torch.cuda.CUDAGraph()
+        stream = torch.cuda.Stream(self.manner.device)
+        stream.wait_stream(torch.cuda.current_stream(self.manner.device))
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM):
+                step()
+        stream.synchronize()
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            step()
+        cursor.zero_()
+        for _ in range(count):
+            graph.replay()
+            self.manner.advance(width)
+        return codes
+
+    def _table(self, values: NDArray[Any]) -> Tensor:
+        """Values in rows of a block each, the last one filled up."""
+        lacking = -len(values) % self.block
+        filled = np.concatenate([values, np.resize(values, lacking)])
+        return torch.from_numpy(filled.reshape(-1, self.block)).to(self.manner.device)
+
+    def _rows(self, rows: Integers) -> Tensor:
+        return torch.from_numpy(rows).to(self.manner.device)
+
+
+_WARM = 3
+"""Steps before a recording, in which libraries take their workspaces."""
+_NUMBER = itertools.count()
+
+
+def _fresh(body: Body) -> Body:
+    """Compile a function under a name of its own: torch compiles one only so many times."""
+    code = body.__code__.replace(co_name=f"{body.__name__}_{next(_NUMBER)}")
+    named = types.FunctionType(code, body.__globals__, code.co_name, None, body.__closure__)
+    return torch.compile(named, dynamic=False)
+
+
+def _exact(x: Tensor) -> Tensor:
+    """At least float32, for arithmetic that is not the network's."""
+    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def coded(logits: Tensor, labels: Tensor) -> Tensor:
+    """Whether the largest logit is that of the class; a code of its own where one is not finite."""
+    right = (logits.argmax(dim=1) == labels).to(torch.uint8)
+    return torch.where(torch.isfinite(logits).all(dim=1), right, BROKEN)

@@ -1,0 +1,103 @@
+"""Borrowing someone's network: evaluation mode, a device, and everything put back afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from curvewise.errors import InputError
+from curvewise.nn.resident import find_device
+
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+"""What arithmetic is done in, and what autocast is asked for."""
+
+
+def place_of(model: Any) -> torch.device:
+    """Where a network's weights are; the CPU if it has none."""
+    tensors = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
+    return tensors[0].device if tensors else torch.device("cpu")
+
+
+def chosen_device(model: Any, device: str | torch.device | None) -> torch.device:
+    """The device asked for, or the one that the network is on."""
+    place = place_of(model) if device is None else find_device(device)
+    if place.type == "meta":
+        raise InputError(
+            "model is on the 'meta' device and has no weights: load them, or make it elsewhere."
+        )
+    return place
+
+
+@contextlib.contextmanager
+def borrowed(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Have a network in evaluation mode on a device; put both back, also after an error.
+
+    Modes are put back for each submodule. No gradient is computed inside, none is touched.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    home = place_of(model)
+    try:
+        # A program that was exported has no modes.
+        with contextlib.suppress(NotImplementedError):
+            model.eval()
+        if home != device:
+            model.to(device)
+        with torch.no_grad():  # not inference_mode: what a network keeps must stay usable
+            yield
+    finally:
+        if home != device:
+            model.to(home)
+        for module, training in modes:
+            module.training = training
+
+
+@contextlib.contextmanager
+def arithmetic(device: torch.device, precision: str) -> Iterator[None]:
+    """No gradients, and that precision; only for the thread that enters."""
+    kind = PRECISIONS[precision]
+    with torch.no_grad(), torch.autocast(device.type, dtype=kind, enabled=kind is not None):
+        yield
+
+
+def logits_of(output: Any) -> Tensor:
+    """The logits, shape (batch, classes), in what a network returned, or an error."""
+    found = output
+    if isinstance(output, Mapping):
+        found = output.get("logits", output)
+    elif hasattr(output, "logits"):
+        found = output.logits
+    elif isinstance(output, tuple | list) and output:
+        found = output[0]
+    if not isinstance(found, Tensor):
+        keys = f" with {', '.join(map(repr, output))}" if isinstance(output, Mapping) else ""
+        raise InputError(
+            f"model returned {type(output).__name__}{keys}: it must return logits as a tensor, a "
+            "tuple that begins with them, or a mapping with 'logits'. Wrap it in a module that "
+            "does."
+        )
+    return found
+
+
+def check_logits(logits: Tensor, examples: int, classes: int) -> None:
+    """Refuse outputs that are not one row of at least two logits for each example."""
+    shape = tuple(logits.shape)
+    if shape in ((examples,), (examples, 1)):
+        raise InputError(
+            f"model returned shape {shape} for {examples} examples, one number each: give logits "
+            "of two classes. For a binary network wrap it in a module that returns "
+            "torch.stack([-z, z], dim=-1) of its logit z."
+        )
+    if len(shape) != 2 or shape[0] != examples:
+        raise InputError(
+            f"model returned shape {shape} for {examples} examples: it must return logits, "
+            "(examples, classes)."
+        )
+    if classes > shape[1]:
+        raise InputError(
+            f"labels holds class {classes - 1}, but the model has {shape[1]} outputs: count "
+            "classes from 0 on, as the model does."
+        )
