@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from curvewise.errors import CurvewiseError as CurvewiseError
     from curvewise.errors import CurvewiseWarning as CurvewiseWarning
     from curvewise.errors import InputError as InputError
+    from curvewise.io import load_corpus as load_corpus
     from curvewise.io import load_measurements as load_measurements
     from curvewise.io import load_predictions as load_predictions
     from curvewise.io import load_scores as load_scores
@@ -23,7 +24,29 @@ if TYPE_CHECKING:
     from curvewise.learning import partition_training_set as partition_training_set
     from curvewise.learning import plan_sizes as plan_sizes
     from curvewise.learning import rank_learners as rank_learners
+    from curvewise.nn.invariance import perturbed_accuracy as perturbed_accuracy
+    from curvewise.nn.measures import list_measures as list_measures
+    from curvewise.nn.measures import measure_model as measure_model
+    from curvewise.nn.perturbations import perturb as perturb
+    from curvewise.nn.response import measure_response as measure_response
+    from curvewise.nn.response import measure_responses as measure_responses
+    from curvewise.nn.response import measure_sensitivity as measure_sensitivity
     from curvewise.plot import plot_learning_curves as plot_learning_curves
+    from curvewise.plot import plot_measures as plot_measures
+    from curvewise.plot import plot_perturbed as plot_perturbed
+    from curvewise.plot import plot_responses as plot_responses
+    from curvewise.response import ResponseCurve as ResponseCurve
+    from curvewise.response import accuracy_at as accuracy_at
+    from curvewise.response import cmi_score as cmi_score
+    from curvewise.response import combine_measures as combine_measures
+    from curvewise.response import compare_responses as compare_responses
+    from curvewise.response import cumulative_accuracy as cumulative_accuracy
+    from curvewise.response import gi_score as gi_score
+    from curvewise.response import granulated_kendall as granulated_kendall
+    from curvewise.response import judge_measures as judge_measures
+    from curvewise.response import mean_accuracy as mean_accuracy
+    from curvewise.response import measure_cmi as measure_cmi
+    from curvewise.response import pal_score as pal_score
     from curvewise.study import Dataset as Dataset
     from curvewise.study import Design as Design
     from curvewise.study import Evaluation as Evaluation
@@ -32,9 +55,12 @@ if TYPE_CHECKING:
     from curvewise.study import Study as Study
     from curvewise.study import Training as Training
     from curvewise.study import export_store as export_store
+    from curvewise.study import judge_invariance as judge_invariance
     from curvewise.study import list_runs as list_runs
     from curvewise.study import load_dataset as load_dataset
     from curvewise.study import load_study as load_study
+    from curvewise.study import measure_corpus as measure_corpus
+    from curvewise.study import measure_invariance as measure_invariance
     from curvewise.study import measure_learning_curve as measure_learning_curve
     from curvewise.study import read_run as read_run
     from curvewise.study import study_recipe as study_recipe
@@ -42,6 +68,7 @@ if TYPE_CHECKING:
     from curvewise.study import write_run as write_run
     from curvewise.types import Interval as Interval
     from curvewise.types import Measurements as Measurements
+    from curvewise.types import ModelCorpus as ModelCorpus
     from curvewise.types import Predictions as Predictions
     from curvewise.types import Unit as Unit
     from curvewise.variance import check_stopping as check_stopping
@@ -70,8 +97,8 @@ __version__ = "0.1.0"
 # `import curvewise` stays quick.
 _HOMES = {
     "errors": ("CurvewiseError", "CurvewiseWarning", "InputError"),
-    "types": ("Interval", "Measurements", "Predictions", "Unit"),
-    "io": ("load_measurements", "load_predictions", "load_scores"),
+    "types": ("Interval", "Measurements", "ModelCorpus", "Predictions", "Unit"),
+    "io": ("load_corpus", "load_measurements", "load_predictions", "load_scores"),
     "learning": (
         "Constants",
         "check_variance_model",
@@ -85,7 +112,25 @@ _HOMES = {
         "plan_sizes",
         "rank_learners",
     ),
-    "plot": ("plot_learning_curves",),
+    "nn.invariance": ("perturbed_accuracy",),
+    "nn.measures": ("list_measures", "measure_model"),
+    "nn.perturbations": ("perturb",),
+    "nn.response": ("measure_response", "measure_responses", "measure_sensitivity"),
+    "plot": ("plot_learning_curves", "plot_measures", "plot_perturbed", "plot_responses"),
+    "response": (
+        "ResponseCurve",
+        "accuracy_at",
+        "cmi_score",
+        "combine_measures",
+        "compare_responses",
+        "cumulative_accuracy",
+        "gi_score",
+        "granulated_kendall",
+        "judge_measures",
+        "mean_accuracy",
+        "measure_cmi",
+        "pal_score",
+    ),
     "study": (
         "Dataset",
         "Design",
@@ -95,9 +140,12 @@ _HOMES = {
         "Study",
         "Training",
         "export_store",
+        "judge_invariance",
         "list_runs",
         "load_dataset",
         "load_study",
+        "measure_corpus",
+        "measure_invariance",
         "measure_learning_curve",
         "read_run",
         "study_recipe",
@@ -134,7 +182,18 @@ __all__ = ["__version__", *sorted(_HOME)]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'curvewise' has no attribute {name!r}")
-    value = getattr(import_module(f"curvewise.{_HOME[name]}"), name)
+    try:
+        home = import_module(f"curvewise.{_HOME[name]}")
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "safetensors"):
+            raise
+        from curvewise.errors import MissingDependencyError
+
+        raise MissingDependencyError(
+            f"curvewise.{name} needs {error.name}, which is not installed: pip install "
+            '"curvewise[torch]".'
+        ) from error
+    value = getattr(home, name)
     globals()[name] = value
     return value
 

@@ -1,11 +1,12 @@
-"""Files and frames in, measurements, predictions and scores out.
+"""Files and frames in, measurements, predictions, scores and corpora out.
 
 Importing this package loads neither pandas nor narwhals nor pyarrow; a reader imports what it
 needs when it is called.
 """
 
+from curvewise.io.corpus import load_corpus
 from curvewise.io.measurements import load_measurements
 from curvewise.io.predictions import load_predictions
 from curvewise.io.scores import load_scores
 
-__all__ = ["load_measurements", "load_predictions", "load_scores"]
+__all__ = ["load_corpus", "load_measurements", "load_predictions", "load_scores"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import types
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,7 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from curvewise.nn._compiling import Body, compiled, replayed
 from curvewise.nn._cutting import Parts
+from curvewise.nn._draw import each
+from curvewise.nn._feature_changes import mixed
 from curvewise.nn._guarding import arithmetic, logits_of
 from curvewise.nn._perturbation import Perturbation
 from curvewise.nn._sources import (
@@ -35,7 +36,6 @@ WRONG, RIGHT, BROKEN = 0, 1, 2
 """Codes of answers; the last is for outputs that are not finite."""
 
 Codes = NDArray[np.uint8]
-Body = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +120,11 @@ class _Work:
         self.deep = None if parts.before is None else Computed(parts.before, inputs)
         custom = not np.isfinite(self.perturbation.low)
         self.block = manner.batch
-        if self.perturbation.pairs is None:  # a function of one's own sees the same blocks always
-            self.block = BLOCK if custom else -(-BLOCK // manner.batch) * manner.batch
+        least = min(BLOCK, len(task.labels))
+        if custom:  # a function of one's own sees the same blocks whatever the batch
+            self.block = least
+        elif self.perturbation.pairs is None and self.deep is None:
+            self.block = -(-least // manner.batch) * manner.batch
         self.threads = 1
         if parts.pure and not custom and manner.device.type == "cpu" and not manner.compiled:
             self.threads = torch.get_num_threads()
@@ -175,8 +178,8 @@ class _Work:
 
         def body(rows: Tensor, mates: Tensor, shares: Tensor) -> Tensor:
             x, *others = source.values(rows)
-            mixed = change(_exact(x), shares.to(_exact(x).dtype), _exact(source.first(mates)))
-            return coded(logits_of(after(mixed.to(x.dtype), *others)), labels[rows])
+            changed = _paired(change, x, shares, source.first(mates))
+            return coded(logits_of(after(changed, *others)), labels[rows])
 
         tape = [self._table(values) for values in (own, mates, shares)]
         codes = self._run(body, tape)
@@ -217,21 +220,21 @@ class _Work:
         return (self.perturbation.apply(x, **how), *others)
 
     def _run(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
-        if not (self.manner.compiled and self.inputs.resident):
+        manner = self.manner
+        if not (manner.compiled and self.inputs.resident):
             return self._each(body, tape)
-        quick = _fresh(body)
         try:
-            quick(*(table[0] for table in tape))
+            quick = compiled(body, tape)
         except Exception as error:  # whatever a compiler may come across
-            self.manner.notes.append(
+            manner.notes.append(
                 f"The network could not be compiled ({type(error).__name__}) and ran as it is."
             )
             return self._each(body, tape)
-        if self.manner.device.type == "cuda" and len(tape[0]) > _WARM:
+        if manner.device.type == "cuda":
             try:
-                return self._replayed(quick, tape)
+                return replayed(quick, tape, manner.advance)
             except RuntimeError:
-                self.manner.notes.append("No CUDA graph could be recorded of the network.")
+                manner.notes.append("No CUDA graph could be recorded of the network.")
         return self._each(quick, tape)
 
     def _each(self, body: Callable[..., Tensor], tape: Sequence[Tensor]) -> Tensor:
@@ -259,32 +262,6 @@ class _Work:
             self.manner.advance(len(code))
         return torch.stack(found)
 
-    def _replayed(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
-        """Record a step as a CUDA graph that finds its own place in the tables, and replay it."""
-        count, width = tape[0].shape
-        codes = torch.zeros((count, width), dtype=torch.uint8, device=self.manner.device)
-        cursor = torch.zeros(1, dtype=torch.int64, device=self.manner.device)
-
-        def step() -> None:
-            code = body(*(table.index_select(0, cursor)[0] for table in tape))
-            codes.index_copy_(0, cursor, code[None])
-            cursor.add_(1)
-
-        graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.Stream(self.manner.device)
-        stream.wait_stream(torch.cuda.current_stream(self.manner.device))
-        with torch.cuda.stream(stream):
-            for _ in range(_WARM):
-                step()
-        stream.synchronize()
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            step()
-        cursor.zero_()
-        for _ in range(count):
-            graph.replay()
-            self.manner.advance(width)
-        return codes
-
     def _table(self, values: NDArray[Any]) -> Tensor:
         """Values in rows of a block each, the last one filled up."""
         lacking = -len(values) % self.block
@@ -295,21 +272,13 @@ class _Work:
         return torch.from_numpy(rows).to(self.manner.device)
 
 
-_WARM = 3
-"""Steps before a recording, in which libraries take their workspaces."""
-_NUMBER = itertools.count()
-
-
-def _fresh(body: Body) -> Body:
-    """Compile a function under a name of its own: torch compiles one only so many times."""
-    code = body.__code__.replace(co_name=f"{body.__name__}_{next(_NUMBER)}")
-    named = types.FunctionType(code, body.__globals__, code.co_name, None, body.__closure__)
-    return torch.compile(named, dynamic=False)
-
-
-def _exact(x: Tensor) -> Tensor:
-    """At least float32, for arithmetic that is not the network's."""
-    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+def _paired(change: Callable[..., Tensor], x: Tensor, shares: Tensor, partner: Tensor) -> Tensor:
+    """Change a copy of examples and their partners, in at least float32."""
+    if change is mixed and x.dtype == torch.float32:
+        return x.lerp_(partner, each(shares, x.ndim))  # the same, without copies of its own
+    half = x.dtype in (torch.float16, torch.bfloat16)
+    exact = torch.float32 if half else x.dtype
+    return change(x.to(exact), shares.to(exact), partner.to(exact)).to(x.dtype)
 
 
 def coded(logits: Tensor, labels: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ def progressing(text: str, total: float, progress: Progress) -> Iterator[Callabl
         from rich.console import Console
         from rich.progress import Progress as Bar
 
-        with Bar(console=Console(stderr=True), transient=True) as bar:
+        with Bar(console=Console(stderr=True)) as bar:
             task = bar.add_task(text, total=total)
             yield lambda amount: bar.advance(task, amount)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import logging
@@ -109,18 +110,7 @@ def load_exported(
     device : device, optional
         Where it will run.
     """
-    try:
-        refuse_pickles(path)
-        with _quietly(), open(path, "rb") as stream:
-            program = torch.export.load(stream)  # type: ignore[arg-type]
-            if device is not None and device.type != "cpu":
-                from torch.export.passes import move_to_device_pass
-
-                program = move_to_device_pass(program, device)
-    except InputError:
-        raise
-    except Exception as error:  # whatever a damaged file leads to, in whatever part of torch
-        raise unreadable(path, error) from error
+    program = _program(path, device)
     given = _input(path, program)
     batch, *rest = given.shape
     if len(rest) != len(shape) or any(
@@ -142,7 +132,26 @@ def load_exported(
     with _quietly():
         if layers:
             return _with_activations(torch.export.unflatten(program))
-        return Program(program.module(check_guards=False), dtype, fixed, most)
+        # Shapes were checked above; older versions of torch have no guards to leave out.
+        free = "check_guards" in inspect.signature(program.module).parameters
+        network = program.module(**({"check_guards": False} if free else {}))
+    return Program(network, dtype, fixed, most)
+
+
+def _program(path: Path, device: torch.device | None) -> ExportedProgram:
+    try:
+        refuse_pickles(path)
+        with _quietly(), open(path, "rb") as stream:
+            program = torch.export.load(stream)  # type: ignore[arg-type]
+            if device is not None and device.type != "cpu":
+                from torch.export.passes import move_to_device_pass
+
+                program = move_to_device_pass(program, device)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged file leads to, in whatever part of torch
+        raise unreadable(path, error) from error
+    return program
 
 
 def refuse_pickles(path: Path) -> None:

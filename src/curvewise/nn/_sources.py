@@ -168,8 +168,8 @@ def groups(labels: Integers, pairs: str | None, block: int, most: int) -> list[N
 def _room(value: Tensor, count: int) -> Tensor:
     """Space for so many of what a batch of it is given, in its layout."""
     shape = (count, *value.shape[1:])
-    images = value.ndim == 4 and value.is_contiguous(memory_format=torch.channels_last)
-    layout = torch.channels_last if images else torch.contiguous_format
+    last = value.ndim == 4 and value.is_contiguous(memory_format=torch.channels_last)
+    layout = torch.channels_last if last and not value.is_contiguous() else torch.contiguous_format
     return torch.empty(shape, dtype=value.dtype, device=value.device, memory_format=layout)
 
 

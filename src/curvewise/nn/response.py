@@ -15,8 +15,9 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.io._table import brief, suggest
 from curvewise.nn._bar import Progress, progressing
 from curvewise.nn._custom_changes import Custom
-from curvewise.nn._measuring import EXAMPLES, Options, make_ready, measure, name_of
+from curvewise.nn._measuring import measure, name_of
 from curvewise.nn._perturbation import Perturbation
+from curvewise.nn._preparing import EXAMPLES, Options, make_ready
 from curvewise.nn.sample import Sample, draw_sample
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.sensitivity import ResponseSensitivity

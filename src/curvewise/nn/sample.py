@@ -74,6 +74,12 @@ class Sample:
             here = slice(first, first + size)
             yield self.given(self.x[here]), self.y[here]
 
+    def take(self, some: int | NDArray[np.int64]) -> Sample:
+        """The first so many examples, or those at some positions."""
+        rows = np.arange(len(self))[:some] if isinstance(some, int) else some
+        here = torch.from_numpy(rows).to(self.x.device)
+        return replace(self, x=self.x[here], y=self.y[here], rows=self.rows[rows])
+
     def to(self, device: torch.device | str) -> Sample:
         """The same on another device."""
         moved = {
@@ -132,8 +138,7 @@ def draw_sample(
         x, y, rows = _from_arrays(data, labels, examples, random)
     else:
         x, y, rows = _from_dataset(data, examples, random)
-    if x.dtype == torch.float64:
-        x = x.to(torch.float32)
+    x = _converted(x, padding)
     centre, spread = _scale(x, mean, std)
     return Sample(x, _classes(y), rows, centre, spread, padding)
 
@@ -145,6 +150,16 @@ def standardised(examples: Examples) -> NDArray[Any]:
         return x
     scaled: NDArray[Any] = (x - np.asarray(examples.mean)) / np.asarray(examples.std)
     return scaled.astype(np.float32)
+
+
+def _converted(x: Tensor, padding: int | None) -> Tensor:
+    """Bytes of images as they are, other whole numbers as tokens, the rest as float32."""
+    if x.is_floating_point() or x.dtype == torch.bool:
+        x = x.to(torch.float32)
+    elif x.dtype != torch.uint8 or padding is not None:
+        x = x.to(torch.int64)
+    # Of images with one channel, strides alone tell the layout: have those of a new tensor.
+    return torch.empty(x.shape, dtype=x.dtype).copy_(x) if x.ndim == 4 else x
 
 
 def _from_arrays(

@@ -5,7 +5,28 @@ Every picture returns the Axes it was drawn on, and changes no global setting of
 
 from curvewise.plot.curves import plot_learning_curves
 from curvewise.plot.dispatch import draw
+from curvewise.plot.response_curves import plot_response, plot_responses
+from curvewise.plot.response_difference import plot_response_comparison, plot_response_difference
+from curvewise.plot.response_judge import plot_judgement
+from curvewise.plot.response_pairs import plot_response_pairs
+from curvewise.plot.response_scatter import plot_measures
+from curvewise.plot.response_sensitivity import plot_sensitivity
+from curvewise.plot.response_sheet import plot_perturbed
 from curvewise.plot.save import save_picture
 from curvewise.plot.style import PALETTE
 
-__all__ = ["PALETTE", "draw", "plot_learning_curves", "save_picture"]
+__all__ = [
+    "PALETTE",
+    "draw",
+    "plot_judgement",
+    "plot_learning_curves",
+    "plot_measures",
+    "plot_perturbed",
+    "plot_response",
+    "plot_response_comparison",
+    "plot_response_difference",
+    "plot_response_pairs",
+    "plot_responses",
+    "plot_sensitivity",
+    "save_picture",
+]

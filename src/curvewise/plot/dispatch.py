@@ -23,6 +23,11 @@ from curvewise.plot.checks import plot_left_out, plot_plan, plot_stability, plot
 from curvewise.plot.compare import plot_comparison
 from curvewise.plot.curves import plot_learning_curves
 from curvewise.plot.ranking import plot_ranking, plot_reach
+from curvewise.plot.response_curves import plot_response
+from curvewise.plot.response_difference import plot_response_comparison
+from curvewise.plot.response_information import plot_information, plot_measure_comparison
+from curvewise.plot.response_judge import plot_judgement
+from curvewise.plot.response_sensitivity import plot_sensitivity
 from curvewise.plot.variance_accuracy import plot_accuracy_distribution
 from curvewise.plot.variance_agreement import (
     plot_dependent_pairs,
@@ -37,6 +42,11 @@ from curvewise.plot.variance_plan import plot_run_plan, plot_stopping_check, plo
 from curvewise.plot.variance_sources import plot_sources, plot_twins
 from curvewise.plot.variance_spread import plot_decomposition
 from curvewise.plot.variance_sweep import plot_sweep
+from curvewise.response.cmi import ConditionalInformation
+from curvewise.response.compare import ResponseComparison
+from curvewise.response.curve import ResponseCurve
+from curvewise.response.judgement import MeasureComparison, MeasureJudgement
+from curvewise.response.sensitivity import ResponseSensitivity
 from curvewise.variance.accuracy import AccuracyDistribution
 from curvewise.variance.bipartitions import Bipartitions
 from curvewise.variance.calibration import Calibration
@@ -83,6 +93,12 @@ PICTURES: dict[type, Callable[..., Axes]] = {
     RunPlan: plot_run_plan,
     StoppingPlan: plot_stopping_plan,
     StoppingCheck: plot_stopping_check,
+    ResponseCurve: plot_response,
+    ResponseComparison: plot_response_comparison,
+    ResponseSensitivity: plot_sensitivity,
+    ConditionalInformation: plot_information,
+    MeasureJudgement: plot_judgement,
+    MeasureComparison: plot_measure_comparison,
 }
 """How a result of each class, or of a class derived from it, is drawn."""
 

@@ -18,7 +18,7 @@ from curvewise.response.scores import (
     gi_weights,
     pal_weights,
 )
-from curvewise.response.spread import linear_variance
+from curvewise.response.spread import score_error
 from curvewise.types import FloatArray, Interval, Result, as_floats, check_level, plain
 
 
@@ -165,29 +165,22 @@ class ResponseCurve(Result):
 
     def gi_interval(self, level: float = 0.95) -> Interval:
         """Interval of the Gi-score: what another sample of examples would give."""
-        return self._interval(self.gi, gi_weights(self.magnitude, self.signs), level, (0.0, 1.0))
+        return self._interval("gi", level, 1.0)
 
     def pal_interval(self, level: float = 0.95) -> Interval:
         """Interval of the Pal-score, by the delta method."""
-        above, below = pal_weights(self.magnitude, signs=self.signs)
-        pal = self.pal
-        if math.isnan(pal):
-            return Interval(pal, math.nan, math.nan, level)
-        slope = (above - pal * below) / float(below @ self.accuracy)
-        return self._interval(pal, slope, level, (0.0, math.inf))
+        return self._interval("pal", level, math.inf)
 
     def mean_interval(self, level: float = 0.95) -> Interval:
         """Interval of the mean accuracy."""
-        weights = np.full(len(self.magnitude), 1 / len(self.magnitude))
-        return self._interval(self.mean_accuracy, weights, level, (0.0, 1.0))
+        return self._interval("mean_accuracy", level, 1.0)
 
-    def _interval(
-        self, estimate: float, weights: FloatArray, level: float, ends: tuple[float, float]
-    ) -> Interval:
-        spread = math.sqrt(linear_variance(weights, self))
-        half = float(ndtri(0.5 + check_level(level) / 2)) * spread
-        low, high = max(ends[0], estimate - half), min(ends[1], estimate + half)
-        return Interval(estimate, low, high, level)
+    def _interval(self, score: str, level: float, highest: float) -> Interval:
+        estimate = getattr(self, score)
+        half = float(ndtri(0.5 + check_level(level) / 2)) * score_error(self, score)
+        if math.isnan(half):
+            return Interval(estimate, math.nan, math.nan, level)
+        return Interval(estimate, max(0.0, estimate - half), min(highest, estimate + half), level)
 
     def scores(self, level: float = 0.95) -> dict[str, Interval]:
         """Every score with its interval; one without an interval has NaN for it."""

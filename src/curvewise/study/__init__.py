@@ -2,12 +2,14 @@
 
 from curvewise.nn.settings import Training
 from curvewise.nn.task import Keep
+from curvewise.study.corpus import measure_corpus
 from curvewise.study.dataset import Dataset
 from curvewise.study.datasets import load_dataset
 from curvewise.study.design import Design
 from curvewise.study.estimators import measure_learning_curve
 from curvewise.study.evaluation import Evaluation
 from curvewise.study.export import export_store
+from curvewise.study.invariance import judge_invariance, measure_invariance
 from curvewise.study.learner import Learner
 from curvewise.study.plan import Plan
 from curvewise.study.recipes import RECIPES, study_recipe
@@ -31,9 +33,12 @@ __all__ = [
     "Study",
     "Training",
     "export_store",
+    "judge_invariance",
     "list_runs",
     "load_dataset",
     "load_study",
+    "measure_corpus",
+    "measure_invariance",
     "measure_learning_curve",
     "read_run",
     "study_recipe",

@@ -61,6 +61,7 @@ def measure_corpus(
     workers: int = 0,
     rng: int = 0,
     progress: bool | None = None,
+    tell: Callable[[str, Measured], None] | None = None,
 ) -> ModelCorpus:
     """Measure every trained network of a study, and put it beside its generalization gap.
 
@@ -85,6 +86,8 @@ def measure_corpus(
         Decides examples and perturbations, the same for all networks.
     progress : bool, optional
         Whether to show a bar on stderr; by default on a terminal.
+    tell : callable, optional
+        Called with the id of each run and what was measured, as soon as it is.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def measure_corpus(
     chosen, twins, notes = _choose(study, seeds)
     look = partial(_measure, measures=measures, examples=examples, device=device, rng=rng)
     tasks = [(run.job.id, twins.get(run.job.id)) for run in chosen]
-    found = look_at_runs(study, look, tasks, workers, progress)
+    found = look_at_runs(study, look, tasks, workers, progress, tell)
     return make_corpus(study, chosen, found, evaluation, notes)
 
 
@@ -200,12 +203,15 @@ def look_at_runs(
     tasks: Sequence[tuple[str, str | None]],
     workers: int,
     progress: bool | None,
+    tell: Callable[[str, Measured], None] | None = None,
 ) -> list[Measured]:
     """Look at every run, in this process or in several, and give what was found in order."""
     found: dict[int, Measured] = {}
     with progress_bar("measuring", len(tasks), progress) as advance:
         for index, measured in _each(study, look, tasks, workers):
             found[index] = measured
+            if tell is not None:
+                tell(tasks[index][0], measured)
             advance(1, f"{len(found)}/{len(tasks)} models")
     return [found[i] for i in range(len(tasks))]
 

@@ -32,6 +32,45 @@ def judge_invariance(
     models: Study | Mapping[str, nn.Module],
     perturbation: str,
     *,
+    least_train_accuracy: float | None = 0.8,
+    permutations: int = 999,
+    level: float = 0.95,
+    rng: int = 0,
+    **measuring: Any,
+) -> MeasureJudgement:
+    """Ask which measure on training data foretells how well networks take a perturbation.
+
+    Parameters
+    ----------
+    models, perturbation
+        As of :func:`measure_invariance`.
+    least_train_accuracy : float, optional
+        Models below it are left out, and counted.
+    permutations, level
+        As of :func:`judge_measures`.
+    rng : int
+        Decides all draws.
+    **measuring
+        All other arguments of :func:`measure_invariance`.
+
+    Returns
+    -------
+    MeasureJudgement
+    """
+    corpus = measure_invariance(models, perturbation, rng=rng, **measuring)
+    return judge_measures(
+        corpus,
+        least_train_accuracy=least_train_accuracy,
+        permutations=permutations,
+        level=level,
+        rng=rng,
+    )
+
+
+def measure_invariance(
+    models: Study | Mapping[str, nn.Module],
+    perturbation: str,
+    *,
     hyperparameters: Mapping[str, ArrayLike] | Sequence[str] | None = None,
     train: Any = None,
     test: Any = None,
@@ -39,19 +78,18 @@ def judge_invariance(
     magnitudes: int | Sequence[float] = 11,
     examples: int | None = None,
     signs: str = "keep",
-    least_train_accuracy: float | None = 0.8,
     device: str | None = None,
     workers: int = 0,
     rng: int = 0,
     progress: bool | None = None,
-    **judging: Any,
-) -> MeasureJudgement:
-    """Ask which measure on training data foretells how well networks take a perturbation.
+) -> ModelCorpus:
+    """Put measures of invariance on training data beside the gap that a perturbation opens.
 
     Models that were trained with none, half and all of a perturbation's range are tried on test
     examples perturbed at random over the whole range. The gap between that and their training
     accuracy is what the Gi-score, the mean accuracy of the response curve, and the accuracy on
-    a randomly perturbed tenth of the training data are judged by (Schiff et al. 2021, section 4.2).
+    a randomly perturbed tenth of the training data can be judged by (Schiff et al. 2021, section
+    4.2).
 
     Parameters
     ----------
@@ -67,59 +105,51 @@ def judge_invariance(
     train, test
         For networks: training and test data as :func:`measure_response` takes them.
     reach : tuple of float, optional
-        Lowest and highest magnitude; by default the evaluation set's, or the usual ones.
+        Lowest and highest magnitude, for networks; the usual ones by default. A study's are those
+        of its evaluation set.
     magnitudes : int or sequence of float
         How many, or which, for the response curve.
     examples : int, optional
         Training examples for the response curve, all by default.
     signs : {"keep", "fold"}
         How the Gi-score takes negative magnitudes: swept as in the paper, or folded.
-    least_train_accuracy : float, optional
-        Models below it are left out, and counted.
     device, workers, rng, progress
         As of :func:`measure_corpus`; workers are for a study.
-    **judging
-        As of :func:`judge_measures`: ``permutations``, ``level``, ``mode``.
 
     Returns
     -------
-    MeasureJudgement
-        With the corpus it was made on.
+    ModelCorpus
+        With the measures gi-score, mean accuracy and augmented accuracy.
     """
     how = {"examples": examples, "signs": signs, "device": device, "rng": rng}
     if isinstance(models, Study):
-        corpus = _from_study(
-            models, perturbation, hyperparameters, reach, magnitudes, how, workers, progress
-        )
-    else:
-        if train is None or test is None or not isinstance(hyperparameters, Mapping):
-            raise InputError("For networks, give train=, test= and hyperparameters={name: values}.")
-        if not models:
-            raise InputError("models is empty: give at least two networks.")
-        corpus = _from_networks(
-            models, perturbation, hyperparameters, (train, test), reach, magnitudes, how
-        )
-    return judge_measures(corpus, least_train_accuracy=least_train_accuracy, rng=rng, **judging)
+        asked = (magnitudes, how, workers, progress)
+        return _from_study(models, perturbation, hyperparameters, *asked)
+    if train is None or test is None or not isinstance(hyperparameters, Mapping):
+        raise InputError("For networks, give train=, test= and hyperparameters={name: values}.")
+    if not models:
+        raise InputError("models is empty: give at least two networks.")
+    data = train, test
+    return _from_networks(models, perturbation, hyperparameters, data, reach, magnitudes, how)
 
 
 def _from_study(
     study: Study,
     perturbation: str,
     hyperparameters: Any,
-    reach: tuple[float, float] | None,
     magnitudes: int | Sequence[float],
     how: dict[str, Any],
     workers: int,
     progress: bool | None,
 ) -> ModelCorpus:
-    evaluation, found = _evaluation(study, perturbation)
+    evaluation, reach = _evaluation(study, perturbation)
     done, notes = done_runs(study)
     runs = [r for r in done if _augmented_by(r.job.learner.training, perturbation)]
     look = partial(
         _look,
         perturbation=perturbation,
-        places=_places(magnitudes, reach or found),
-        reach=reach or found,
+        places=_places(magnitudes, reach),
+        reach=reach,
         how=how,
     )
     measured = look_at_runs(study, look, [(r.job.id, None) for r in runs], workers, progress)
@@ -153,7 +183,7 @@ def _from_networks(
     where = {"device": how["device"], "rng": how["rng"]}
     rows: list[dict[str, float]] = []
     for model in models.values():
-        found = measure_invariance(model, train, perturbation, places, ends, **how)
+        found = _of_network(model, train, perturbation, places, ends, **how)
         plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
         moved = perturbed_accuracy(model, test, perturbation, ends, **where)
         rows.append(found | {"train": plain, "test": moved})
@@ -204,11 +234,11 @@ def _look(
     how: dict[str, Any],
 ) -> Measured:
     model = load_model(study, task[0])
-    values = measure_invariance(model.network, model.examples, perturbation, places, reach, **how)
+    values = _of_network(model.network, model.examples, perturbation, places, reach, **how)
     return Measured(values, ORIENTATION)
 
 
-def measure_invariance(
+def _of_network(
     model: nn.Module,
     train: Any,
     perturbation: str,

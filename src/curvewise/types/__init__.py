@@ -1,6 +1,7 @@
 """What goes in and what comes out: units, measurements, predictions, intervals, results."""
 
 from curvewise.types.coercion import as_predictions
+from curvewise.types.corpus import ModelCorpus
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import KINDS, Predictions, Source
 from curvewise.types.results import (
@@ -19,6 +20,7 @@ __all__ = [
     "FloatArray",
     "Interval",
     "Measurements",
+    "ModelCorpus",
     "Predictions",
     "Result",
     "Source",

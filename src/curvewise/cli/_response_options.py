@@ -1,0 +1,116 @@
+"""Words of the command line for ``curvewise response``: values of options, messages, checks."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from curvewise.cli._console import UsageError, check_folder
+from curvewise.cli._options import PLOT_ENDINGS
+from curvewise.errors import InputError, MissingDependencyError
+
+_ARGUMENTS = (
+    "data|seed|layer|perturbation|magnitudes|examples|batch|device|precision|mean|std|fill|interpolation|"
+    "signs|factory|gap|hyperparameters|measures|task|least_train_accuracy|mode|permutations|level"
+)
+_OPTIONS = {
+    "--hyperparameters": "--hyperparameter",
+    "--measures": "--measure",
+    "--architecture": "--factory",
+}
+
+
+def read_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """Read KEY=VALUE; values that look like numbers, booleans or lists are taken as such.
+
+    >>> read_options(["width=64", "norm=true", "size=[8, 8]", "name=relu"])
+    {'width': 64, 'norm': True, 'size': [8, 8], 'name': 'relu'}
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{pair!r} must read KEY=VALUE, such as width=64.")
+        try:
+            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key.strip()] = value
+    return found
+
+
+def read_layer(text: str | None) -> str | int | None:
+    """A layer by its name, or the so-many-th activation; some names are numbers.
+
+    >>> read_layer("1"), read_layer("layer1.0"), read_layer("name:1"), read_layer(None)
+    (1, 'layer1.0', '1', None)
+    """
+    if text is None or text in ("", "input"):
+        return None
+    if text.startswith("name:"):
+        return text.removeprefix("name:")
+    return int(text) if text.isdecimal() else text
+
+
+def check_outputs(save: Path | None, sheet: Path | None, layer: str | None) -> None:
+    """Refuse files that cannot be written before anything is measured."""
+    if save is not None:
+        if save.suffix.lower() != ".csv":
+            raise UsageError(f"--save {save} must end in .csv.")
+        check_folder("--save", save)
+    check_picture("--sheet", sheet)
+    if sheet is not None and read_layer(layer) is not None:
+        raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
+
+
+def check_picture(option: str, path: Path | None) -> None:
+    """Refuse a picture that cannot be written."""
+    if path is None:
+        return
+    if path.suffix.lower() not in PLOT_ENDINGS:
+        raise UsageError(f"{option} {path} must end in {', '.join(PLOT_ENDINGS)}.")
+    check_folder(option, path)
+
+
+def need_torch() -> None:
+    """Say what to install where there is no torch."""
+    if find_spec("torch") is None:
+        raise MissingDependencyError(
+            'Networks need torch, which is not installed: pip install "curvewise[torch]".'
+        )
+
+
+@contextmanager
+def worded() -> Iterator[None]:
+    """Say with options what an error says with arguments."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except InputError as error:
+        raise InputError(as_options(str(error))) from error
+
+
+def as_options(message: str) -> str:
+    """Say with options of ``curvewise response`` what a message says with Python arguments.
+
+    >>> as_options("layer='conv9' is not there. Pass examples=100, or mean= and std=.")
+    '--layer conv9 is not there. Pass --examples 100, or --mean and --std.'
+    >>> as_options("architecture='nets:make': put nets.py in the folder of the study.")
+    '--factory nets:make: put nets.py in the current folder.'
+    """
+    message = message.replace("the folder of the study", "the current folder")
+    message = re.sub(r"\bdata\.(path|name)=", "data=", message).replace("rng=", "seed=")
+    message = re.sub(r"\bdata\.(\w+)=", r"--data-option \1=", message).replace("=[…]", "=…")
+    message = re.sub(
+        rf"\b(architecture|{_ARGUMENTS})=(?:'([^']*)'|([^\s;,:]*[^\s;,:.])|(?=[\s;,:.]|$))",
+        lambda m: f"--{m[1].replace('_', '-')} {m[2] or m[3] or ''}".rstrip(),
+        message,
+    )
+    for name, option in _OPTIONS.items():
+        message = re.sub(rf"{name}\b", option, message)
+    return message

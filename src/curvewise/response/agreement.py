@@ -1,0 +1,133 @@
+"""Rank and linear correlation of measures with the gap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curvewise.errors import InputError
+from curvewise.response._cells import Codes, pair_cells
+from curvewise.response._settings import as_columns, value_codes
+from curvewise.types import FloatArray, as_floats
+
+
+def kendall(measures: FloatArray, gap: FloatArray) -> FloatArray:
+    """Kendall's τ-b of each row with the gap; NaN where either has one value only.
+
+    >>> kendall(np.array([[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]]), np.array([1.0, 2.0, 3.0])).round(4)
+    array([1.    , 0.3333])
+    """
+    first, second = np.triu_indices(len(gap), 1)
+    up = np.sign(gap[first] - gap[second])
+    found = np.empty(len(measures))
+    for row, values in enumerate(measures):
+        signs = np.sign(values[first] - values[second])
+        untied = np.count_nonzero(signs) * np.count_nonzero(up)
+        found[row] = signs @ up / np.sqrt(untied) if untied else np.nan
+    return found
+
+
+def pearson(measures: FloatArray, gap: FloatArray) -> FloatArray:
+    """Pearson's correlation of each row with the gap; NaN where either has one value only.
+
+    >>> pearson(np.array([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]]), np.array([1.0, 2.0, 3.0]))
+    array([ 1., nan])
+    """
+    x, y = _standard(measures), _standard(gap[None])
+    r: FloatArray = np.clip((x @ y.T)[:, 0], -1.0, 1.0)
+    return r
+
+
+def spearman(measures: FloatArray, gap: FloatArray) -> FloatArray:
+    """Pearson's correlation of ranks.
+
+    >>> spearman(np.array([[1.0, 20.0, 300.0]]), np.array([1.0, 2.0, 3.0]))
+    array([1.])
+    """
+    return pearson(np.array([average_ranks(m) for m in measures]), average_ranks(gap))
+
+
+def average_ranks(values: FloatArray) -> FloatArray:
+    """Ranks from 1; those of equal values are their mean.
+
+    >>> average_ranks(np.array([3.0, 1.0, 3.0, 7.0]))
+    array([2.5, 1. , 2.5, 4. ])
+    """
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    ranks: FloatArray = (last - (count - 1) / 2)[place.reshape(-1)]
+    return ranks
+
+
+def granulated_kendall(
+    measure: ArrayLike, gap: ArrayLike, hyperparameters: Mapping[str, Any], *, orientation: int = 1
+) -> float:
+    """Rank correlation of a measure with the gap among models that differ in one hyperparameter.
+
+    For every hyperparameter, Kendall's correlation within each group of models that agree in all
+    others, averaged over the groups; then the mean over the hyperparameters (Jiang et al. 2020).
+    A measure that predicts well only because one hyperparameter dominates the gap scores low.
+
+    Parameters
+    ----------
+    measure, gap : array_like, shape (models,)
+    hyperparameters : dict of str to array_like
+        Columns with a value for each model.
+    orientation : {1, -1}
+        Whether more of the measure should mean a larger gap or a smaller one.
+
+    Returns
+    -------
+    float
+        From -1 to 1; NaN where no two models differ in one hyperparameter only.
+
+    Examples
+    --------
+    >>> granulated_kendall([1, 2, 3, 4], [1, 2, 3, 4], {"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
+    1.0
+    """
+    values, gaps = as_floats(measure, "measure"), as_floats(gap, "gap")
+    if values.ndim != 1 or values.shape != gaps.shape:
+        raise InputError(f"measure has shape {values.shape} and gap {gaps.shape}: one of each.")
+    if orientation not in (1, -1):
+        raise InputError(f"orientation={orientation!r}: use 1 or -1.")
+    columns = as_columns(hyperparameters, len(values))
+    codes = {name: value_codes(column) for name, column in columns.items()}
+    return float(granulated(values[None] * orientation, gaps, codes)[0])
+
+
+def granulated(measures: FloatArray, gap: FloatArray, codes: Mapping[str, Codes]) -> FloatArray:
+    """Granulated Kendall correlation of each row."""
+    by_axis = [_along(name, measures, gap, codes) for name in codes]
+    known = [axis for axis in by_axis if axis is not None]
+    return np.mean(known, axis=0) if known else np.full(len(measures), np.nan)
+
+
+def _along(
+    name: str, measures: FloatArray, gap: FloatArray, codes: Mapping[str, Codes]
+) -> FloatArray | None:
+    """Mean correlation over the groups of models that differ in one hyperparameter only."""
+    cells = pair_cells({k: v for k, v in codes.items() if k != name}, len(gap))
+    same = cells.groups[cells.first] == cells.groups[cells.second]
+    differ = codes[name][cells.first] != codes[name][cells.second]
+    chosen = same & differ
+    if not chosen.any():
+        return None
+    first, second = cells.first[chosen], cells.second[chosen]
+    _, group = np.unique(cells.groups[first], return_inverse=True)
+    agree = np.sign(measures[:, first] - measures[:, second]) * np.sign(gap[first] - gap[second])
+    count = np.bincount(group)
+    means = [np.bincount(group, weights=row) / count for row in agree]
+    return np.array([m.mean() for m in means])
+
+
+def _standard(rows: FloatArray) -> FloatArray:
+    """Rows with mean 0 and length 1; NaN for one with a single value."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    one_value = rows.max(axis=1, keepdims=True) == rows.min(axis=1, keepdims=True)
+    size = np.where(one_value, np.nan, np.linalg.norm(centred, axis=1, keepdims=True))
+    standard: FloatArray = centred / size
+    return standard

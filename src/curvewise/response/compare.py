@@ -1,0 +1,200 @@
+"""Two response curves against each other, in pairs of answers where both were asked the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from curvewise.errors import InputError
+from curvewise.response.curve import ResponseCurve
+from curvewise.response.spread import SCORES, answers_variance, linear_variance, score_slope
+from curvewise.types import FloatArray, Interval, Result, check_level, interval_columns
+
+_CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseComparison(Result):
+    """How the response of model a compares with that of model b.
+
+    Attributes
+    ----------
+    a, b : str
+        Their names.
+    paired : bool
+        Whether both answered the same perturbed examples, so that what is hard for both cancels.
+    differences : dict of str to Interval
+        Score of a minus score of b, for ``"gi"``, ``"pal"`` and ``"mean_accuracy"``; NaN where a
+        score has no value.
+    pvalues : dict of str to float
+        Two-sided, of no difference.
+    correlation : float
+        Of the two models' Gi-scores over samples of examples; 0 where they are not paired.
+    """
+
+    a: str
+    b: str
+    paired: bool
+    differences: dict[str, Interval]
+    pvalues: dict[str, float]
+    correlation: float
+    level: float = 0.95
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """``"a better"``, ``"b better"`` or ``"undecided"``, by the Gi-score."""
+        gi = self.differences["gi"]
+        if gi.high < 0:
+            return "a better"
+        return "b better" if gi.low > 0 else "undecided"
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """A row for each score: difference, low, high, p-value."""
+        return {**interval_columns(self.differences), "p": list(self.pvalues.values())}
+
+    def summary(self) -> str:
+        """A few sentences."""
+        order = {
+            "a better": f"{self.a} withstands the perturbation better than {self.b}",
+            "b better": f"{self.b} withstands the perturbation better than {self.a}",
+            "undecided": f"{self.a} and {self.b} cannot be told apart",
+        }[self.verdict]
+        how = "the same perturbed examples" if self.paired else "examples of their own"
+        said = "; ".join(
+            f"{_CALLED[score]} {interval} (p = {self.pvalues[score]:.2g})"
+            for score, interval in self.differences.items()
+        )
+        return f"{order}. Differences {self.a} − {self.b} on {how}: {said}."
+
+
+def compare_responses(
+    a: ResponseCurve, b: ResponseCurve, *, paired: bool | None = None, level: float = 0.95
+) -> ResponseComparison:
+    """Compare two response curves: Gi-score, Pal-score and mean accuracy.
+
+    Curves that were measured with the same data and ``rng`` hold answers to the very same perturbed
+    examples. Their difference is then computed in pairs, which is much sharper than comparing two
+    intervals. Otherwise the curves are taken as independent.
+
+    Parameters
+    ----------
+    a, b : ResponseCurve
+        Of two models.
+    paired : bool, optional
+        By default where magnitudes, examples and partners are known to be the same. True says that
+        the examples are the same where the curves do not tell.
+    level : float
+        Coverage of the intervals.
+
+    Returns
+    -------
+    ResponseComparison
+
+    Raises
+    ------
+    InputError
+        If ``paired=True`` and the curves cannot be.
+
+    Examples
+    --------
+    >>> a = ResponseCurve.from_counts([0, 0.25, 0.5], [999, 990, 960], 1000, model="wide")
+    >>> b = ResponseCurve.from_counts([0, 0.25, 0.5], [999, 960, 880], 1000, model="narrow")
+    >>> comparison = compare_responses(a, b)
+    >>> comparison.verdict, comparison.paired
+    ('a better', False)
+    """
+    check_level(level)
+    why = _unlike(a, b)
+    if paired and why is not None:
+        raise InputError(f"paired=True, but the two curves differ in {why}: leave paired out.")
+    told = "sample" in a.settings and a.settings["sample"] == b.settings.get("sample")
+    together = why is None and (told if paired is None else paired)
+    slopes = {score: (score_slope(a, score), score_slope(b, score)) for score in SCORES}
+    differences, pvalues = {}, {}
+    for score, (left, right) in slopes.items():
+        spread = math.sqrt(_variance(a, b, left, right, together))
+        differences[score], pvalues[score] = _tested(
+            getattr(a, score) - getattr(b, score), spread, level
+        )
+    return ResponseComparison(
+        *_names(a, b),
+        together,
+        differences,
+        pvalues,
+        _correlation(a, b, *slopes["gi"]) if together else 0.0,
+        level,
+        tuple(_doubts(a, b)),
+    )
+
+
+def _variance(
+    a: ResponseCurve, b: ResponseCurve, left: FloatArray, right: FloatArray, together: bool
+) -> float:
+    """Variance of left · accuracy of a minus right · accuracy of b."""
+    if not together:
+        return linear_variance(left, a) + linear_variance(right, b)
+    assert a.hits is not None
+    assert b.hits is not None
+    answers = left[:, None] * a.hits - right[:, None] * b.hits
+    return answers_variance(np.ones(len(left)), answers, a.partners)
+
+
+def _correlation(a: ResponseCurve, b: ResponseCurve, left: FloatArray, right: FloatArray) -> float:
+    one, other = linear_variance(left, a), linear_variance(right, b)
+    both = _variance(a, b, left, right, together=True)
+    return (one + other - both) / (2 * math.sqrt(one * other)) if one * other > 0 else math.nan
+
+
+def _tested(difference: float, spread: float, level: float) -> tuple[Interval, float]:
+    half = float(ndtri(0.5 + level / 2)) * spread
+    interval = Interval(difference, difference - half, difference + half, level)
+    if math.isnan(difference) or math.isnan(spread):
+        return interval, math.nan
+    if spread == 0:
+        return interval, 1.0 if difference == 0 else 0.0
+    return interval, float(2 * ndtr(-abs(difference) / spread))
+
+
+def _unlike(a: ResponseCurve, b: ResponseCurve) -> str | None:
+    """What keeps the answers of two curves from being paired; None if nothing does."""
+    if a.hits is None or b.hits is None:
+        return "what is known: one of them has no single answers"
+    if not np.array_equal(a.magnitude, b.magnitude):
+        return "their magnitudes"
+    if a.hits.shape != b.hits.shape:
+        return f"their number of examples, {a.hits.shape[1]} and {b.hits.shape[1]}"
+    if a.settings.get("sample") != b.settings.get("sample"):
+        return "their examples"
+    if a.partners is None or b.partners is None:
+        return None if a.partners is b.partners else "their partners"
+    return None if np.array_equal(a.partners, b.partners) else "their partners"
+
+
+def _doubts(a: ResponseCurve, b: ResponseCurve) -> list[str]:
+    """What makes the scores of two curves hard to compare."""
+    found = []
+    for what in ("perturbation", "layer", "signs"):
+        if getattr(a, what) != getattr(b, what):
+            found.append(
+                f"The curves differ in {what} ({getattr(a, what)} and {getattr(b, what)}): their "
+                "scores do not measure the same."
+            )
+    ends = [(c.magnitude[0], c.magnitude[-1]) for c in (a, b)]
+    if ends[0] != ends[1]:
+        found.append(
+            f"The curves go from {ends[0][0]:g} to {ends[0][1]:g} and from {ends[1][0]:g} to "
+            f"{ends[1][1]:g}: scores over different ranges are hard to compare."
+        )
+    return found
+
+
+def _names(a: ResponseCurve, b: ResponseCurve) -> tuple[str, str]:
+    """Names that differ."""
+    return (a.model, b.model) if a.model != b.model else (f"{a.model} (a)", f"{b.model} (b)")

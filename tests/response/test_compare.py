@@ -1,0 +1,134 @@
+"""Two curves against each other: by hand, by simulation, and where they cannot be paired."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from curvewise.errors import InputError
+from curvewise.response.compare import compare_responses
+from curvewise.response.curve import ResponseCurve
+
+GRID = np.linspace(0, 0.5, 6)
+
+
+def twins(
+    rng: np.random.Generator, examples: int, better: float, pairs: bool = True
+) -> tuple[ResponseCurve, ResponseCurve]:
+    """Two models that find the same examples and partners hard; the first one less so."""
+    own, other = rng.normal(size=(2, examples))
+    order = [rng.permutation(examples) for _ in GRID]
+    partners = np.stack([np.roll(o, 1)[np.argsort(o)] for o in order]) if pairs else None
+    margin = 1.5 + own - 3 * GRID[:, None]
+    if partners is not None:
+        margin = margin + 3 * GRID[:, None] * other[partners]
+    curves = []
+    for name, shift in (("a", better), ("b", 0.0)):
+        hits = margin + shift + 0.7 * rng.normal(size=margin.shape) > 0
+        curves.append(
+            ResponseCurve(
+                GRID,
+                hits.sum(axis=1),
+                np.full(len(GRID), examples),
+                model=name,
+                hits=hits,
+                partners=partners,
+                settings={"sample": "s"},
+            )
+        )
+    return curves[0], curves[1]
+
+
+def test_without_partners_it_is_the_paired_test_on_examples() -> None:
+    a, b = twins(np.random.default_rng(0), 300, 0.2, pairs=False)
+    assert a.hits is not None
+    assert b.hits is not None
+    found = compare_responses(a, b)
+    each = a.hits.mean(axis=0) - b.hits.mean(axis=0)
+    error = stats.sem(each)
+    interval = found.differences["mean_accuracy"]
+    assert found.paired
+    assert interval.estimate == pytest.approx(each.mean())
+    assert interval.width == pytest.approx(2 * stats.norm.ppf(0.975) * error)
+    assert found.pvalues["mean_accuracy"] == pytest.approx(
+        2 * stats.norm.sf(abs(each.mean()) / error)
+    )
+
+
+def test_coverage_of_the_true_difference_and_uniform_p_values() -> None:
+    runs = [compare_responses(*twins(np.random.default_rng([5, i]), 150, 0.0)) for i in range(500)]
+    covered = {
+        score: np.mean([0.0 in run.differences[score] for run in runs])
+        for score in ("gi", "pal", "mean_accuracy")
+    }
+    assert all(0.915 < share < 0.985 for share in covered.values()), covered
+    found = [run.pvalues["gi"] for run in runs]
+    assert stats.kstest(found, "uniform").pvalue > 1e-3
+
+
+def test_pairs_are_sharper_than_two_intervals() -> None:
+    a, b = twins(np.random.default_rng(1), 2000, 0.1)
+    paired, unpaired = compare_responses(a, b), compare_responses(a, b, paired=False)
+    assert paired.paired
+    assert not unpaired.paired
+    assert paired.differences["gi"].estimate == pytest.approx(a.gi - b.gi)
+    assert paired.differences["pal"].estimate == pytest.approx(a.pal - b.pal)
+    assert paired.differences["gi"].width < 0.8 * unpaired.differences["gi"].width
+    assert 0.3 < paired.correlation < 1
+    assert unpaired.correlation == 0
+    # Two independent errors add up.
+    alone = [curve.gi_interval().width for curve in (a, b)]
+    assert unpaired.differences["gi"].width == pytest.approx(np.hypot(*alone))
+
+
+def test_verdict_and_words() -> None:
+    a, b = twins(np.random.default_rng(2), 4000, 0.4)
+    found = compare_responses(a, b)
+    assert found.verdict == "a better"
+    assert compare_responses(b, a).verdict == "b better"
+    assert found.pvalues["gi"] < 0.001
+    assert "a withstands the perturbation better than b" in found.summary()
+    assert list(found.frame()["quantity"]) == ["gi", "pal", "mean_accuracy"]
+    same = compare_responses(a, a)
+    assert same.verdict == "undecided"
+    assert same.pvalues["gi"] == 1
+    assert same.differences["gi"].estimate == 0
+    assert same.a != same.b
+
+
+def test_what_cannot_be_paired() -> None:
+    a, b = twins(np.random.default_rng(3), 50, 0.1)
+    other, _ = twins(np.random.default_rng(4), 50, 0.1)
+    elsewhere = replace(b, settings={"sample": "t"})
+    counts = ResponseCurve.from_counts(GRID, b.correct, 50)
+    fewer, _ = twins(np.random.default_rng(3), 40, 0.1)
+    for curve, said in (
+        (other, "their partners"),
+        (elsewhere, "their examples"),
+        (counts, "no single answers"),
+        (fewer, "number of examples"),
+    ):
+        assert not compare_responses(a, curve).paired
+        with pytest.raises(InputError, match=said):
+            compare_responses(a, curve, paired=True)
+
+
+def test_curves_that_do_not_tell_their_examples_are_paired_on_request() -> None:
+    a, b = (replace(c, settings={}) for c in twins(np.random.default_rng(6), 50, 0.1))
+    assert not compare_responses(a, b).paired
+    assert compare_responses(a, b, paired=True).paired
+
+
+def test_what_is_hard_to_compare_is_said() -> None:
+    a = ResponseCurve.from_counts([0, 1], [9, 5], 10, perturbation="rotation", model="a")
+    b = ResponseCurve.from_counts([0, 2], [9, 5], 10, perturbation="noise", model="b")
+    found = compare_responses(a, b)
+    assert len(found.warnings) == 2
+    assert "rotation and noise" in found.warnings[0]
+    never = ResponseCurve.from_counts([0, 1], [0, 0], 10)
+    assert np.isnan(compare_responses(a, never).pvalues["pal"])
+    with pytest.raises(InputError, match="level=2"):
+        compare_responses(a, b, level=2)

@@ -1,0 +1,117 @@
+"""Variance of scores: against every pair of answers that share an example, and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+
+from curvewise.errors import InputError
+from curvewise.response.curve import ResponseCurve
+from curvewise.response.spread import answers_variance, score_error, score_slope
+
+GRID = np.linspace(0, 0.5, 6)
+
+
+def rings(labels: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """A partner of the same class for each example, for each magnitude."""
+    partners = np.empty((count, len(labels)), dtype=np.int64)
+    for row in partners:
+        for label in np.unique(labels):
+            members = rng.permutation(np.flatnonzero(labels == label))
+            row[members] = np.roll(members, 1)
+    return partners
+
+
+def measured(
+    rng: np.random.Generator, examples: int, pairs: bool, easier: float = 0.0
+) -> ResponseCurve:
+    """Answers that depend on the example, on its partner, and on chance."""
+    labels = np.arange(examples) % 4
+    own, other = rng.normal(size=(2, examples))
+    partners = rings(labels, len(GRID), rng) if pairs else None
+    margin = 2 + easier + own - 4 * GRID[:, None]
+    if partners is not None:
+        margin = margin + 4 * GRID[:, None] * other[partners]
+    hits = margin + 0.5 * rng.normal(size=margin.shape) > 0
+    total = np.full(len(GRID), examples)
+    return ResponseCurve(GRID, hits.sum(axis=1), total, hits=hits, partners=partners)
+
+
+def test_every_pair_of_answers_that_share_an_example_counts_once() -> None:
+    rng = np.random.default_rng(1)
+    labels = np.array([0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 2])
+    partners = rings(labels, 3, rng)
+    answers = rng.random((3, 12))
+    weights = np.array([0.5, 0.3, 0.2])
+    parts = weights[:, None] * (answers - answers.mean(axis=1, keepdims=True))
+    members = [(part, {i, int(partners[m, i])}) for (m, i), part in np.ndenumerate(parts)]
+    shared = sum(a * b for a, own in members for b, other in members if own & other)
+    alone = np.sum(parts.sum(axis=0) ** 2) / (12 * 11)
+    found = answers_variance(weights, answers, partners)
+    assert found == pytest.approx(max(shared / (12 * 8), alone))
+
+
+def test_without_partners_it_is_the_cluster_variance_of_statsmodels() -> None:
+    rng = np.random.default_rng(2)
+    answers = (rng.random((4, 30)) < 0.7).astype(float)
+    weights = np.array([0.4, 0.3, 0.2, 0.1])
+    # A mean over examples of what each brings in all magnitudes.
+    fit = sm.OLS(weights @ answers, np.ones(30)).fit()
+    assert answers_variance(weights, answers, None) == pytest.approx(fit.bse[0] ** 2)
+
+
+@pytest.mark.parametrize("pairs", [False, True], ids=["single", "pairs"])
+def test_intervals_cover_the_truth(pairs: bool) -> None:
+    """95% nominal; 600 samples leave a standard error of 0.9%."""
+    truth = np.mean([measured(np.random.default_rng([9, i]), 20_000, pairs).gi for i in range(20)])
+    found = [measured(np.random.default_rng([7, i]), 120, pairs) for i in range(600)]
+    covered = np.mean([truth in curve.gi_interval() for curve in found])
+    assert 0.915 < covered < 0.975
+    scores = np.array([curve.gi for curve in found])
+    errors = np.array([score_error(curve, "gi") for curve in found])
+    assert scores.std() / np.sqrt((errors**2).mean()) == pytest.approx(1, abs=0.12)
+
+
+def test_partners_matter() -> None:
+    """What partners do to answers makes scores vary more than examples alone would."""
+    curve = measured(np.random.default_rng(3), 4000, True)
+    assert curve.hits is not None
+    weights = score_slope(curve, "gi")
+    hits = curve.hits.astype(float)
+    alone = answers_variance(weights, hits, None)
+    assert answers_variance(weights, hits, curve.partners) > 1.1 * alone
+
+
+def test_slopes_are_derivatives() -> None:
+    rng = np.random.default_rng(4)
+    counts = np.array([990, 950, 900, 800, 700, 500])
+    curve = ResponseCurve.from_counts(GRID, counts, 1000)
+    for score in ("gi", "pal", "mean_accuracy"):
+        step = rng.choice([-1, 1], size=6)
+        moved = ResponseCurve.from_counts(GRID, counts + step, 1000)
+        change = getattr(moved, score) - getattr(curve, score)
+        assert change == pytest.approx(score_slope(curve, score) @ step / 1000, rel=1e-2, abs=1e-6)
+
+
+def test_counts_alone_are_binomial() -> None:
+    curve = ResponseCurve.from_counts([0, 1], [80, 60], 100)
+    p = np.array([80.5, 60.5]) / 101
+    expected = np.sqrt((0.25 * p * (1 - p) / 100).sum())
+    assert score_error(curve, "mean_accuracy") == pytest.approx(expected)
+
+
+def test_all_right_is_not_known_to_be_without_error() -> None:
+    hits = np.ones((3, 50), dtype=bool)
+    curve = ResponseCurve(np.arange(3.0), hits.sum(axis=1), np.full(3, 50), hits=hits)
+    interval = curve.gi_interval()
+    assert interval.estimate == pytest.approx(0, abs=1e-12)
+    # The rule of three says 3/50; half a pseudo-answer says a little less.
+    exact = 1 - stats.beta.ppf(0.05, 50, 1)
+    assert 0.3 * exact < interval.high < 1.5 * exact
+
+
+def test_unknown_score() -> None:
+    with pytest.raises(InputError, match="score='gini'"):
+        score_error(ResponseCurve.from_counts([0, 1], [1, 1], 1), "gini")
