@@ -45,7 +45,7 @@ from curvewise.nn.single import channels_last
 
 MEAN, STD = 0.2860, 0.3530
 MAGNITUDES = np.linspace(0, 0.5, 10)
-SIZES = (1024, 2048, 4096, 8192)
+SIZES = (2048, 4096, 8192)
 DEEP = {"cnn": 3, "resnet9": 5}
 
 

@@ -410,6 +410,7 @@ def test_compiled_gives_the_same_answers(
 ) -> None:
     options: dict[str, Any] = {"magnitudes": 3, "examples": 100}
     wanted = measure_response(network, digits, **options)
+    noisy = measure_response(network, digits, "noise", **options)
     calls = []
 
     def compile(body: Any, dynamic: bool) -> Any:
@@ -421,7 +422,9 @@ def test_compiled_gives_the_same_answers(
     found = measure_response(network, digits, compile=True, **options)
     assert np.array_equal(found.hits, wanted.hits)  # type: ignore[arg-type]
     assert found.settings["compiled"]
-    assert len(calls) == 1
+    again = measure_response(network, digits, "noise", compile=True, **options)
+    assert np.array_equal(again.hits, noisy.hits)  # type: ignore[arg-type]
+    assert len(calls) == 2
     assert not wanted.settings["compiled"]
 
     def fail(body: Any, dynamic: bool) -> Any:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn._guarding import borrowed
+from curvewise.nn._measuring import batch_size
 from curvewise.nn.response import measure_response, measure_responses, measure_sensitivity
 
 X = np.random.default_rng(0).random((40, 1, 6, 6)).astype(np.float32)
@@ -257,3 +258,14 @@ def test_a_bar_is_drawn_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
     measure_response(network(), (X, Y), magnitudes=2, progress=True)
     assert "measuring" in capsys.readouterr().err
+
+
+def test_batches_fit_the_cache_and_are_filled() -> None:
+    assert batch_size(100_000, 23_040, 230_400, cuda=False) == 64
+    assert batch_size(10**9, 23_040, 230_400, cuda=False) == 8
+    assert batch_size(1, 100, 1000, cuda=False) == 100
+    for row in (23_040, 230_400, 5000, 4097):
+        size = batch_size(100_000, row, row, cuda=True)
+        assert size <= 4096
+        assert -row % size / row < 0.04  # what the last batch is filled up with
+    assert batch_size(2**24, 23_040, 23_040, cuda=True) == 64

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
+from curvewise.response._ranks import average_ranks
 from curvewise.response.agreement import (
-    average_ranks,
     granulated_kendall,
     kendall,
     pearson,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,18 +16,18 @@ from curvewise.nn._cutting import Parts
 from curvewise.nn._draw import each
 from curvewise.nn._feature_changes import mixed
 from curvewise.nn._guarding import arithmetic, logits_of
-from curvewise.nn._perturbation import Perturbation
 from curvewise.nn._sources import (
     Computed,
     Inputs,
     Integers,
     Source,
+    Stored,
     budget,
     bytes_each,
     groups,
     store_features,
 )
-from curvewise.types import FloatArray
+from curvewise.nn._tasks import Manner, Task
 
 BLOCK = 256
 """Examples that are perturbed at a time where that costs more than a look-up."""
@@ -36,66 +35,7 @@ WRONG, RIGHT, BROKEN = 0, 1, 2
 """Codes of answers; the last is for outputs that are not finite."""
 
 Codes = NDArray[np.uint8]
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What is to be answered.
-
-    Attributes
-    ----------
-    labels : ndarray of int, shape (N,)
-        Classes of the examples.
-    perturbation : Perturbation
-        What is done to them.
-    magnitudes : ndarray, shape (M,)
-        How much.
-    partners : ndarray of int, shape (M, N), or None
-        With what, for perturbations of pairs.
-    seed : int
-        Decides noise and places.
-    fill, interpolation
-        How images are changed.
-    """
-
-    labels: Integers
-    perturbation: Perturbation
-    magnitudes: FloatArray
-    partners: Integers | None
-    seed: int
-    fill: float = 0.0
-    interpolation: str = "bilinear"
-
-    @property
-    def levels(self) -> list[int]:
-        """Which magnitudes are to be measured: −1 for none, and all that are not 0."""
-        return [-1, *np.flatnonzero(self.magnitudes).tolist()]
-
-
-@dataclass(frozen=True, eq=False)
-class Manner:
-    """How it is to be done.
-
-    Attributes
-    ----------
-    device, precision
-        Where, and in what arithmetic.
-    batch : int
-        Examples given to the network at a time.
-    compiled : bool
-        Whether to compile.
-    advance : callable
-        Told how many examples were answered.
-    notes : list of str
-        Takes what a reader should know.
-    """
-
-    device: torch.device
-    precision: str
-    batch: int
-    compiled: bool
-    advance: Callable[[float], None]
-    notes: list[str] = field(default_factory=list)
+T = TypeVar("T")
 
 
 def answer(parts: Parts, inputs: Inputs, task: Task, manner: Manner) -> tuple[Codes, Codes]:
@@ -148,24 +88,32 @@ class _Work:
         """What a perturbation learns from: all inputs, or as many features as there is room for."""
         sample = self.inputs.sample
         if self.deep is not None:
-            rows = self._rows(np.arange(min(self.most, len(sample))))
-            return store_features(self.deep, rows, len(sample), self.manner.batch).parts[0]
+            return self._stored(self.deep, np.arange(min(self.most, len(sample)))).parts[0]
         whole = sample.x if self.perturbation.of == "tokens" else sample.given(sample.x)
         return whole.to(self.manner.device)
 
     def answers(self, rows: Integers) -> Codes:
         """Codes of the answers for some examples, (levels, examples)."""
         source = self._source(rows)
-        if self.task.partners is None:
-            return np.stack([self._one_by_one(source, rows, level) for level in self.task.levels])
-        return self._in_pairs(source, rows)
+        if self.task.partners is not None:
+            return self._in_pairs(source, rows)
+        judge = self._judge(source, rows)
+        return np.stack(
+            [self._one_by_one(source, rows, level, judge) for level in self.task.levels]
+        )
 
     def _source(self, rows: Integers) -> Source:
         if self.deep is None:
             return self.inputs
         if len(rows) > self.most:
             return self.deep
-        return store_features(self.deep, self._rows(rows), len(self.task.labels), self.manner.batch)
+        return self._stored(self.deep, rows)
+
+    def _stored(self, deep: Computed, rows: Integers) -> Stored:
+        """What the first part of the network gives for some examples."""
+        places = self._rows(rows)
+        items = [(part,) for part in places.split(self.manner.batch)]
+        return store_features(self._mapped(deep.values, items), places, len(self.task.labels))
 
     def _in_pairs(self, source: Source, rows: Integers) -> Codes:
         """All magnitudes in one row, so that only the last batch has to be filled up."""
@@ -185,21 +133,32 @@ class _Work:
         codes = self._run(body, tape)
         return codes.cpu().numpy().reshape(-1)[: len(own)].reshape(-1, len(rows))
 
-    def _one_by_one(self, source: Source, rows: Integers, level: int) -> Codes:
+    def _one_by_one(self, source: Source, rows: Integers, level: int, judge: Body) -> Codes:
         """One magnitude for all examples."""
-        table = self._table(rows)
         size = self.manner.batch
 
         def body(rows: Tensor) -> Tensor:
-            x, *others = self._changed(source, rows, level)
+            values = self._changed(source, rows, level)
+            labels = self.labels[rows]
             pieces = [
-                coded(logits_of(self.parts.after(*(v[i : i + size] for v in (x, *others)))), y)
-                for i, y in ((i, self.labels[rows[i : i + size]]) for i in range(0, len(x), size))
+                judge(labels[i : i + size], *(v[i : i + size] for v in values))
+                for i in range(0, len(rows), size)
             ]
             return torch.cat(pieces)
 
-        codes = self._each(body, [table])
+        codes = self._each(body, [self._table(rows)])
         return codes.cpu().numpy().reshape(-1)[: len(rows)]
+
+    def _judge(self, source: Source, rows: Integers) -> Body:
+        """A function of classes and values that gives codes, compiled if that is asked for."""
+        after = self.parts.after
+
+        def judge(labels: Tensor, *values: Tensor) -> Tensor:
+            return coded(logits_of(after(*values)), labels)
+
+        first = self._table(rows)[0][: self.manner.batch]
+        example = [self.labels[first], *source.values(first)]
+        return self._compiled(judge, [value[None] for value in example]) or judge
 
     def _changed(self, source: Source, rows: Tensor, level: int) -> tuple[Tensor, ...]:
         """Values for the second part of the network, the first of them perturbed."""
@@ -220,47 +179,54 @@ class _Work:
         return (self.perturbation.apply(x, **how), *others)
 
     def _run(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
-        manner = self.manner
-        if not (manner.compiled and self.inputs.resident):
-            return self._each(body, tape)
+        """Answers to every row of the tables, compiled if that is asked for."""
+        quick = self._compiled(body, tape)
+        if quick is not None and self.manner.device.type == "cuda":
+            try:
+                return replayed(quick, tape, self.manner.advance)
+            except RuntimeError:
+                self.manner.notes.append("No CUDA graph could be recorded of the network.")
+        return self._each(quick or body, tape)
+
+    def _compiled(self, body: Body, tape: Sequence[Tensor]) -> Body | None:
+        """The function compiled, or None where it should not or cannot be."""
+        if not (self.manner.compiled and self.inputs.resident):
+            return None
         try:
-            quick = compiled(body, tape)
+            return compiled(body, tape)
         except Exception as error:  # whatever a compiler may come across
-            manner.notes.append(
+            self.manner.notes.append(
                 f"The network could not be compiled ({type(error).__name__}) and ran as it is."
             )
-            return self._each(body, tape)
-        if manner.device.type == "cuda":
-            try:
-                return replayed(quick, tape, manner.advance)
-            except RuntimeError:
-                manner.notes.append("No CUDA graph could be recorded of the network.")
-        return self._each(quick, tape)
+            return None
 
-    def _each(self, body: Callable[..., Tensor], tape: Sequence[Tensor]) -> Tensor:
-        """Answers to every row of the tables, in threads where the network allows it."""
-        items = list(zip(*tape, strict=True))
-        if self.threads == 1 or len(items) == 1:
-            return self._collected(body(*item) for item in items)
-
-        def call(item: tuple[Tensor, ...]) -> Tensor:
-            with arithmetic(self.manner.device, self.manner.precision):
-                return body(*item)
-
-        threads = torch.get_num_threads()
-        start = {"initializer": torch.set_num_threads, "initargs": (1,)}
-        try:
-            with ThreadPoolExecutor(self.threads, **start) as pool:
-                return self._collected(pool.map(call, items))
-        finally:
-            torch.set_num_threads(threads)  # the workers' choice is that of later threads, too
-
-    def _collected(self, codes: Iterable[Tensor]) -> Tensor:
+    def _each(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
+        """Answers to every row of the tables."""
         found = []
-        for code in codes:
+        for code in self._mapped(body, list(zip(*tape, strict=True))):
             found.append(code)
             self.manner.advance(len(code))
         return torch.stack(found)
+
+    def _mapped(
+        self, function: Callable[..., T], items: Sequence[tuple[Tensor, ...]]
+    ) -> Iterator[T]:
+        """What a function gives for each item, in threads where the network allows it."""
+        if self.threads == 1 or len(items) == 1:
+            yield from (function(*item) for item in items)
+            return
+
+        def call(item: tuple[Tensor, ...]) -> T:
+            with arithmetic(self.manner.device, self.manner.precision):
+                return function(*item)
+
+        threads = torch.get_num_threads()
+        start: dict[str, Any] = {"initializer": torch.set_num_threads, "initargs": (1,)}
+        try:
+            with ThreadPoolExecutor(self.threads, **start) as pool:
+                yield from pool.map(call, items)
+        finally:
+            torch.set_num_threads(threads)  # the workers' choice is that of later threads, too
 
     def _table(self, values: NDArray[Any]) -> Tensor:
         """Values in rows of a block each, the last one filled up."""

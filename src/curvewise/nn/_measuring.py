@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
-from curvewise.nn._answering import BROKEN, RIGHT, Codes, Manner, answer
+from curvewise.nn._answering import BROKEN, RIGHT, Codes, answer
 from curvewise.nn._cutting import Parts, split
 from curvewise.nn._guarding import borrowed, check_logits, chosen_device
 from curvewise.nn._plain_callables import PlainCallable
 from curvewise.nn._preparing import Options, Ready
 from curvewise.nn._sites import Probed, probe
 from curvewise.nn._sources import Inputs, budget
+from curvewise.nn._tasks import Manner
 from curvewise.nn.sample import Sample
 from curvewise.response.curve import ResponseCurve
 
@@ -91,6 +94,8 @@ def _of_module(
         check_logits(probed.logits, len(x), sample.classes)
         parts = split(model, probed, x)
         manner = _manner(ready, options, probed, device, advance)
+        if parts.path == "hook":  # which no compiler follows
+            manner = replace(manner, compiled=False)
         inputs = Inputs(sample, device, dtype, last=parts.pure and not _is_whole(sample.x))
         clean, codes = answer(parts, inputs, ready.task, manner)
     notes += manner.notes
@@ -130,17 +135,29 @@ def _manner(
 ) -> Manner:
     cuda = device.type == "cuda"
     compiled = options.compile if options.compile is not None else cuda and ready.answers >= PAYS
-    batch = options.batch or _batch_size(probed.largest, ready.answers, len(ready.sample), cuda)
+    row = len(ready.sample) if ready.task.partners is None else ready.answers
+    batch = options.batch or batch_size(probed.largest, len(ready.sample), row, cuda)
     return Manner(device, options.precision, batch, compiled, advance)
 
 
-def _batch_size(largest: int, answers: int, examples: int, cuda: bool) -> int:
-    """As many as keep the outputs of layers in a CPU's cache, or a GPU busy."""
+def batch_size(largest: int, examples: int, row: int, cuda: bool) -> int:
+    """As many examples as keep the outputs of layers in a CPU's cache, or a GPU busy.
+
+    Parameters
+    ----------
+    largest : int
+        Bytes of the largest output for one example.
+    examples, row : int
+        How many there are, and how many are answered in a row, which the batches should fill.
+    cuda : bool
+        On a GPU.
+    """
     room, least, most = (CACHE_GPU, 64, 4096) if cuda else (CACHE, 8, 256)
     size = 2 ** int(np.log2(max(room // max(largest, 1), 1)))
     size = min(max(size, least), most)
-    if cuda and answers > size:  # no batch should be mostly filling
-        size = min(-(-answers // -(-answers // size) // 64) * 64 + 64, size)
+    if cuda:
+        even = math.ceil(row / math.ceil(row / size))
+        size = min(size, math.ceil(even / 64) * 64)
     return min(size, examples)
 
 

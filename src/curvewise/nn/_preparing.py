@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.io._table import brief, listed
-from curvewise.nn._answering import Task
 from curvewise.nn._custom_changes import Custom
 from curvewise.nn._guarding import PRECISIONS
 from curvewise.nn._pairing import draw_partners, lonely
 from curvewise.nn._perturbation import Perturbation
+from curvewise.nn._tasks import Task
 from curvewise.nn.perturbations import find_perturbation, usual_magnitudes
 from curvewise.nn.sample import Sample
 from curvewise.response.scores import SIGNS, check_magnitudes

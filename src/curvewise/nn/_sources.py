@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -119,14 +119,15 @@ class Computed:
         return self.values(rows)[0]
 
 
-def store_features(source: Computed, rows: Tensor, size: int, batch: int) -> Stored:
-    """Compute what the first part gives for some examples of a sample of that size."""
+def store_features(found: Iterable[tuple[Tensor, ...]], rows: Tensor, size: int) -> Stored:
+    """Put together what the first part gave, batch by batch, for some rows of so many examples."""
     parts: list[Tensor] = []
-    for first in range(0, len(rows), batch):
-        found = source.values(rows[first : first + batch])
-        parts = parts or [_room(value, len(rows)) for value in found]
-        for part, value in zip(parts, found, strict=True):
+    first = 0
+    for values in found:
+        parts = parts or [_room(value, len(rows)) for value in values]
+        for part, value in zip(parts, values, strict=True):
             part[first : first + len(value)] = value
+        first += len(values[0])
     where = torch.zeros(size, dtype=torch.int64, device=rows.device)
     where[rows] = torch.arange(len(rows), device=rows.device)
     return Stored(parts, where)

@@ -21,6 +21,7 @@ from curvewise.response._cells import (
     information,
     left_out_outcomes,
 )
+from curvewise.response._ranks import dense_ranks
 from curvewise.types import FloatArray, Interval
 
 HELD = 2**19  # pairs of models times versions of the corpus that are held at once
@@ -169,7 +170,7 @@ def score_measures(
             len(gap),
         )
     if gaps is not None and gaps.shape[1]:
-        other = _dense_ranks(gaps)
+        other = dense_ranks(gaps)
         dealt = _lowest(
             prepared,
             (measures, directed),
@@ -196,17 +197,6 @@ def jackknife_error(left_out: FloatArray) -> float:
     """Standard error from values with each model left out in turn."""
     n = len(left_out)
     return math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
-
-
-def _dense_ranks(columns: FloatArray) -> NDArray[np.int16 | np.int32]:
-    """The order of the numbers in each column, in small whole numbers that are quick to compare."""
-    order = np.argsort(columns, axis=0)
-    rising = np.take_along_axis(columns, order, axis=0)
-    step = np.zeros(columns.shape, dtype=np.int16 if len(columns) < 2**15 else np.int32)
-    np.cumsum(rising[1:] > rising[:-1], axis=0, out=step[1:])
-    ranks = np.empty_like(step)
-    np.put_along_axis(ranks, order, step, axis=0)
-    return ranks
 
 
 def _lowest(

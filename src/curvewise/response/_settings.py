@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.response._cells import Codes
+from curvewise.response._ranks import normal_scores
 from curvewise.types import FloatArray
 from curvewise.types.corpus import mixed_array
 
@@ -96,8 +97,9 @@ def shuffled_gaps(
 ) -> tuple[FloatArray | None, str]:
     """Gaps that hang together with the hyperparameters as they do, and with nothing else.
 
-    A least-squares fit of the gap by all hyperparameters stays, with their two-way interactions
-    where that leaves half of the freedom; what it leaves over is dealt anew.
+    Gaps are brought to normal scores, since only their order counts. A least-squares fit of these
+    by all hyperparameters stays, with two-way interactions where that leaves half of the freedom;
+    what it leaves over is dealt anew.
 
     Returns
     -------
@@ -106,14 +108,15 @@ def shuffled_gaps(
     what : str
         Which effects stay.
     """
+    scores = normal_scores(gap)
     for interactions in (True, False):
         design = _design(codes, len(gap), interactions)
         basis, sizes, _ = np.linalg.svd(design, full_matrices=False)
         basis = basis[:, sizes > 1e-10 * sizes[0]]
         free = len(gap) - basis.shape[1]
         if free >= (len(gap) / 2 if interactions else 1):
-            fitted = basis @ (basis.T @ gap)
-            rest = np.tile(gap - fitted, (draws, 1))
+            fitted = basis @ (basis.T @ scores)
+            rest = np.tile(scores - fitted, (draws, 1))
             dealt: FloatArray = fitted[:, None] + rng.permuted(rest, axis=1).T
             return dealt, "effects and two-way interactions" if interactions else "effects"
     return None, "nothing"

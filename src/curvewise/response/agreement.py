@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.response._cells import Codes, pair_cells
+from curvewise.response._ranks import average_ranks
 from curvewise.response._settings import as_columns, value_codes
 from curvewise.types import FloatArray, as_floats
 
@@ -48,18 +49,6 @@ def spearman(measures: FloatArray, gap: FloatArray) -> FloatArray:
     array([1.])
     """
     return pearson(np.array([average_ranks(m) for m in measures]), average_ranks(gap))
-
-
-def average_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 1; those of equal values are their mean.
-
-    >>> average_ranks(np.array([3.0, 1.0, 3.0, 7.0]))
-    array([2.5, 1. , 2.5, 4. ])
-    """
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    ranks: FloatArray = (last - (count - 1) / 2)[place.reshape(-1)]
-    return ranks
 
 
 def granulated_kendall(
