@@ -69,11 +69,13 @@ class CorpusReading:
         # The competition's layout says itself which measures there are.
         laid_out = Path(source).is_dir() or Path(source).suffix == ".json"
         with worded():
+            usual = _on_shelf(source) if shelf else {}
             corpus = load_corpus(
                 source,
                 gap=self.gap,
                 hyperparameters=self.hyperparameter or None,
                 measures=None if laid_out else list(signs) or None,
+                orientation={k: v for k, v in usual.items() if not signs or k in signs},
                 task=self.task,
                 train_accuracy=self.train_accuracy,
                 unit=self.unit or "fraction",
@@ -98,6 +100,17 @@ def read_measures(words: Sequence[str]) -> dict[str, int | None]:
     """
     signs = {":+": 1, ":-": -1}
     return {w.removesuffix(w[-2:]) if w[-2:] in signs else w: signs.get(w[-2:]) for w in words}
+
+
+def _on_shelf(source: str) -> dict[str, int]:
+    """Orientations of a table's columns that are called as measures on the shelf."""
+    from curvewise.io.measurements import read_source
+    from curvewise.nn.measures import MEASURES
+
+    if Path(source).is_dir() or Path(source).suffix == ".json":
+        return {}
+    columns = read_source(Path(source)).columns
+    return {name: MEASURES[name].orientation for name in columns if name in MEASURES}
 
 
 def _usual(corpus: ModelCorpus) -> dict[str, int]:

@@ -34,7 +34,7 @@ def find_change(name: str) -> Any:
 
     module, colon, function = name.partition(":")
     try:
-        made = find_factory(module, function, Path()) if colon else name
+        made: Any = find_factory(module, function, Path()) if colon else name
         return find_perturbation(made)
     except InputError as error:
         said = str(error).replace("architecture=", "perturbation=")
@@ -78,7 +78,7 @@ def compute_measures(
             f"{closed.path} is an {closed.kind}, and measures look at every layer: give weights "
             "(.safetensors) with --factory."
         )
-    more = {
+    more: dict[str, Any] = {
         key: next(iter(network.load([file], data, layer).values())).model
         for key, file in beside.items()
         if file is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from curvewise.errors import InputError
@@ -53,20 +53,25 @@ def corpus_roles(
     told: dict[str, str | None],
     hyperparameters: Sequence[str] | None,
     measures: Sequence[str] | None,
+    oriented: Collection[str] = (),
 ) -> CorpusRoles:
-    """Give each column a role: the user's word, then names, then what the cells look like."""
+    """Give each column a role: the user's word, then names, then what the cells look like.
+
+    A column that has an orientation is a measure.
+    """
     lists = {"hyperparameters": hyperparameters, "measures": measures}
     for role, names in (*((k, [v]) for k, v in told.items() if v), *lists.items()):
         _check(table, role, names)
     taken = {*(hyperparameters or ()), *(measures or ()), *(v for v in told.values() if v)}
+    sure = {k for k in oriented if k in table.columns} - taken
     one = dict(told)
     for role, synonyms in ROLES.items():
         if one.get(role) is None:
-            free = [k for k in table.columns if k not in taken and normal(k) in synonyms]
+            free = [k for k in table.columns if k not in taken | sure and normal(k) in synonyms]
             one[role] = _first(table, role, free)
             taken |= set(free[:1])
     rest = [k for k in table.columns if k not in taken]
-    known = {k: _kind(k, table.columns[k]) for k in rest}
+    known = {k: "measure" if k in sure else _kind(k, table.columns[k]) for k in rest}
     settings = tuple(hyperparameters or [k for k in rest if known[k] == "hyperparameter"])
     scores = tuple(measures or [k for k in rest if known[k] == "measure"])
     if hyperparameters is not None and measures is None:

@@ -110,7 +110,7 @@ def load_corpus(
         raise InputError("predictions= goes with the competition's layout, which this is not.")
     table = data if isinstance(data, Table) else read_source(data)
     told = {"gap": gap, "task": task, "model": model, "train_accuracy": train_accuracy}
-    roles = corpus_roles(table, told, hyperparameters, measures)
+    roles = corpus_roles(table, told, hyperparameters, measures, orientation or ())
     return _from_table(table, roles, orientation, unit)
 
 

@@ -112,7 +112,7 @@ class _Work:
     def _stored(self, deep: Computed, rows: Integers) -> Stored:
         """What the first part of the network gives for some examples."""
         places = self._rows(rows)
-        items = [(part,) for part in places.split(self.manner.batch)]
+        items = [(part,) for part in torch.split(places, self.manner.batch)]
         return store_features(self._mapped(deep.values, items), places, len(self.task.labels))
 
     def _in_pairs(self, source: Source, rows: Integers) -> Codes:

@@ -42,7 +42,7 @@ def replayed(body: Body, tape: Sequence[Tensor], advance: Callable[[float], None
         codes.index_copy_(0, cursor, code[None])
         cursor.add_(1)
 
-    stream = torch.cuda.Stream(device)
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         for _ in range(WARM):

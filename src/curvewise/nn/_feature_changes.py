@@ -23,7 +23,7 @@ def scaled(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
 
 def jittered(x: Tensor, std: Tensor, draw: Draw) -> Tensor:
     """Gaussian noise in units of each value's spread over the sample, which ``draw.known`` is."""
-    spread = draw.known.to(x)
+    spread: Tensor = draw.known.to(x)
     _check_like(x, spread.shape, "feature-noise")
     return x + each(std, x.ndim) * spread * draw.normal(x.shape)
 

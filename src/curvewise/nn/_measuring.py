@@ -153,7 +153,7 @@ def batch_size(largest: int, examples: int, row: int, cuda: bool) -> int:
         On a GPU.
     """
     room, least, most = (CACHE_GPU, 64, 4096) if cuda else (CACHE, 8, 256)
-    size = 2 ** int(np.log2(max(room // max(largest, 1), 1)))
+    size = int(2 ** int(np.log2(max(room // max(largest, 1), 1))))
     size = min(max(size, least), most)
     if cuda:
         even = math.ceil(row / math.ceil(row / size))

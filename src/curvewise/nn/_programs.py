@@ -88,7 +88,7 @@ def load_script(path: Path) -> nn.Module:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
-            script = torch.jit.load(path, map_location="cpu")
+            script = torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError, OSError) as error:
         raise unreadable(path, error) from error
     return Program(script.eval())
@@ -142,7 +142,7 @@ def _program(path: Path, device: torch.device | None) -> ExportedProgram:
     try:
         refuse_pickles(path)
         with _quietly(), open(path, "rb") as stream:
-            program = torch.export.load(stream)  # type: ignore[arg-type]
+            program = torch.export.load(stream)
             if device is not None and device.type != "cpu":
                 from torch.export.passes import move_to_device_pass
 

@@ -104,7 +104,8 @@ def is_activation(module: nn.Module) -> bool:
 
 
 def _named(model: nn.Module, layer: Any) -> nn.Module:
-    modules = {name: module for name, module in model.named_modules(remove_duplicate=False) if name}
+    named = model.named_modules(remove_duplicate=False)
+    modules: dict[str, nn.Module] = {name: module for name, module in named if name}
     if layer not in modules:
         some = f" Some are {listed(modules, 8)}." if modules else " It has no submodules."
         raise InputError(

@@ -93,7 +93,7 @@ def vocabulary(x: Tensor, roles: Roles) -> Vocabulary:
         dtype=torch.int64,
         device=x.device,
     )
-    words = tokens.unique()
+    words = torch.unique(tokens)
     words = words[~torch.isin(words, fixed)]
     return Vocabulary(fixed, words, roles.padding if roles.mask is None else roles.mask)
 
@@ -102,6 +102,6 @@ def _seen_everywhere(tokens: Tensor, padding: int | None) -> list[int]:
     """Tokens that every text has equally often, as it has its beginning and its end."""
     if len(tokens) < ENOUGH:
         return []
-    candidates = [int(t) for t in tokens[0].unique() if int(t) != padding]
+    candidates = [int(t) for t in set(tokens[0].tolist()) if int(t) != padding]
     counts = ((t, (tokens == t).sum(dim=1)) for t in candidates)
     return [t for t, count in counts if bool((count == count[0]).all())]

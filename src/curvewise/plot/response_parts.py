@@ -64,7 +64,7 @@ def magnitude_label(curve: ResponseCurve, ax: Axes, room: float | None = None) -
     ``room`` is the width of the Axes in inches, where a layout will change it.
     """
     most = int(13 * (room or width_of(ax)))
-    where = "" if curve.layer == "input" else f" at {curve.layer}"
+    where = "" if curve.layer == "input" else f" at {curve.where}"
     name = safe_text(f"{curve.perturbation}{where}", min(most, 40))
     unit = f" ({clean(curve.unit)})" if curve.unit else ""
     return f"{name}{escape(unit)}" if len(name) + len(unit) <= most else name

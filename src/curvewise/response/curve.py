@@ -108,6 +108,11 @@ class ResponseCurve(Result):
         )
 
     @property
+    def where(self) -> str:
+        """Where the perturbation is, in words."""
+        return place_in_words(self.layer)
+
+    @property
     def accuracy(self) -> FloatArray:
         """Share of right answers at each magnitude."""
         shares: FloatArray = self.correct / self.total
@@ -157,15 +162,25 @@ class ResponseCurve(Result):
 
     def accuracy_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Wilson's interval of the accuracy at each magnitude."""
-        z = float(ndtri(0.5 + check_level(level) / 2))
-        p, n = self.accuracy, self.total
-        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
-        return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+        return _wilson(self.accuracy, self.total, level)
+
+    def clean_interval(self, level: float = 0.95) -> Interval:
+        """Wilson's interval of the clean accuracy."""
+        clean = self.clean_accuracy
+        at = np.flatnonzero(self.magnitude == 0)
+        if math.isnan(clean):
+            return Interval(clean, math.nan, math.nan, level)
+        count = self.clean_total or int(self.total[at[0]])
+        low, high = _wilson(np.array([clean]), np.array([count]), level)
+        return Interval(clean, float(low[0]), float(high[0]), level)
 
     def gi_interval(self, level: float = 0.95) -> Interval:
         """Interval of the Gi-score: what another sample of examples would give."""
         return self._interval("gi", level, 1.0)
+
+    def gi_relative_interval(self, level: float = 0.95) -> Interval:
+        """Interval of the relative Gi-score, by the delta method; below 0 if perturbing helps."""
+        return self._interval("gi_relative", level, 1.0, -math.inf)
 
     def pal_interval(self, level: float = 0.95) -> Interval:
         """Interval of the Pal-score, by the delta method."""
@@ -175,23 +190,23 @@ class ResponseCurve(Result):
         """Interval of the mean accuracy."""
         return self._interval("mean_accuracy", level, 1.0)
 
-    def _interval(self, score: str, level: float, highest: float) -> Interval:
+    def _interval(self, score: str, level: float, highest: float, lowest: float = 0.0) -> Interval:
         estimate = getattr(self, score)
         half = float(ndtri(0.5 + check_level(level) / 2)) * score_error(self, score)
         if math.isnan(half):
             return Interval(estimate, math.nan, math.nan, level)
-        return Interval(estimate, max(0.0, estimate - half), min(highest, estimate + half), level)
+        return Interval(
+            estimate, max(lowest, estimate - half), min(highest, estimate + half), level
+        )
 
     def scores(self, level: float = 0.95) -> dict[str, Interval]:
-        """Every score with its interval; one without an interval has NaN for it."""
-        unknown = math.nan
-        relative, clean = self.gi_relative, self.clean_accuracy
+        """Every score with its interval."""
         return {
             "gi": self.gi_interval(level),
-            "gi_relative": Interval(relative, unknown, unknown, level),
+            "gi_relative": self.gi_relative_interval(level),
             "pal": self.pal_interval(level),
             "mean_accuracy": self.mean_interval(level),
-            "clean_accuracy": Interval(clean, unknown, unknown, level),
+            "clean_accuracy": self.clean_interval(level),
         }
 
     def columns(self) -> dict[str, Any]:
@@ -217,8 +232,25 @@ class ResponseCurve(Result):
         gi, pal = self.gi_interval(), self.pal_interval()
         first, last = self.magnitude[0], self.magnitude[-1]
         return (
-            f"Response of {self.model} to {self.perturbation} at the {self.layer}, magnitudes "
+            f"Response of {self.model} to {self.perturbation} at {self.where}, magnitudes "
             f"{first:g} to {last:g} on {int(self.total.max()):,} examples: accuracy goes from "
             f"{self.clean_accuracy:.1%} clean to {self.accuracy.min():.1%} at worst. "
             f"Gi-score {gi}, Pal-score {pal}, mean accuracy {self.mean_accuracy:.1%}."
         )
+
+
+def _wilson(p: FloatArray, n: NDArray[np.int64], level: float) -> tuple[FloatArray, FloatArray]:
+    """Wilson's interval of shares p of n answers."""
+    z = float(ndtri(0.5 + check_level(level) / 2))
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
+    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+
+
+def place_in_words(layer: str) -> str:
+    """The input, or which layer.
+
+    >>> place_in_words("input"), place_in_words("conv1")
+    ('the input', 'layer conv1')
+    """
+    return "the input" if layer == "input" else f"layer {layer}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.response.curve import ResponseCurve
+from curvewise.response.curve import ResponseCurve, place_in_words
 from curvewise.response.spread import SCORES, score_error
 from curvewise.types import FloatArray, Result
 
@@ -109,9 +109,9 @@ class ResponseSensitivity(Result):
         """A few sentences."""
         gi, spread, seconds = self.mean(), self.spread(), self.seconds.mean(axis=1)
         return (
-            f"Gi-score of {self.model} under {self.perturbation} at the {self.layer}, over "
-            f"{self.seconds.shape[1]} repeats: {gi[0]:.4f} ± {spread[0]:.4f} with "
-            f"{self.batches[0]} batches of {self.batch} ({seconds[0]:.2g} s), "
+            f"Gi-score of {self.model} under {self.perturbation} at "
+            f"{place_in_words(self.layer)}, over {self.seconds.shape[1]} repeats: {gi[0]:.4f} ± "
+            f"{spread[0]:.4f} with {self.batches[0]} batches of {self.batch} ({seconds[0]:.2g} s), "
             f"{gi[-1]:.4f} ± {spread[-1]:.4f} with {self.batches[-1]} ({seconds[-1]:.2g} s)."
         )
 

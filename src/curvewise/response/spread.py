@@ -17,25 +17,44 @@ if TYPE_CHECKING:
 
 
 SCORES = ("gi", "pal", "mean_accuracy")
-"""Scores whose spread is known."""
+"""Scores that models are compared by."""
 
 
 def score_slope(curve: ResponseCurve, score: str) -> FloatArray:
     """How much a score changes with the accuracy at each magnitude; NaN where it has no value."""
-    if score not in SCORES:
-        raise InputError(f"score={score!r}: use one of {', '.join(map(repr, SCORES))}.")
+    known = (*SCORES, "gi_relative")
+    if score not in known:
+        raise InputError(f"score={score!r}: use one of {', '.join(map(repr, known))}.")
     if score == "gi":
         return -gi_weights(curve.magnitude, curve.signs)
     if score == "mean_accuracy":
         return np.full(len(curve.magnitude), 1 / len(curve.magnitude))
+    if score == "gi_relative":
+        return _relative_slope(curve)
     above, below = pal_weights(curve.magnitude, signs=curve.signs)
     area = float(below @ curve.accuracy)
     return (above - curve.pal * below) / area if area > 0 else np.full(len(above), np.nan)
 
 
+def _relative_slope(curve: ResponseCurve) -> FloatArray:
+    """Of the relative Gi-score; the clean accuracy moves with the answers at magnitude 0."""
+    clean = curve.clean_accuracy
+    if not clean > 0:
+        return np.full(len(curve.magnitude), np.nan)
+    area = 1 - curve.gi
+    slope: FloatArray = area / clean**2 * (curve.magnitude == 0)
+    return slope - gi_weights(curve.magnitude, curve.signs) / clean
+
+
 def score_error(curve: ResponseCurve, score: str) -> float:
-    """Standard error of a score over samples of examples, by the delta method for the Pal-score."""
-    return math.sqrt(linear_variance(score_slope(curve, score), curve))
+    """Standard error of a score over samples of examples, by the delta method for ratios."""
+    variance = linear_variance(score_slope(curve, score), curve)
+    if score == "gi_relative" and not (curve.magnitude == 0).any() and curve.clean_total:
+        # Answers to clean and perturbed examples rise together: as if independent is too wide.
+        clean = curve.clean_accuracy
+        slope = (1 - curve.gi) / clean**2 if clean > 0 else math.nan
+        variance += slope**2 * clean * (1 - clean) / curve.clean_total
+    return math.sqrt(variance)
 
 
 def linear_variance(weights: FloatArray, curve: ResponseCurve) -> float:
@@ -73,7 +92,7 @@ def answers_variance(
     """
     count = answers.shape[1]
     parts = weights[:, None] * (answers - answers.mean(axis=1, keepdims=True))
-    alone = float(np.sum(parts.sum(axis=0) ** 2)) / (count * max(count - 1, 1))
+    alone = float(np.sum(parts.sum(axis=0) ** 2) / (count * max(count - 1, 1)))
     if partners is None or not np.isfinite(alone):
         return alone
     own = np.broadcast_to(np.arange(count), partners.shape)
@@ -85,9 +104,9 @@ def answers_variance(
     shared = float(np.sum(by_example**2) - np.sum(twice**2))
     # Around their own mean, answers that share an example (four in N do) vary too little.
     shared /= count * max(count - 4, 1)
-    return max(shared, alone)  # never less than with examples alone
+    return float(max(shared, alone))  # never less than with examples alone
 
 
 def _sums(places: NDArray[np.int64], parts: FloatArray, count: int) -> FloatArray:
     """Sum of the parts at each place."""
-    return np.bincount(places.ravel(), weights=parts.ravel(), minlength=count)
+    return np.bincount(places.ravel(), weights=parts.ravel(), minlength=count).astype(np.float64)
