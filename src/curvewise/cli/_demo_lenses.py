@@ -16,6 +16,7 @@ from curvewise.cli._demo_words import (
     said_ranking,
     said_reach,
     said_real,
+    said_response,
     said_spread,
 )
 from curvewise.cli._files import fit_files, quietly
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from curvewise.types import Measurements, Predictions, Result
 
 TARGET = 0.05
+MOVED = "shift-x"
 LEGEND = (
     "e_N: error after training on N digits. β_N: how much it would rise with a quarter of them. "
     "γ: how fast it falls."
@@ -150,6 +152,38 @@ def _write_predictions(report: Report, name: str, found: Predictions) -> str:
     return str(path)
 
 
+def show_response(report: Report, study: Study) -> Shown:
+    """Say which network holds up when the digits it has learned move."""
+    from curvewise.nn.response import measure_responses
+    from curvewise.plot import plot_perturbed, plot_responses
+    from curvewise.response import compare_responses
+
+    n = max(study.partition.sizes)
+    found = {name: study.network(name, n=n) for name in (A, B)}
+    networks = {name: one.network for name, one in found.items()}
+    examples = found[A].examples
+    with quietly():
+        curves = measure_responses(
+            networks, examples, MOVED, magnitudes=[-0.25, -0.125, 0, 0.125, 0.25], progress=False
+        )
+        better = compare_responses(curves[A], curves[B])
+    report.page.document |= {"responses": curves, "response": better}
+    ask(report, "Which holds up when the digits it has learned move?", *curves.values(), better)
+    report.figure("responses", lambda: plot_responses(curves))
+    report.figure("moved", lambda: plot_perturbed(examples, MOVED, [-0.25, -0.125, 0, 0.125, 0.25]))
+    return Shown(
+        [said_response(better, curves, "up to two pixels")],
+        [
+            f'nets = {{k: study.network(k, n={n}) for k in ("{A}", "{B}")}}',
+            f'data = nets["{A}"].examples',
+            "moved = cw.measure_responses("
+            f'{{k: v.network for k, v in nets.items()}}, data, "{MOVED}")',
+            f'print(cw.compare_responses(moved["{A}"], moved["{B}"]))',
+        ],
+        ["curvewise response perturbations", "curvewise response measures"],
+    )
+
+
 def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = ()) -> None:
     """Put a question and its answers on the page and into the report.
 
@@ -164,5 +198,5 @@ def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = 
         warn_each(found)
 
 
-LENSES = (show_learning, show_variance)
+LENSES = (show_learning, show_variance, show_response)
 """Every lens there is, in the order of the demo."""

@@ -6,7 +6,8 @@ A, B = "CNN", "MLP"
 """The two networks, the one with more to gain from data first."""
 
 HEAD = """\
-# Two networks on handwritten digits: which is better with how much data, and what do seeds do?
+# Two networks on handwritten digits: which is better with how much data, what do seeds do, and
+# what happens when the digits move?
 #   curvewise study plan study.toml      what it would train, and how long that takes
 #   curvewise study run study.toml       train what is not there yet
 #   curvewise study status study.toml    how far it is
@@ -39,6 +40,9 @@ test = 797    # digits held out; up to 1,000 are left to train on
 sizes = {sizes}
 folds = {folds}    # disjoint subsets of each size
 seeds = {seeds}    # networks on each subset
+
+[keep]
+checkpoints = "end"    # the weights
 """
 
 FULL = {

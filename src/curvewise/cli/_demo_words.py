@@ -10,6 +10,7 @@ from curvewise.tables import about
 
 if TYPE_CHECKING:
     from curvewise.learning import CurveComparison, LearnerRanking, LearningCurves, SamplesToReach
+    from curvewise.response import ResponseComparison, ResponseCurve
     from curvewise.variance import RunComparison, VarianceDecomposition
 
 CLOSE = 0.8
@@ -40,6 +41,16 @@ def _leader(found: CurveComparison, curves: LearningCurves) -> tuple[str, str]:
 
 def _sure(found: CurveComparison, again: str = "") -> str:
     return f"is {again}ahead, not surely" if found.verdict == "undecided" else f"is {again}better"
+
+
+def said_response(found: ResponseComparison, curves: Mapping[str, ResponseCurve], at: str) -> str:
+    """Which network holds up better when its own digits are moved."""
+    better, worse = sorted(curves, key=lambda name: curves[name].gi)
+    parts = [
+        f"the {name} is right on {curves[name].accuracy.min():.0%}" for name in (better, worse)
+    ]
+    sure = "" if found.verdict != "undecided" else ", which may be chance"
+    return f"With the digits it learned moved by {at}, {parts[0]} at worst, {parts[1]}{sure}."
 
 
 def said_reach(answers: Sequence[SamplesToReach]) -> str:

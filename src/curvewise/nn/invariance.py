@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from curvewise.errors import InputError
 from curvewise.nn._guarding import arithmetic, borrowed, check_logits, chosen_device, logits_of
 from curvewise.nn._perturbation import Perturbation
+from curvewise.nn._preparing import Options, make_ready
 from curvewise.nn.perturbations import draw_magnitudes, find_perturbation
 from curvewise.nn.sample import Sample, draw_sample
 
@@ -55,30 +56,71 @@ def perturbed_accuracy(
     Returns
     -------
     float
-        A fraction.
+        A fraction. Outputs that are not finite count as wrong.
+
+    Raises
+    ------
+    InputError
+        What was given does not fit together; the message says what to do.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(2, 2, bias=False))
+    >>> _ = model[1].weight.data.copy_(torch.eye(2))
+    >>> images = torch.tensor([[[[1.0, 0.0]]], [[[0.0, 1.0]]]])
+    >>> perturbed_accuracy(model, (images, [0, 1]), "rotation", (0, 0))
+    1.0
+    >>> perturbed_accuracy(model, (images, [0, 1]), "rotation", (180, 180))
+    0.0
     """
-    found = find_perturbation(perturbation)
-    if found.pairs is not None:
-        raise InputError(
-            f"perturbation={found.name!r} mixes pairs: give one that changes single examples."
-        )
-    low, high = found.usual if reach is None else reach
+    options = Options(batch=batch, precision=precision, fill=fill, interpolation=interpolation)
+    options.check()
+    if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
+        raise InputError(f"rng={rng!r}: give a whole number from 0 on.")
+    found, (low, high) = _within(perturbation, reach)
     place = chosen_device(model, device)
-    sample = draw_sample(data, labels, examples=examples, mean=mean, std=std, rng=rng).to(place)
-    found = found.fitted(sample.x, padding=sample.padding)
+    sample = draw_sample(data, labels, examples=examples, mean=mean, std=std, rng=rng)
+    if found.of == "images" and sample.x.is_floating_point():
+        make_ready(sample, found, options, rng)  # refuses what cannot be pixels
+    sample = sample.to(place)
     found.check_input(sample.x)
-    for end in (low, high):
-        found.check(end, sample.x.shape[1] if sample.x.ndim == 4 else None)
+    raw = found.of in ("tokens", "images")
+    if found.learn is not None:
+        found = found.fitted(sample.x if raw else sample.given(sample.x), padding=sample.padding)
     drawn = torch.from_numpy(draw_magnitudes(low, high, len(sample), rng)).to(place)
     right = torch.zeros((), dtype=torch.int64, device=place)
     with borrowed(model, place), arithmetic(place, precision):
         for first in range(0, len(sample), batch):
             rows = torch.arange(first, min(first + batch, len(sample)), device=place)
             x = _changed(sample, found, rows, drawn[rows], rng, fill, interpolation)
-            logits = logits_of(model(x))
+            logits = logits_of(model(_as_taken(x, model)))
             check_logits(logits, len(rows), sample.classes)
-            right += (logits.argmax(1) == sample.y[rows]).sum()
+            told = logits.isfinite().all(1)  # what is no number is no answer
+            right += (told & (logits.argmax(1) == sample.y[rows])).sum()
     return int(right) / len(sample)
+
+
+def _within(
+    perturbation: str | Perturbation, reach: tuple[float, float] | None
+) -> tuple[Perturbation, tuple[float, float]]:
+    """A perturbation of single examples, and magnitudes that it takes."""
+    found = find_perturbation(perturbation)
+    if found.pairs is not None:
+        raise InputError(
+            f"perturbation={found.name!r} mixes pairs: give one that changes single examples."
+        )
+    ends = found.usual if reach is None else tuple(reach)
+    if len(ends) != 2 or not ends[0] <= ends[1]:
+        raise InputError(f"reach={reach!r}: give two magnitudes, the lower first.")
+    for end in ends:
+        found.check(end)
+    return found, ends
+
+
+def _as_taken(x: Tensor, model: nn.Module) -> Tensor:
+    """Inputs in the precision of the network's weights."""
+    kinds = [p.dtype for p in model.parameters() if p.is_floating_point()]
+    return x.to(kinds[0]) if kinds and x.is_floating_point() else x
 
 
 def _changed(

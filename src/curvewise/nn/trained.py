@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from curvewise.errors import InputError
-from curvewise.nn.architectures import make_network
+from curvewise.nn.architectures import head_of, make_network
 from curvewise.nn.settings import Training
 
 
@@ -23,6 +23,7 @@ def restore_network(
     classes: int,
     weights: Mapping[str, NDArray[Any]],
     folder: Path | None = None,
+    seed: int = 0,
 ) -> nn.Module:
     """A network with stored weights, in evaluation mode, on the CPU.
 
@@ -35,7 +36,10 @@ def restore_network(
     weights : dict of str to ndarray
         Parameters and buffers by name, as :class:`~curvewise.nn.task.Trained` has them.
     folder : Path, optional
-        Where the module of a factory of one's own is looked for first.
+        Where relative paths start, and the module of a factory of one's own is looked for first.
+    seed : int
+        Of the initial weights. Where only the last layer was trained, only that was stored, and
+        the rest is drawn again.
 
     Raises
     ------
@@ -51,10 +55,17 @@ def restore_network(
     >>> all(torch.equal(a, b) for a, b in zip(start.parameters(), again.parameters()))
     True
     """
-    model = initial_network(replace(training, weights=None), shape, classes, 0, folder)
+    head = training.trained == "head"
+    start = training if head else replace(training, weights=None)
+    model = _drawn(start, shape, classes, 0 if training.weights else seed, folder)
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
+    wanted = {f"{head_of(model)[0]}.weight"} if head else set(model.state_dict())
     try:
-        model.load_state_dict(tensors)
+        if head and not wanted <= tensors.keys():
+            raise RuntimeError(f"they have no {', '.join(wanted)}.")
+        unknown = model.load_state_dict(tensors, strict=not head).unexpected_keys
+        if unknown:
+            raise RuntimeError(f"it has no {', '.join(unknown)}.")
     except RuntimeError as error:
         raise InputError(
             f"The weights do not fit architecture={training.architecture!r} with options "
@@ -70,7 +81,31 @@ def initial_network(
     seed: int,
     folder: Path | None = None,
 ) -> nn.Module:
-    """A network with the weights that a training of this seed starts from, in evaluation mode."""
+    """A network with the weights that a training of this seed starts from, in evaluation mode.
+
+    Parameters
+    ----------
+    training, shape, classes, folder
+        As of :func:`restore_network`; a file of initial weights is read.
+    seed : int
+        Of the initial weights.
+
+    Raises
+    ------
+    InputError
+        If only the last layer is trained: it starts apart from its network.
+    """
+    if training.trained == "head":
+        raise InputError(
+            "trained='head': the last layer is trained on features that were computed once, and "
+            "starts apart from its network. Use trained='all' to have initial weights."
+        )
+    return _drawn(training, shape, classes, seed, folder)
+
+
+def _drawn(
+    training: Training, shape: tuple[int, ...], classes: int, seed: int, folder: Path | None
+) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return make_network(training, shape, classes, folder).eval()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from curvewise.errors import InputError
 from curvewise.nn.task import Examples
 from curvewise.study.reading import choose_runs
+from curvewise.study.standings import Planned
 from curvewise.study.store import read_run
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ class StudyNetwork:
     network : nn.Module
         With its weights, in evaluation mode, on the CPU. It takes images as ``examples.mean`` and
         ``examples.std`` normalise them.
-    initial : nn.Module
-        With the weights that it started from.
+    initial : nn.Module, optional
+        With the weights that it started from; None where only its last layer was trained.
     examples : Examples
-        What it was trained on.
+        Its training subset, with the share that a schedule held out for validation.
     """
 
     run: str
     network: nn.Module
-    initial: nn.Module
+    initial: nn.Module | None
     examples: Examples
 
 
@@ -48,12 +49,17 @@ def choose_network(
         return load_model(study, run)
     runs = choose_runs(study, learner=learner, **wanted)
     for found in runs:
-        if "end" in found.record.get("files", {}):
+        if has_network(found):
             return load_model(study, found.job.id)
     raise InputError(
-        f'None of the {len(runs)} runs has weights: say [keep] checkpoints = "end" and run the '
-        "study."
+        f"None of the {len(runs)} runs has the weights of a single network: say [keep] "
+        'checkpoints = "end" and run the study.'
     )
+
+
+def has_network(run: Planned) -> bool:
+    """Whether the store holds a network of this run: an ensemble has several, others none."""
+    return run.state in ("done", "outdated") and "end" in run.record.get("files", {})
 
 
 def load_model(study: Study, identity: str) -> StudyNetwork:
@@ -66,14 +72,20 @@ def load_model(study: Study, identity: str) -> StudyNetwork:
     training = job.learner.training
     if training is None or job.learner.members > 1:
         raise InputError(
-            f"run={identity!r} is of {job.name!r}, which is no single network of the engine's."
+            f"run={identity!r} is of {job.name!r}, which is no single network: choose a learner "
+            "with an architecture and one member."
         )
+    if job.is_search:
+        raise InputError(f"run={identity!r} is a search for a learning rate, and has no network.")
     rows, whole = study.rows_of(job.n, job.fold), study.examples
     weights = read_run(study.runs_folder / identity).checkpoint("end")
-    shape, classes = whole.shape, whole.classes
+    shape, classes, seed = whole.shape, whole.classes, job.seeds["init"]
+    initial = None
+    if training.trained == "all":
+        initial = initial_network(training, shape, classes, seed, study.folder)
     return StudyNetwork(
         identity,
-        restore_network(training, shape, classes, weights, study.folder),
-        initial_network(training, shape, classes, job.seeds["init"], study.folder),
+        restore_network(training, shape, classes, weights, study.folder, seed),
+        initial,
         replace(whole, x=whole.x[rows], y=whole.y[rows]),
     )
