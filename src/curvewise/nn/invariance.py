@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn._guarding import arithmetic, borrowed, check_logits, chosen_device, logits_of
 from curvewise.nn._perturbation import Perturbation
 from curvewise.nn._preparing import Options, make_ready
 from curvewise.nn.perturbations import draw_magnitudes, find_perturbation
+from curvewise.nn.response import measure_response
 from curvewise.nn.sample import Sample, draw_sample
+
+SHARE = 0.1
+"""Share of the training examples that are perturbed at random, as in the paper."""
 
 
 def perturbed_accuracy(
@@ -75,9 +80,11 @@ def perturbed_accuracy(
     """
     options = Options(batch=batch, precision=precision, fill=fill, interpolation=interpolation)
     options.check()
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model is a {type(model).__name__}: give a torch.nn.Module.")
     if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
         raise InputError(f"rng={rng!r}: give a whole number from 0 on.")
-    found, (low, high) = _within(perturbation, reach)
+    found, (low, high) = within(perturbation, reach)
     place = chosen_device(model, device)
     sample = draw_sample(data, labels, examples=examples, mean=mean, std=std, rng=rng)
     if found.of == "images" and sample.x.is_floating_point():
@@ -100,7 +107,7 @@ def perturbed_accuracy(
     return int(right) / len(sample)
 
 
-def _within(
+def within(
     perturbation: str | Perturbation, reach: tuple[float, float] | None
 ) -> tuple[Perturbation, tuple[float, float]]:
     """A perturbation of single examples, and magnitudes that it takes."""
@@ -114,7 +121,42 @@ def _within(
         raise InputError(f"reach={reach!r}: give two magnitudes, the lower first.")
     for end in ends:
         found.check(end)
-    return found, ends
+    return found, (float(ends[0]), float(ends[1]))
+
+
+def withstanding(
+    model: nn.Module,
+    train: Any,
+    perturbation: str | Perturbation,
+    magnitudes: Sequence[float],
+    reach: tuple[float, float],
+    *,
+    examples: int | None = None,
+    signs: str = "keep",
+    device: str | torch.device | None = None,
+    rng: int = 0,
+) -> tuple[float, float, float]:
+    """The Gi-score, the mean accuracy of the response curve, and the accuracy on a perturbed tenth.
+
+    All three on training data; see :func:`curvewise.measure_invariance`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)  # a filter on accuracy follows
+        curve = measure_response(
+            model,
+            train,
+            perturbation,
+            magnitudes=magnitudes,
+            examples=examples,
+            signs=signs,
+            device=device,
+            rng=rng,
+            progress=False,
+        )
+    augmented = perturbed_accuracy(
+        model, train, perturbation, reach, examples=SHARE, device=device, rng=rng
+    )
+    return curve.gi, curve.mean_accuracy, augmented
 
 
 def _as_taken(x: Tensor, model: nn.Module) -> Tensor:

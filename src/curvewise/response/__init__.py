@@ -6,7 +6,11 @@ from curvewise.response.combine import combine_measures
 from curvewise.response.compare import ResponseComparison, compare_responses
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.judge import judge_measures
-from curvewise.response.judgement import MeasureComparison, MeasureJudgement
+from curvewise.response.judgement import (
+    MeasureComparison,
+    MeasureJudgement,
+    tabulate_judgements,
+)
 from curvewise.response.scores import (
     accuracy_at,
     cumulative_accuracy,
@@ -34,4 +38,5 @@ __all__ = [
     "mean_accuracy",
     "measure_cmi",
     "pal_score",
+    "tabulate_judgements",
 ]

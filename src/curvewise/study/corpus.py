@@ -3,56 +3,35 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import re
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.study.execute.local import ONE_THREAD
-from curvewise.study.networks import load_model
-from curvewise.study.progress import progress_bar
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
+from curvewise.io._table import brief, listed, suggest
+from curvewise.study._looking import Measured, Task, look_at_runs, tasks_for
+from curvewise.study.networks import has_network, load_model
 from curvewise.study.reading import label_of
-from curvewise.study.standings import Planned, planned_runs
+from curvewise.study.standings import Planned, evaluation_digests, planned_runs
 from curvewise.types import ModelCorpus
 
 if TYPE_CHECKING:
+    from torch import nn
+
+    from curvewise.nn.measures import Measure
     from curvewise.study.study import Study
 
 TEST = "test"
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What was found for one network.
-
-    Attributes
-    ----------
-    values : dict of str to float
-        By measure.
-    orientation : dict of str to int
-        Whether more means a larger gap (1) or a smaller one (−1).
-    notes : tuple of str
-        What went wrong.
-    """
-
-    values: Mapping[str, float]
-    orientation: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
 def measure_corpus(
     study: Study,
-    measures: Sequence[str] | None = None,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     evaluation: str = TEST,
     examples: int = 5000,
@@ -69,8 +48,9 @@ def measure_corpus(
     ----------
     study : Study
         With ``[keep] checkpoints = "end"``, and run.
-    measures : sequence of str, optional
-        Names of :data:`curvewise.nn.measures.MEASURES`; all that can be computed by default.
+    measures : str, Measure or sequence of them, optional
+        Names of :func:`list_measures`, or measures of your own; all that can be computed by
+        default.
     evaluation : str
         The gap is the error on this evaluation set less the error on the training examples.
     examples : int
@@ -81,7 +61,8 @@ def measure_corpus(
     device : str, optional
         ``"cpu"`` or ``"cuda"``; by default a GPU if there is one.
     workers : int
-        Processes that measure side by side; 0 works in this one.
+        Processes that measure side by side, each on one thread and with the same results; 0
+        works in this one.
     rng : int
         Decides examples and perturbations, the same for all networks.
     progress : bool, optional
@@ -92,21 +73,34 @@ def measure_corpus(
     Returns
     -------
     ModelCorpus
-        The settings of the grid are the hyperparameters. Runs that failed or are missing are named
-        in its notes; a measure that could not be computed is NaN.
+        The settings of the grid are the hyperparameters; so are learner and n where the study has
+        several. Runs that failed, are missing or have no network are named in its notes. A measure
+        that could not be computed is NaN, as are all of a network that cannot be rebuilt, and the
+        notes say why.
 
     Raises
     ------
     InputError
-        If there is no run with weights.
+        If an argument cannot be used, there is no run with weights, or no network can be measured.
     """
     if seeds not in ("each", "first"):
         raise InputError(f"seeds={seeds!r}: use 'each' or 'first'.")
-    chosen, twins, notes = _choose(study, seeds)
-    look = partial(_measure, measures=measures, examples=examples, device=device, rng=rng)
-    tasks = [(run.job.id, twins.get(run.job.id)) for run in chosen]
+    asked = _asked(measures)
+    done, notes = done_runs(study, evaluation)
+    chosen, twins = _choose(done, seeds)
+    _check_twins(asked, twins)
+    tasks = tasks_for(study, [r.job.id for r in chosen], device, workers, twins)
+    look = partial(_measure, measures=asked, examples=examples, rng=rng)
     found = look_at_runs(study, look, tasks, workers, progress, tell)
-    return make_corpus(study, chosen, found, evaluation, notes)
+    corpus = make_corpus(study, chosen, found, evaluation, notes)
+    say(corpus.notes[len(notes) :], stacklevel=3)
+    return corpus
+
+
+def say(notes: Sequence[str], stacklevel: int) -> None:
+    """Warn of notes."""
+    for note in notes:
+        warnings.warn(note, CurvewiseWarning, stacklevel=stacklevel + 1)
 
 
 def make_corpus(
@@ -117,25 +111,15 @@ def make_corpus(
     notes: Sequence[str] = (),
 ) -> ModelCorpus:
     """Put what was measured beside settings and gaps."""
-    metric = "error" if evaluation == TEST else f"error.{evaluation}"
-    if any(metric not in r.standing.metrics for r in runs):
-        there = sorted({k for r in runs for k in r.standing.metrics if k.startswith("error")})
-        raise InputError(
-            f"evaluation={evaluation!r}: the runs have no {metric}; there is {', '.join(there)}."
-        )
     names = list(dict.fromkeys(name for one in found for name in one.values))
     train = np.array([r.standing.metrics["train_error"] for r in runs], dtype=np.float64)
-    error = np.array([r.standing.metrics[metric] for r in runs], dtype=np.float64)
+    error = np.array([r.standing.metrics[metric_of(evaluation)] for r in runs], dtype=np.float64)
     orientation: dict[str, int] = {}
     for one in found:
         orientation |= one.orientation
-    said = Counter(re.sub(r"\d+(\.\d+)?", "…", note) for one in found for note in one.notes)
     return ModelCorpus(
         models=tuple(f"{label_of(study, r.job)}, {r.job.id[:8]}" for r in runs),
-        hyperparameters={
-            name: _values([r.job.settings.get(name) for r in runs])
-            for name in study.design.settings
-        },
+        hyperparameters=settings_of(study, runs),
         gap=error - train,
         measures={
             name: np.array([one.values.get(name, np.nan) for one in found], dtype=np.float64)
@@ -143,8 +127,33 @@ def make_corpus(
         },
         orientation=orientation,
         train_accuracy=1 - train,
-        notes=(*notes, *(f"{text} ({k} of {len(runs)} models)" for text, k in said.items())),
+        notes=(*notes, *_said(found)),
     )
+
+
+def _said(found: Sequence[Measured]) -> list[str]:
+    """What is to be said of the networks, once where it is the same but for numbers."""
+    lost = [note for one in found if not one.values for note in one.notes]
+    alike: dict[str, list[str]] = {}
+    for note in (note for one in found if one.values for note in dict.fromkeys(one.notes)):
+        alike.setdefault(re.sub(r"\d+(\.\d+)?", "…", note), []).append(note)
+    return lost + [
+        f"{texts[0]} ({'' if len(set(texts)) == 1 else 'or alike, '}{len(texts)} of {len(found)} "
+        "models)"
+        for texts in alike.values()
+    ]
+
+
+def settings_of(study: Study, runs: Sequence[Planned]) -> dict[str, NDArray[Any]]:
+    """What the runs differ in by design: learner and size where there are several, and the grid."""
+    several: dict[str, list[Any]] = {
+        "learner": [r.job.name for r in runs],
+        "n": [r.job.n for r in runs],
+    }
+    columns = {name: np.array(v) for name, v in several.items() if len(set(v)) > 1}
+    for name in study.design.settings:
+        columns[name] = _values([r.job.settings.get(name) for r in runs])
+    return columns
 
 
 def _values(values: Sequence[Any]) -> NDArray[Any]:
@@ -154,118 +163,145 @@ def _values(values: Sequence[Any]) -> NDArray[Any]:
     return np.array(values)
 
 
-def done_runs(study: Study) -> tuple[list[Planned], list[str]]:
-    """The runs that have weights, and what is to be said of the others."""
+def metric_of(evaluation: str) -> str:
+    """The error on an evaluation set, as runs call it."""
+    return "error" if evaluation == TEST else f"error.{evaluation}"
+
+
+def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
+    """The runs that have weights and errors, and what is to be said of the others."""
+    if evaluation not in (TEST, *study.evaluate):
+        raise InputError(
+            f"evaluation={evaluation!r} is no evaluation set of the study: there is "
+            f"{', '.join((TEST, *study.evaluate))}."
+        )
     runs = [r for r in planned_runs(study) if not r.job.is_search]
-    done = [
-        r for r in runs if r.state in ("done", "outdated") and "end" in r.record.get("files", {})
-    ]
-    there = {r.job.id for r in done}
-    left = Counter(r.state for r in runs if r.job.id not in there)
+    digest = evaluation_digests(study).get(evaluation)
+    lacks = [_lack(r, evaluation, digest) for r in runs]
+    done = [r for r, lack in zip(runs, lacks, strict=True) if lack is None]
+    others: dict[str, list[str]] = {}
+    for run, lack in zip(runs, lacks, strict=True):
+        if lack is not None:
+            others.setdefault(f"{lack} and left out", []).append(run.job.id[:8])
+        elif run.state == "outdated":
+            why = f"outdated and taken as they are ({run.standing.text.rstrip('.')})"
+            others.setdefault(why, []).append(run.job.id[:8])
     notes = [
-        f"{k} of {len(runs)} planned runs are {'without weights' if s == 'done' else s} and left "
-        "out."
-        for s, k in left.items()
+        f"{len(ids)} of {len(runs)} planned runs are {what}: {_few(ids)}."
+        for what, ids in others.items()
     ]
     if not done:
-        states = ", ".join(f"{k} {s}" for s, k in left.items())
         raise InputError(
-            f"None of the {len(runs)} runs has weights ({states}): say [keep] checkpoints = "
-            '"end" and run the study.'
+            f"None of the {len(runs)} runs can be measured: say [keep] checkpoints = "
+            f'"end" and run the study. {" ".join(notes)}'
         )
-    for note in notes:
-        warnings.warn(note, CurvewiseWarning, stacklevel=4)
+    say(notes, stacklevel=4)
     return done, notes
 
 
-def _choose(study: Study, seeds: str) -> tuple[list[Planned], dict[str, str], list[str]]:
+def _lack(run: Planned, evaluation: str, digest: str | None) -> str | None:
+    """Why a run is no model of the corpus; None if it is one."""
+    if run.state not in ("done", "outdated"):
+        return run.state
+    if run.job.learner.training is None or run.job.learner.members > 1:
+        return "no single network"
+    if not has_network(run):
+        return "without weights"
+    for metric in ("train_error", metric_of(evaluation)):
+        if metric not in run.standing.metrics:
+            return f"without {metric}"
+    return (
+        None if run.has_evaluation(evaluation, digest) else f"without {evaluation!r} as it is now"
+    )
+
+
+def _few(ids: Sequence[str]) -> str:
+    return ", ".join([*ids[:5], *(["…"] if len(ids) > 5 else [])])
+
+
+def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[str, str]]:
     """Which runs are models, and which run is whose twin."""
-    done, notes = done_runs(study)
     groups: dict[str, list[Planned]] = {}
     for run in done:
-        same = json.dumps([run.job.name, run.job.settings, run.job.n, run.job.fold], default=str)
-        groups.setdefault(same, []).append(run)
+        job = run.job
+        same = [job.name, job.settings, job.n, job.fold, job.varies]
+        groups.setdefault(json.dumps(same, default=str), []).append(run)
     twins = {}
     for group in groups.values():
         for one, other in zip(group, [*group[1:], group[0]], strict=True):
             if len(group) > 1:
                 twins[one.job.id] = other.job.id
-    chosen = done if seeds == "each" else [group[0] for group in groups.values()]
-    return chosen, twins, notes
+    return list(done) if seeds == "each" else [group[0] for group in groups.values()], twins
 
 
-Look = Callable[["Study", tuple[str, str | None]], Measured]
+def _asked(measures: Any) -> list[Measure] | None:
+    """Measures by their names; None for all."""
+    from curvewise.nn.measures import MEASURES, Measure
+
+    if measures is None:
+        return None
+    asked = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not asked:
+        raise InputError("measures is empty: name at least one, or leave it out for all.")
+    for measure in asked:
+        if not isinstance(measure, Measure) and measure not in MEASURES:
+            raise InputError(
+                f"measures: {brief(measure)} is not known: use one of "
+                f"{listed(MEASURES, 60)}.{suggest(measure, MEASURES)}"
+            )
+    return [m if isinstance(m, Measure) else MEASURES[m] for m in asked]
 
 
-def look_at_runs(
-    study: Study,
-    look: Look,
-    tasks: Sequence[tuple[str, str | None]],
-    workers: int,
-    progress: bool | None,
-    tell: Callable[[str, Measured], None] | None = None,
-) -> list[Measured]:
-    """Look at every run, in this process or in several, and give what was found in order."""
-    found: dict[int, Measured] = {}
-    with progress_bar("measuring", len(tasks), progress) as advance:
-        for index, measured in _each(study, look, tasks, workers):
-            found[index] = measured
-            if tell is not None:
-                tell(tasks[index][0], measured)
-            advance(1, f"{len(found)}/{len(tasks)} models")
-    return [found[i] for i in range(len(tasks))]
-
-
-def _each(
-    study: Study, look: Look, tasks: Sequence[tuple[str, str | None]], workers: int
-) -> Iterator[tuple[int, Measured]]:
-    if not workers:
-        for index, task in enumerate(tasks):
-            yield index, look(study, task)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _start, (study, dict(ONE_THREAD))) as pool:
-        waiting = {pool.submit(_look, look, task): i for i, task in enumerate(tasks)}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
-
-
-_STUDY: list[Study] = []
-
-
-def _start(study: Study, variables: dict[str, str]) -> None:
-    os.environ.update(variables)
-    _STUDY[:] = [study]  # its data is loaded once, when the first task needs it
-
-
-def _look(look: Look, task: tuple[str, str | None]) -> Measured:
-    return look(_STUDY[0], task)
+def _check_twins(asked: list[Measure] | None, twins: Mapping[str, str]) -> None:
+    for measure in asked or ():
+        if "twin" in measure.needs and not twins:
+            raise InputError(
+                f"measure {measure.name!r} needs two seeds of a training, and the study has one: "
+                "say [design] seeds = 2 and run it."
+            )
 
 
 def _measure(
-    study: Study,
-    task: tuple[str, str | None],
-    *,
-    measures: Sequence[str] | None,
-    examples: int,
-    device: str | None,
-    rng: int,
+    study: Study, task: Task, *, measures: list[Measure] | None, examples: int, rng: int
 ) -> Measured:
     from curvewise.nn.measures import measure_model
 
-    model = load_model(study, task[0])
-    twin = load_model(study, task[1]).network if task[1] else None
+    model = load_model(study, task.run)
+    twin, notes = _twin(study, task.twin)
+    there = {"initial": model.initial, "twin": twin}
+    lost = [m for m in measures or () if any(there.get(k, model) is None for k in m.needs)]
+    kept = None if measures is None else [m for m in measures if m not in lost]
+    values = dict.fromkeys((m.name for m in lost), np.nan)
+    orientation = {m.name: m.orientation for m in lost}
+    notes += [f"{m.name}: needs {' and '.join(k for k in m.needs if k in there)}." for m in lost]
+    if kept == []:
+        return Measured(values, orientation, tuple(notes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)  # kept on the result, said once for all
         found = measure_model(
             model.network,
             model.examples,
-            measures,
+            kept,
             examples=examples,
             initial=model.initial,
             twin=twin,
-            device=device,
+            device=task.device,
             rng=rng,
-            name=task[0][:8],
+            progress=False,
+            name=task.run[:8],
         )
-    return Measured(found.values, found.orientation, found.warnings)
+    return Measured(
+        {**values, **found.values},
+        {**orientation, **found.orientation},
+        (*notes, *found.warnings),
+    )
+
+
+def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
+    """The network of another seed, or why there is none."""
+    if run is None:
+        return None, []
+    try:
+        return load_model(study, run).network, []
+    except CurvewiseError as error:
+        return None, [f"Its twin {run[:8]} cannot be used: {error}"]

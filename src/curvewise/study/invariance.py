@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError
 from curvewise.response import MeasureJudgement, judge_measures
-from curvewise.study.corpus import Measured, done_runs, look_at_runs, make_corpus
+from curvewise.study._looking import Measured, Task, look_at_runs, tasks_for
+from curvewise.study.corpus import done_runs, make_corpus, say, settings_of
 from curvewise.study.networks import load_model
+from curvewise.study.progress import progress_bar
 from curvewise.study.study import Study
 from curvewise.types import ModelCorpus
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 ORIENTATION = {"gi-score": 1, "mean accuracy": -1, "augmented accuracy": -1}
 """Each measure of invariance, and whether more of it should mean a larger gap."""
-
-SHARE = 0.1
-"""Share of the training examples that are perturbed at random, as in the paper."""
 
 
 def judge_invariance(
@@ -95,13 +93,13 @@ def measure_invariance(
     ----------
     models : Study, or dict of str to nn.Module
         A study with ``checkpoints = "end"`` and an evaluation set with this perturbation and a
-        range of magnitudes; of its runs those take part whose augmentation is none or this
-        perturbation. Or networks by name.
+        range of magnitudes, the widest if there are several; of its runs those take part whose
+        augmentation is none or this perturbation. Or networks by name.
     perturbation : str
         Which.
     hyperparameters : dict of columns, or sequence of str, optional
-        For networks, a value for each: needed. For a study, names of settings of its grid; all but
-        the augmentation by default.
+        For networks, a value for each: needed. For a study, which of the hyperparameters that
+        :func:`measure_corpus` has; all but the augmentation by default.
     train, test
         For networks: training and test data as :func:`measure_response` takes them.
     reach : tuple of float, optional
@@ -114,23 +112,45 @@ def measure_invariance(
     signs : {"keep", "fold"}
         How the Gi-score takes negative magnitudes: swept as in the paper, or folded.
     device, workers, rng, progress
-        As of :func:`measure_corpus`; workers are for a study.
+        As of :func:`measure_corpus`; workers are for a study, and networks are measured where
+        they are by default.
 
     Returns
     -------
     ModelCorpus
         With the measures gi-score, mean accuracy and augmented accuracy.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used; it is looked at before anything is measured.
     """
-    how = {"examples": examples, "signs": signs, "device": device, "rng": rng}
+    ends = _within(perturbation, reach)
+    how = {"examples": examples, "signs": signs, "rng": rng}
     if isinstance(models, Study):
-        asked = (magnitudes, how, workers, progress)
-        return _from_study(models, perturbation, hyperparameters, *asked)
+        for name, value in (("train", train), ("test", test), ("reach", reach)):
+            if value is not None:
+                raise InputError(f"{name}= is for networks: a study has its own. Leave it out.")
+        where = (device, workers, progress)
+        return _from_study(models, perturbation, hyperparameters, magnitudes, how, *where)
+    if not isinstance(models, Mapping) or not models:
+        raise InputError("models: give a study, or a dict with at least one network.")
     if train is None or test is None or not isinstance(hyperparameters, Mapping):
         raise InputError("For networks, give train=, test= and hyperparameters={name: values}.")
-    if not models:
-        raise InputError("models is empty: give at least two networks.")
-    data = train, test
-    return _from_networks(models, perturbation, hyperparameters, data, reach, magnitudes, how)
+    for name, values in hyperparameters.items():
+        if np.ndim(values) != 1 or len(np.asarray(values)) != len(models):
+            raise InputError(
+                f"hyperparameters[{name!r}] has shape {np.shape(values)} for {len(models)} "
+                "networks: give a list with one value for each."
+            )
+    rows = []
+    places = _places(magnitudes, ends)
+    how["device"] = device
+    with progress_bar("measuring", len(models), progress) as advance:
+        for model in models.values():
+            rows.append(_row(model, train, test, perturbation, places, ends, how))
+            advance(1)
+    return _from_rows(tuple(models), hyperparameters, rows)
 
 
 def _from_study(
@@ -139,58 +159,74 @@ def _from_study(
     hyperparameters: Any,
     magnitudes: int | Sequence[float],
     how: dict[str, Any],
+    device: str | None,
     workers: int,
     progress: bool | None,
 ) -> ModelCorpus:
     evaluation, reach = _evaluation(study, perturbation)
-    done, notes = done_runs(study)
+    done, notes = done_runs(study, evaluation)
     runs = [r for r in done if _augmented_by(r.job.learner.training, perturbation)]
-    look = partial(
-        _look,
-        perturbation=perturbation,
-        places=_places(magnitudes, reach),
-        reach=reach,
-        how=how,
-    )
-    measured = look_at_runs(study, look, [(r.job.id, None) for r in runs], workers, progress)
+    if not runs:
+        raise InputError(
+            f"No run was trained plainly or with perturbation={perturbation!r} alone: the study's "
+            "augmentations are others."
+        )
+    if len(runs) < len(done):
+        notes.append(f"{len(done) - len(runs)} runs with another augmentation take no part.")
+    names = _names(list(settings_of(study, runs)), hyperparameters)
+    places = _places(magnitudes, reach)
+    look = partial(_look, perturbation=perturbation, places=places, reach=reach, how=how)
+    tasks = tasks_for(study, [r.job.id for r in runs], device, workers)
+    measured = look_at_runs(study, look, tasks, workers, progress)
     corpus = make_corpus(study, runs, measured, evaluation, notes)
-    names = hyperparameters or [k for k in study.design.settings if k != "augmentation"]
-    for name in names:
-        if name not in corpus.hyperparameters:
-            raise InputError(
-                f"hyperparameters holds {name!r}, which is no setting of the study's grid: it has "
-                f"{', '.join(corpus.hyperparameters)}."
-            )
+    say(corpus.notes[len(notes) :], stacklevel=4)
     columns = {name: corpus.hyperparameters[name] for name in names}
     return replace(corpus, hyperparameters=columns)
 
 
-def _from_networks(
-    models: Mapping[str, nn.Module],
-    perturbation: str,
-    hyperparameters: Mapping[str, ArrayLike],
-    data: tuple[Any, Any],
-    reach: tuple[float, float] | None,
-    magnitudes: int | Sequence[float],
-    how: dict[str, Any],
-) -> ModelCorpus:
-    from curvewise.nn.invariance import perturbed_accuracy
-    from curvewise.nn.perturbations import find_perturbation
+def _names(there: list[str], asked: Any) -> list[str]:
+    """Which settings are hyperparameters: those asked for, or all but the augmentation."""
+    if asked is None:
+        return [name for name in there if name != "augmentation"]
+    if isinstance(asked, str | Mapping) or not isinstance(asked, Sequence):
+        raise InputError(
+            f"hyperparameters={asked!r}: for a study, give a list of settings of its grid."
+        )
+    for name in asked:
+        if name not in there:
+            raise InputError(
+                f"hyperparameters holds {name!r}, which the runs do not differ in: they have "
+                f"{', '.join(there) or 'no settings'}."
+            )
+    return list(asked)
 
-    train, test = data
-    ends = find_perturbation(perturbation).usual if reach is None else reach
-    places = _places(magnitudes, ends)
+
+def _row(
+    model: nn.Module,
+    train: Any,
+    test: Any,
+    perturbation: str,
+    places: list[float],
+    ends: tuple[float, float],
+    how: dict[str, Any],
+) -> dict[str, float]:
+    """Measures and accuracies of one network."""
+    from curvewise.nn.invariance import perturbed_accuracy, withstanding
+
     where = {"device": how["device"], "rng": how["rng"]}
-    rows: list[dict[str, float]] = []
-    for model in models.values():
-        found = _of_network(model, train, perturbation, places, ends, **how)
-        plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
-        moved = perturbed_accuracy(model, test, perturbation, ends, **where)
-        rows.append(found | {"train": plain, "test": moved})
+    plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
+    moved = perturbed_accuracy(model, test, perturbation, ends, **where)
+    found = withstanding(model, train, perturbation, places, ends, **how)
+    return {**dict(zip(ORIENTATION, found, strict=True)), "train": plain, "test": moved}
+
+
+def _from_rows(
+    names: tuple[str, ...], hyperparameters: Mapping[str, Any], rows: Sequence[dict[str, float]]
+) -> ModelCorpus:
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return ModelCorpus(
-        models=tuple(models),
-        hyperparameters={k: np.asarray(v) for k, v in hyperparameters.items()},
+        models=names,
+        hyperparameters=hyperparameters,
         gap=columns["train"] - columns["test"],
         measures={name: columns[name] for name in ORIENTATION},
         orientation=ORIENTATION,
@@ -198,12 +234,23 @@ def _from_networks(
     )
 
 
+def _within(perturbation: str, reach: tuple[float, float] | None) -> tuple[float, float]:
+    from curvewise.nn.invariance import within
+
+    return within(perturbation, reach)[1]
+
+
 def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, float]]:
-    """The evaluation set with this perturbation over a range, and the range."""
+    """The test set with this perturbation over the widest range, and the range."""
+    there: dict[str, tuple[float, float]] = {}
     for name, evaluation in study.evaluate.items():
-        if evaluation.perturbation == perturbation and isinstance(evaluation.magnitude, tuple):
-            low, high = evaluation.magnitude
-            return name, (float(low), float(high))
+        own = evaluation.data is None and evaluation.perturbation == perturbation
+        if own and isinstance(evaluation.magnitude, tuple):
+            there[name] = evaluation.magnitude
+    if there:
+        name = max(there, key=lambda k: there[k][1] - there[k][0])
+        low, high = there[name]
+        return name, (float(low), float(high))
     raise InputError(
         f"The study has no evaluation set with perturbation={perturbation!r} and a range of "
         f'magnitudes: add [evaluate.{perturbation}] with perturbation = "{perturbation}" and '
@@ -219,59 +266,24 @@ def _augmented_by(training: Any, perturbation: str) -> bool:
 
 
 def _places(magnitudes: int | Sequence[float], reach: tuple[float, float]) -> list[float]:
-    if isinstance(magnitudes, int):
-        return [float(m) for m in np.linspace(*reach, magnitudes)]
+    if isinstance(magnitudes, int | np.integer):
+        if isinstance(magnitudes, bool) or magnitudes < 2:
+            raise InputError(f"magnitudes={magnitudes!r}: give at least 2, or a list of them.")
+        return [float(m) for m in np.linspace(*reach, int(magnitudes))]
     return [float(m) for m in magnitudes]
 
 
 def _look(
     study: Study,
-    task: tuple[str, str | None],
+    task: Task,
     *,
     perturbation: str,
     places: list[float],
     reach: tuple[float, float],
     how: dict[str, Any],
 ) -> Measured:
-    model = load_model(study, task[0])
-    values = _of_network(model.network, model.examples, perturbation, places, reach, **how)
-    return Measured(values, ORIENTATION)
+    from curvewise.nn.invariance import withstanding
 
-
-def _of_network(
-    model: nn.Module,
-    train: Any,
-    perturbation: str,
-    magnitudes: Sequence[float],
-    reach: tuple[float, float],
-    *,
-    examples: int | None = None,
-    signs: str = "keep",
-    device: str | None = None,
-    rng: int = 0,
-) -> dict[str, float]:
-    """The three measures of one network on its training data, by name."""
-    from curvewise.nn.invariance import perturbed_accuracy
-    from curvewise.nn.response import measure_response
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)  # a filter on accuracy follows
-        curve = measure_response(
-            model,
-            train,
-            perturbation,
-            magnitudes=magnitudes,
-            examples=examples,
-            signs=signs,
-            device=device,
-            rng=rng,
-            progress=False,
-        )
-    augmented = perturbed_accuracy(
-        model, train, perturbation, reach, examples=SHARE, device=device, rng=rng
-    )
-    return {
-        "gi-score": curve.gi,
-        "mean accuracy": curve.mean_accuracy,
-        "augmented accuracy": augmented,
-    }
+    model, where = load_model(study, task.run), {**how, "device": task.device}
+    values = withstanding(model.network, model.examples, perturbation, places, reach, **where)
+    return Measured(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)

@@ -1,0 +1,152 @@
+"""Looking at the networks of a study one by one, in this process or in several."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
+from curvewise.study.execute.options import choose_devices
+from curvewise.study.progress import progress_bar
+
+if TYPE_CHECKING:
+    from curvewise.study.study import Study
+
+
+@dataclass(frozen=True)
+class Task:
+    """One network to look at: its run, the run of its twin, and where to compute."""
+
+    run: str
+    twin: str | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was found for one network.
+
+    Attributes
+    ----------
+    values : dict of str to float
+        By measure; empty for a network that cannot be looked at.
+    orientation : dict of str to int
+        Whether more means a larger gap (1) or a smaller one (−1).
+    notes : tuple of str
+        What went wrong.
+    """
+
+    values: Mapping[str, float]
+    orientation: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+Look = Callable[["Study", Task], Measured]
+
+
+def tasks_for(
+    study: Study,
+    runs: Sequence[str],
+    device: str | None,
+    workers: int,
+    twins: Mapping[str, str] | None = None,
+) -> list[Task]:
+    """A task for each run, spread over the GPUs that the workers may use."""
+    devices = choose_devices(study, device, workers)[: max(1, workers)]
+    twins = twins or {}
+    return [Task(run, twins.get(run), devices[i % len(devices)]) for i, run in enumerate(runs)]
+
+
+def look_at_runs(
+    study: Study,
+    look: Look,
+    tasks: Sequence[Task],
+    workers: int,
+    progress: bool | None,
+    tell: Callable[[str, Measured], None] | None = None,
+) -> list[Measured]:
+    """Look at every run and give what was found, in order.
+
+    A network that cannot be looked at has no values, and a note that says why.
+
+    Raises
+    ------
+    InputError
+        If that is so for all of them.
+    """
+    found: dict[int, Measured] = {}
+    each = _in_processes(study, look, tasks, workers) if workers else _here(study, look, tasks)
+    with progress_bar("measuring", len(tasks), progress) as advance:
+        for index, measured in each:
+            found[index] = measured
+            if tell is not None:
+                tell(tasks[index].run, measured)
+            advance(1, f"{len(found)}/{len(tasks)} models")
+    if not any(one.values for one in found.values()):
+        raise InputError(f"No network can be measured. {found[0].notes[0]}")
+    return [found[i] for i in range(len(tasks))]
+
+
+def _here(study: Study, look: Look, tasks: Sequence[Task]) -> Iterator[tuple[int, Measured]]:
+    for index, task in enumerate(tasks):
+        yield index, _looked(study, look, task)
+
+
+def _in_processes(
+    study: Study, look: Look, tasks: Sequence[Task], workers: int
+) -> Iterator[tuple[int, Measured]]:
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, (study,))
+    try:
+        waiting = {pool.submit(_look, look, task): i for i, task in enumerate(tasks)}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+    except BrokenProcessPool as error:
+        raise CurvewiseError(
+            "A worker died, perhaps for lack of memory, or because the calling script does not "
+            "guard what it does by if __name__ == '__main__'. Use fewer workers; workers=0 needs "
+            "none."
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_STUDY: list[Study] = []
+
+
+def _start(study: Study) -> None:
+    _STUDY[:] = [study]  # its data is loaded once, when the first task needs it
+
+
+def _look(look: Look, task: Task) -> Measured:
+    return _looked(_STUDY[0], look, task)
+
+
+def _looked(study: Study, look: Look, task: Task) -> Measured:
+    """What is found; whatever is wrong with one network, the others go on."""
+    try:
+        with _one_thread():
+            return look(study, task)
+    except MissingDependencyError:
+        raise
+    except Exception as error:
+        kind = "" if isinstance(error, CurvewiseError) else f"{type(error).__name__}: "
+        return Measured({}, notes=(f"Run {task.run} cannot be measured: {kind}{error}",))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums on a CPU are cut into as many parts as there are threads, which changes the bits."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
