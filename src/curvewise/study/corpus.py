@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.io._table import brief, listed, suggest
 from curvewise.study._looking import Measured, Task, look_at_runs, tasks_for
 from curvewise.study.networks import has_network, load_model
@@ -87,6 +87,7 @@ def measure_corpus(
         raise InputError(f"seeds={seeds!r}: use 'each' or 'first'.")
     asked = _asked(measures)
     done, notes = done_runs(study, evaluation)
+    say(notes, stacklevel=3)
     chosen, twins = _choose(done, seeds)
     _check_twins(asked, twins)
     tasks = tasks_for(study, [r.job.id for r in chosen], device, workers, twins)
@@ -100,7 +101,7 @@ def measure_corpus(
 def say(notes: Sequence[str], stacklevel: int) -> None:
     """Warn of notes."""
     for note in notes:
-        warnings.warn(note, CurvewiseWarning, stacklevel=stacklevel + 1)
+        warnings.warn(note, CurvewiseWarning, stacklevel=stacklevel)
 
 
 def make_corpus(
@@ -195,7 +196,6 @@ def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
             f"None of the {len(runs)} runs can be measured: say [keep] checkpoints = "
             f'"end" and run the study. {" ".join(notes)}'
         )
-    say(notes, stacklevel=4)
     return done, notes
 
 
@@ -267,7 +267,8 @@ def _measure(
     from curvewise.nn.measures import measure_model
 
     model = load_model(study, task.run)
-    twin, notes = _twin(study, task.twin)
+    wanted = measures is None or any("twin" in m.needs for m in measures)
+    twin, notes = _twin(study, task.twin if wanted else None)
     there = {"initial": model.initial, "twin": twin}
     lost = [m for m in measures or () if any(there.get(k, model) is None for k in m.needs)]
     kept = None if measures is None else [m for m in measures if m not in lost]
@@ -303,5 +304,5 @@ def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
         return None, []
     try:
         return load_model(study, run).network, []
-    except CurvewiseError as error:
+    except Exception as error:  # the run itself can be measured all the same
         return None, [f"Its twin {run[:8]} cannot be used: {error}"]

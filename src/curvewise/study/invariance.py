@@ -165,6 +165,7 @@ def _from_study(
 ) -> ModelCorpus:
     evaluation, reach = _evaluation(study, perturbation)
     done, notes = done_runs(study, evaluation)
+    say(notes, stacklevel=4)
     runs = [r for r in done if _augmented_by(r.job.learner.training, perturbation)]
     if not runs:
         raise InputError(

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import shutil
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.nn.settings import Training
+from curvewise.nn.task import Examples, Keep
+from curvewise.response import judge_measures
+from curvewise.study.dataset import Dataset
+from curvewise.study.design import Design
+from curvewise.study.evaluation import Evaluation
+from curvewise.study.invariance import judge_invariance, measure_invariance
+from curvewise.study.learner import Learner
+from curvewise.study.study import Study
+from curvewise.types import ModelCorpus
+
+torch = pytest.importorskip("torch")
+
+from curvewise.nn.invariance import perturbed_accuracy  # noqa: E402
+from curvewise.nn.response import measure_response  # noqa: E402
+
+MEASURES = ["gi-score", "mean accuracy", "augmented accuracy"]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    images, y = load_digits(return_X_y=True)
+    x = (images[:300].reshape(-1, 1, 8, 8) * 15).astype(np.uint8)
+    made = Study(
+        Dataset(x, y[:300]),
+        {"mlp": Learner(training=Training("mlp", epochs=10, batch=10, rate=0.05))},
+        Design(
+            sizes=[120],
+            folds=1,
+            grid={
+                "width": [16, 32],
+                "augmentation": [[], ["rotation:45"], ["shift-x:0.2"], ["rotation:45", "flip"]],
+            },
+        ),
+        evaluate={
+            "little": Evaluation(perturbation="rotation", magnitude=(-10, 10)),
+            "turned": Evaluation(perturbation="rotation", magnitude=(-90, 90)),
+            "fixed": Evaluation(perturbation="shift-y", magnitude=0.1),
+        },
+        keep=Keep(checkpoints="end"),
+        folder=tmp_path_factory.mktemp("invariance"),
+        store=Path("store"),
+    )
+    assert made.run(workers=0, progress=False).done == 8
+    return made
+
+
+@pytest.fixture(scope="module")
+def corpus(study: Study) -> ModelCorpus:
+    return measure_invariance(study, "rotation", magnitudes=5, rng=2)
+
+
+def rows_of(study: Study, corpus: ModelCorpus) -> list[Any]:
+    frame = study.frame()
+    return [
+        next(r for _, r in frame.iterrows() if name.endswith(r["run"][:8]))
+        for name in corpus.models
+    ]
+
+
+def test_only_plain_runs_and_those_with_this_perturbation(
+    study: Study, corpus: ModelCorpus
+) -> None:
+    assert sorted((r["augmentation"], r["width"]) for r in rows_of(study, corpus)) == [
+        ("none", 16),
+        ("none", 32),
+        ("rotation:45", 16),
+        ("rotation:45", 32),
+    ]
+    assert list(corpus.hyperparameters) == ["width"]
+    assert corpus.notes == ("4 runs with another augmentation take no part.",)
+
+
+def test_the_gap_is_on_the_widest_range(study: Study, corpus: ModelCorpus) -> None:
+    rows = rows_of(study, corpus)
+    gaps = [r["error.turned"] - r["train_error"] for r in rows]
+    np.testing.assert_allclose(corpus.gap, gaps, atol=1e-12)
+    # Those that learnt rotated digits withstand rotation, which the measures say.
+    learnt = np.array([r["augmentation"] != "none" for r in rows])
+    assert corpus.gap[learnt].max() < corpus.gap[~learnt].min()
+    assert corpus.measures["gi-score"][learnt].max() < corpus.measures["gi-score"][~learnt].min()
+    for name in MEASURES[1:]:
+        assert corpus.measures[name][learnt].min() > corpus.measures[name][~learnt].max()
+
+
+def test_measures_are_those_by_hand(study: Study, corpus: ModelCorpus) -> None:
+    assert corpus.orientation == dict(zip(MEASURES, (1, -1, -1), strict=True))
+    for i, row in enumerate(rows_of(study, corpus)):
+        own = study.network(run=row["run"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CurvewiseWarning)
+            curve = measure_response(
+                own.network,
+                own.examples,
+                "rotation",
+                magnitudes=[-90, -45, 0, 45, 90],
+                signs="keep",
+                rng=2,
+            )
+        share = perturbed_accuracy(
+            own.network, own.examples, "rotation", (-90, 90), examples=0.1, rng=2
+        )
+        found = [corpus.measures[name][i] for name in MEASURES]
+        assert found == [curve.gi, curve.mean_accuracy, share]
+
+
+def test_networks_by_name_give_the_same_measures(study: Study, corpus: ModelCorpus) -> None:
+    rows = rows_of(study, corpus)
+    networks = {r["run"]: study.network(run=r["run"]).network for r in rows}
+    train, test = study.network(run=rows[0]["run"]).examples, study.evaluation_sets["test"]
+    found = measure_invariance(
+        networks,
+        "rotation",
+        hyperparameters={"width": [r["width"] for r in rows], "kind": [1, "a", None, 2.5]},
+        train=train,
+        test=test,
+        reach=(-90, 90),
+        magnitudes=[-90, -45, 0, 45, 90],
+        rng=2,
+    )
+    assert found.models == tuple(networks)
+    for name in MEASURES:
+        assert np.array_equal(found.measures[name], corpus.measures[name])
+    assert found.orientation == corpus.orientation
+    assert found.train_accuracy is not None
+    np.testing.assert_allclose(found.train_accuracy, corpus.train_accuracy, atol=1e-12)
+    tested = [perturbed_accuracy(m, test, "rotation", (-90, 90), rng=2) for m in networks.values()]
+    np.testing.assert_array_equal(found.gap, found.train_accuracy - tested)
+    # Other draws of rotations of the same test images: within what 60 images allow.
+    assert np.abs(found.gap - corpus.gap).max() < 0.25
+    assert found.hyperparameters["kind"].tolist() == [1, "a", None, 2.5]
+
+
+def test_processes_agree_bit_by_bit(study: Study, corpus: ModelCorpus) -> None:
+    found = measure_invariance(study, "rotation", magnitudes=5, rng=2, workers=2)
+    assert found.models == corpus.models
+    assert all(np.array_equal(found.measures[k], corpus.measures[k]) for k in MEASURES)
+
+
+def test_which_hyperparameters(study: Study) -> None:
+    found = measure_invariance(
+        study, "rotation", hyperparameters=["augmentation", "width"], magnitudes=2
+    )
+    assert list(found.hyperparameters) == ["augmentation", "width"]
+    assert set(found.hyperparameters["augmentation"]) == {"[]", '["rotation:45"]'}
+
+
+def test_a_damaged_network_does_not_lose_the_others(
+    study: Study, corpus: ModelCorpus, tmp_path: Path
+) -> None:
+    shutil.copytree(study.runs_folder, tmp_path / "store")
+    lost = rows_of(study, corpus)[1]["run"]
+    (tmp_path / "store" / lost / "end.safetensors").write_bytes(b"nothing")
+    with pytest.warns(CurvewiseWarning, match=f"Run {lost} cannot be measured") as said:
+        found = measure_invariance(replace(study, folder=tmp_path), "rotation", magnitudes=5, rng=2)
+    assert {Path(w.filename).name for w in said} == {"test_invariance.py"}
+    for name in MEASURES:
+        assert np.isnan(found.measures[name][1])
+        rest = [0, 2, 3]
+        assert np.array_equal(found.measures[name][rest], corpus.measures[name][rest])
+
+
+def test_judged_end_to_end(study: Study, corpus: ModelCorpus) -> None:
+    asked = {"least_train_accuracy": 0.3, "permutations": 19}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)  # of the few models
+        found = judge_invariance(study, "rotation", magnitudes=5, rng=2, **asked)
+        judged = judge_measures(corpus, rng=2, **asked)
+    assert found.table() == judged.table()
+    assert "gi-score" in found.table()
+    frames = found.frame(), judged.frame()
+    assert frames[0].equals(frames[1])
+    assert (frames[0]["kendall"] > 0).all()
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown": ({"perturbation": "rotatoin"}, "rotatoin.*is not known"),
+    "pairs": ({"perturbation": "mixup-intra"}, "mixes pairs"),
+    "no set": ({"perturbation": "shift-x"}, r"add \[evaluate.shift-x\]"),
+    "no range": ({"perturbation": "shift-y"}, r"add \[evaluate.shift-y\]"),
+    "train": ({"train": 1}, "train= is for networks"),
+    "reach": ({"reach": (-5, 5)}, "reach= is for networks"),
+    "setting": ({"hyperparameters": ["depth"]}, "'depth'.*they have width, augmentation"),
+    "text": ({"hyperparameters": "width"}, "give a list of settings"),
+    "columns": ({"hyperparameters": {"width": [1]}}, "give a list of settings"),
+    "few": ({"magnitudes": 1}, "magnitudes=1"),
+    "workers": ({"workers": -1}, "workers=-1"),
+    "signs": ({"signs": "lose"}, "signs='lose'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_with_a_study(study: Study, case: str) -> None:
+    given, said = BAD[case]
+    with pytest.raises(InputError, match=said):
+        measure_invariance(study, **{"perturbation": "rotation", "magnitudes": 2, **given})
+
+
+def test_no_run_takes_part(study: Study) -> None:
+    design = replace(study.design, grid={"augmentation": [["shift-x:0.2"]], "width": [16]})
+    with pytest.raises(InputError, match="No run was trained plainly or with"):
+        measure_invariance(replace(study, design=design), "rotation")
+
+
+def test_other_data_is_not_the_test_set(study: Study) -> None:
+    other = replace(study.evaluate["turned"], data=study.data)
+    with pytest.raises(InputError, match="no evaluation set with perturbation='rotation'"):
+        measure_invariance(replace(study, evaluate={"other": other}), "rotation")
+
+
+NETWORKS: dict[str, tuple[dict[str, Any], str]] = {
+    "empty": ({"models": {}}, "at least one network"),
+    "a list": ({"models": [1]}, "a dict with at least one network"),
+    "train": ({"train": None}, "give train=, test= and hyperparameters="),
+    "test": ({"test": None}, "give train=, test= and hyperparameters="),
+    "names only": ({"hyperparameters": ["width"]}, "hyperparameters={name: values}"),
+    "length": ({"hyperparameters": {"width": [1]}}, r"\['width'\] has shape \(1,\) for 2 networks"),
+    "number": ({"hyperparameters": {"width": 1}}, r"\['width'\] has shape \(\) for 2 networks"),
+    "order": ({"reach": (5, -5)}, "the lower first"),
+    "too far": ({"reach": (0, 900)}, "from -180 to 180"),
+    "pairs": ({"perturbation": "mixup-inter"}, "mixes pairs"),
+    "no network": ({"models": {"a": len, "b": len}}, "torch.nn.Module"),
+}
+
+
+@pytest.mark.parametrize("case", NETWORKS)
+def test_bad_input_with_networks(case: str) -> None:
+    given, said = NETWORKS[case]
+    rng = np.random.default_rng(0)
+    data = Examples(rng.integers(0, 255, (20, 1, 4, 4), dtype=np.uint8), np.arange(20) % 2, 2)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 2))
+    asked = {
+        "models": {"a": model, "b": model},
+        "perturbation": "rotation",
+        "hyperparameters": {"width": [1, 2]},
+        "train": data,
+        "test": data,
+        **given,
+    }
+    with pytest.raises(InputError, match=said):
+        measure_invariance(**asked)
