@@ -13,7 +13,7 @@ from curvewise.errors import InputError  # noqa: E402
 from curvewise.nn.engine import train  # noqa: E402
 from curvewise.nn.settings import Training  # noqa: E402
 from curvewise.nn.task import Assignment, Examples, Keep  # noqa: E402
-from curvewise.nn.trained import initial_network, restore_network  # noqa: E402
+from curvewise.nn.trained import initial_network, one_thread, restore_network  # noqa: E402
 
 SHAPE, CLASSES = (1, 8, 8), 3
 
@@ -135,3 +135,13 @@ def test_weights_that_do_not_fit() -> None:
     for wrong in (lacking, {**weights, "more": np.zeros(1)}):
         with pytest.raises(InputError, match="do not fit"):
             restore_network(KINDS["mlp"], SHAPE, CLASSES, wrong)
+
+
+def test_one_thread_and_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    with pytest.raises(KeyError), one_thread():
+        assert torch.get_num_threads() == 1
+        raise KeyError
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)

@@ -102,7 +102,7 @@ def test_mismatches_are_named(tmp_path: Path) -> None:
         _made(tmp_path, _saved(tmp_path, more, "b.pt"))
     other = {**source, "bn1.weight": torch.zeros(5)}
     with pytest.raises(
-        InputError, match=r"1 of another shape.*bn1\.weight \(5,\) instead of \(4,\)"
+        InputError, match=r"1 of another shape.*bn1\.weight \(5,\) in the file and \(4,\)"
     ):
         _made(tmp_path, _saved(tmp_path, other, "c.pt"))
 

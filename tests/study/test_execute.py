@@ -17,6 +17,7 @@ import pytest
 from curvewise.errors import CurvewiseError, InputError, StoreError
 from curvewise.nn.settings import Training
 from curvewise.nn.task import Keep, Trained
+from curvewise.progress import progress_bar
 from curvewise.study.claims import Claims
 from curvewise.study.dataset import Dataset
 from curvewise.study.design import Design
@@ -29,7 +30,6 @@ from curvewise.study.execute.options import choose_devices
 from curvewise.study.jobs import Job
 from curvewise.study.learner import Learner
 from curvewise.study.making import group_of
-from curvewise.study.progress import progress_bar
 from curvewise.study.store import list_runs, read_run, write_run
 from curvewise.study.study import Study
 

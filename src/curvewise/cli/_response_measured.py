@@ -44,7 +44,7 @@ def find_change(name: str) -> Any:
 @contextmanager
 def bar(text: str) -> Iterator[Any]:
     """A bar on stderr, moved by telling it the share that is done."""
-    from curvewise.study.progress import progress_bar
+    from curvewise.progress import progress_bar
 
     done = 0.0
     with progress_bar(text, 1.0) as advance:

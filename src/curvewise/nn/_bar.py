@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from curvewise.progress import progress_bar
 
 Progress = bool | Callable[[float], None] | None
 """True or False, None for a bar where stderr is a terminal, or a function of the share done."""
@@ -30,12 +31,6 @@ def progressing(text: str, total: float, progress: Progress) -> Iterator[Callabl
             tell(done / total)
 
         yield advance
-    elif sys.stderr.isatty() if progress is None else progress:
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
-        with Bar(console=Console(stderr=True)) as bar:
-            task = bar.add_task(text, total=total)
-            yield lambda amount: bar.advance(task, amount)
     else:
-        yield lambda amount: None
+        with progress_bar(text, total, progress) as move:
+            yield move

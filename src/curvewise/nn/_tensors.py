@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
         Where they are from, for messages.
     """
     wanted = network.state_dict()
-    problems = list(_problems(tensors, wanted))
+    problems = list(misfits(tensors, wanted))
     if problems:
         raise InputError(
             f"{path} does not fit the network: {'; '.join(problems)}. Use the factory and options "
@@ -77,9 +77,16 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
     network.load_state_dict({**wanted, **tensors})
 
 
-def _problems(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Iterator[str]:
+def misfits(
+    given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], spared: Collection[str] = ()
+) -> Iterator[str]:
+    """Say what does not fit: names that either side lacks, and shapes.
+
+    Counters of batches seen, and the names ``spared``, may be missing among those given.
+    """
     counters = {name for name in wanted if name.endswith(".num_batches_tracked")}
-    missing = [name for name in wanted if name not in given and name not in counters]
+    needed = [name for name in wanted if name not in counters and name not in spared]
+    missing = [name for name in needed if name not in given]
     unknown = [name for name in given if name not in wanted]
     for names, others, what, where in (
         (missing, unknown, "missing in the file", "the file"),

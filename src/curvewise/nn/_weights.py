@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
-import warnings
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError
 from curvewise.nn._foreign import HuggingFace
+from curvewise.nn._tensors import misfits, read_tensors
 
 _SUFFIXES = (".safetensors", ".pt", ".pth", ".th")
-_NESTED = ("state_dict", "model")
 
 
 def load_weights(model: nn.Module, path: Path, head: str) -> tuple[str, ...]:
@@ -43,39 +38,16 @@ def load_weights(model: nn.Module, path: Path, head: str) -> tuple[str, ...]:
     redrawn = any(n not in given or given[n].shape != wanted[n].shape for n in ours)
     if redrawn:
         given = {n: t for n, t in given.items() if not n.startswith(f"{head}.")}
-    skipped = {n for n in wanted if n.endswith(".num_batches_tracked")}
-    skipped |= set(ours) if redrawn else set()
-    _check_names(path, given, wanted, skipped)
-    model.load_state_dict({**wanted, **given})
-    if not redrawn:
-        return ()
-    return (f"The last layer ({head}) does not fit the one in {path.name}: it was drawn anew.",)
-
-
-def _check_names(
-    path: Path, given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], skipped: set[str]
-) -> None:
-    missing = [n for n in wanted if n not in given and n not in skipped]
-    unknown = [n for n in given if n not in wanted]
-    other = [
-        f"{n} {tuple(t.shape)} instead of {tuple(wanted[n].shape)}"
-        for n, t in given.items()
-        if n in wanted and t.shape != wanted[n].shape
-    ]
-    problems = [
-        f"{len(names)} {what}, such as {', '.join(names[:4])}"
-        for names, what in (
-            (missing, "missing in the file"),
-            (unknown, "not in the network"),
-            (other, "of another shape"),
-        )
-        if names
-    ]
-    if problems:
+    skipped = ours if redrawn else []
+    if problems := list(misfits(given, wanted, skipped)):
         raise InputError(
             f"weights={str(path)!r} do not fit the network: {'; '.join(problems)}. Use the "
             "architecture and options they were trained with, or rename the tensors."
         )
+    model.load_state_dict({**wanted, **given})
+    if not redrawn:
+        return ()
+    return (f"The last layer ({head}) does not fit the one in {path.name}: it was drawn anew.",)
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -85,53 +57,7 @@ def _read(path: Path) -> dict[str, Tensor]:
         )
     if not path.is_file():
         raise InputError(f"weights={str(path)!r}: there is no such file. Check the path.")
-    content = _safetensors(path) if path.suffix == ".safetensors" else _torch_file(path)
-    for key in _NESTED:
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-    if not isinstance(content, Mapping) or not content:
-        raise InputError(f"weights={str(path)!r} holds no tensors by name: save state_dict().")
-    wrong = [str(k) for k, v in content.items() if not isinstance(v, Tensor)]
-    if wrong:
-        raise InputError(
-            f"weights={str(path)!r} holds things that are not tensors ({', '.join(wrong[:4])}): "
-            "save state_dict() alone, or under 'state_dict'."
-        )
-    if all(str(name).startswith("module.") for name in content):
-        return {str(name).removeprefix("module."): t for name, t in content.items()}
-    return {str(name): t for name, t in content.items()}
-
-
-def _safetensors(path: Path) -> Any:
     try:
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Reading .safetensors needs safetensors: pip install 'curvewise[torch]'."
-        ) from error
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _torch_file(path: Path) -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of other protocols: refused if so
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise InputError(
-            f"weights={str(path)!r} is damaged, or would run code when read, which is refused. "
-            "Where you trust it, load it yourself and save state_dict() as .safetensors."
-        ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"weights={str(path)!r} cannot be read ({error}): it may be damaged or cut short. Copy it "
-        "again, or save it anew."
-    )
+        return read_tensors(path, safetensors=path.suffix == ".safetensors")
+    except InputError as error:
+        raise InputError(f"weights={str(path)!r}: {error}") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,14 @@ def _drawn(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return make_network(training, shape, classes, folder).eval()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums on a CPU are cut into as many parts as there are threads, which changes the bits."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

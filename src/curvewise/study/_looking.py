@@ -6,13 +6,12 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
+from curvewise.progress import progress_bar
 from curvewise.study.execute.options import choose_devices
-from curvewise.study.progress import progress_bar
 
 if TYPE_CHECKING:
     from curvewise.study.study import Study
@@ -129,24 +128,13 @@ def _look(look: Look, task: Task) -> Measured:
 
 def _looked(study: Study, look: Look, task: Task) -> Measured:
     """What is found; whatever is wrong with one network, the others go on."""
+    from curvewise.nn.trained import one_thread
+
     try:
-        with _one_thread():
+        with one_thread():
             return look(study, task)
     except MissingDependencyError:
         raise
     except Exception as error:
         kind = "" if isinstance(error, CurvewiseError) else f"{type(error).__name__}: "
         return Measured({}, notes=(f"Run {task.run} cannot be measured: {kind}{error}",))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sums on a CPU are cut into as many parts as there are threads, which changes the bits."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

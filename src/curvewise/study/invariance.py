@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
+from curvewise.progress import progress_bar
 from curvewise.response import MeasureJudgement, judge_measures
 from curvewise.study._looking import Measured, Task, look_at_runs, tasks_for
 from curvewise.study.corpus import done_runs, make_corpus, say, settings_of
 from curvewise.study.networks import load_model
-from curvewise.study.progress import progress_bar
 from curvewise.study.study import Study
 from curvewise.types import ModelCorpus
 

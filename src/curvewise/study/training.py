@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import StoreError
+from curvewise.progress import progress_bar
 from curvewise.study._record import run_id
-from curvewise.study.progress import progress_bar
 from curvewise.study.scoring import Metric
 from curvewise.study.store import read_run, write_run
 

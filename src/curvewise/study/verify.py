@@ -25,8 +25,8 @@ from curvewise.io._stored import (
     read_record,
     run_folders,
 )
+from curvewise.progress import progress_bar
 from curvewise.study._files import ASIDE, put_back
-from curvewise.study.progress import progress_bar
 from curvewise.study.store import AnyPath
 from curvewise.types import Result
 

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from curvewise.errors import StoreError
+from curvewise.progress import progress_bar, say
 from curvewise.study._files import put_back
 from curvewise.study.claims import Claims
 from curvewise.study.execute import events
@@ -24,7 +25,6 @@ from curvewise.study.execute.shards import shard_of
 from curvewise.study.execute.standing import Standing, stand
 from curvewise.study.labels import write_labels
 from curvewise.study.making import STAYS, store_run
-from curvewise.study.progress import progress_bar, say
 
 if TYPE_CHECKING:
     from curvewise.study.jobs import Job
