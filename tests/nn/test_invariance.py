@@ -171,6 +171,31 @@ def test_precisions_and_broken_outputs(network: nn.Module) -> None:
     assert perturbed_accuracy(broken, images(), "rotation") == 0
 
 
+def test_excluded_classes_do_not_make_an_answer_wrong(network: nn.Module) -> None:
+    class More(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.pad(x, (0, 1), value=-torch.inf)
+
+    plain = perturbed_accuracy(network, images(), "rotation")
+    assert plain > 0
+    assert perturbed_accuracy(nn.Sequential(network, More()), images(), "rotation") == plain
+
+
+@pytest.mark.parametrize("name", ["rotation", "blur"])
+def test_only_the_network_computes_in_low_precision(name: str) -> None:
+    class Noted(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            given.append(x.clone())
+            return x.flatten(1)[:, :3]
+
+    found = []
+    for precision in ("float32", "bfloat16"):
+        given: list[torch.Tensor] = []
+        perturbed_accuracy(Noted(), images(), name, precision=precision)
+        found.append(torch.cat(given))
+    assert torch.equal(*found)
+
+
 def test_a_share_of_the_examples(network: nn.Module) -> None:
     sample = draw_sample(images(), examples=0.1, rng=2)
     assert len(sample) == 9
@@ -197,6 +222,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "pairs": ({"perturbation": "mixup-intra"}, "mixes pairs"),
     "order": ({"reach": (10, -10)}, "the lower first"),
     "one end": ({"reach": (10,)}, "two magnitudes"),
+    "one number": ({"reach": 5}, "reach=5: give two magnitudes"),
+    "words": ({"reach": ("a", "b")}, "reach must hold numbers"),
+    "half a batch": ({"batch": 2.5}, r"batch=2\.5"),
     "too far": ({"reach": (0, 500)}, "from -180 to 180"),
     "batch": ({"batch": 0}, "batch=0"),
     "negative batch": ({"batch": -1}, "batch=-1"),

@@ -405,6 +405,40 @@ def test_precision_is_asked_for(digits: tuple[np.ndarray, np.ndarray]) -> None:
             assert kinds == {None}
 
 
+@pytest.mark.parametrize("name", ["rotation", "blur", "feature-noise", "mixup-intra"])
+@pytest.mark.filterwarnings("ignore:The model is right on")
+def test_only_the_network_computes_in_low_precision(
+    name: str, digits: tuple[np.ndarray, np.ndarray]
+) -> None:
+    class Noted(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if len(x):  # which cannot be traced
+                given.append(x.clone())
+            return x.flatten(1)[:, :10] + 0
+
+    found = []
+    for precision in ("float32", "bfloat16"):
+        given: list[Tensor] = []
+        images = (digits[0] / 255, digits[1])
+        options: dict[str, Any] = {"magnitudes": [0, 0.3], "examples": 100, "batch": 25}
+        measure_response(Noted(), images, name, precision=precision, **options)
+        found.append(torch.cat(given))
+    assert torch.equal(*found)
+
+
+def test_samples_with_the_same_rows_and_labels_are_told_apart(
+    network: nn.Module, digits: tuple[np.ndarray, np.ndarray]
+) -> None:
+    images, labels = digits
+    options: dict[str, Any] = {"magnitudes": 3, "examples": 100}
+    one, two = (measure_response(network, digits, "noise", **options) for _ in range(2))
+    assert compare_responses(one, two).paired
+    with pytest.warns(CurvewiseWarning, match="right on"):
+        other = measure_response(network, (255 - images, labels), "noise", **options)
+    assert one.settings["sample"] != other.settings["sample"]
+    assert not compare_responses(one, other).paired
+
+
 def test_compiled_gives_the_same_answers(
     network: nn.Module, digits: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:

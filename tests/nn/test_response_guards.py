@@ -162,6 +162,13 @@ def test_outputs_that_are_no_logits(model: Any, said: str) -> None:
         ({"precision": "float8"}, "precision='float8'"),
         ({"signs": "both"}, "signs='both'"),
         ({"batch": 0}, "batch=0"),
+        ({"batch": 2.5}, r"batch=2\.5: give a whole number"),
+        ({"batch": "8"}, "batch='8'"),
+        ({"batch": True}, "batch=True"),
+        ({"magnitudes": 5.0}, r"magnitudes=5\.0: .*a whole number of them"),
+        ({"perturbation": ["rotation"]}, r"perturbation=\['rotation'\] is not known"),
+        ({"layer": ["0"]}, r"layer=\['0'\]: give a submodule's name"),
+        ({"layer": 1.0}, r"layer=1\.0: give a submodule's name"),
         ({"device": "tpu"}, "device='tpu'"),
         ({"rng": -1}, "rng=-1"),
         ({"rng": "x"}, "rng='x'"),
@@ -194,6 +201,18 @@ def test_normalised_images_with_their_scale_are_accepted() -> None:
         )
 
 
+@pytest.mark.filterwarnings("ignore:The model is right on")
+def test_whole_numbers_of_numpy_are_numbers() -> None:
+    model = nn.Sequential(network(), nn.ReLU())
+    options: dict[str, Any] = {"magnitudes": 3, "layer": 1, "batch": 7}
+    wanted = measure_response(model, (X, Y), **options)
+    given = {name: np.int64(value) for name, value in options.items()}
+    found = measure_response(model, (X, Y), **given)
+    assert np.array_equal(found.hits, wanted.hits)  # type: ignore[arg-type]
+    assert found.settings["batch"] == 7
+    assert type(found.settings["batch"]) is int
+
+
 def test_plain_functions_have_no_layers() -> None:
     with pytest.raises(InputError, match="layer='a': model is a plain function"):
         measure_response(lambda x: x, (X, Y), layer="a")
@@ -215,6 +234,65 @@ def test_outputs_that_are_not_finite_count_as_wrong_and_are_counted() -> None:
     assert curve.correct.tolist() == [30, 30]
     assert any("30 of 120 outputs hold NaN" in str(w.message) for w in said)
     assert any("right on 75.0%" in str(w.message) for w in said)
+
+
+class Shaken(nn.Module):
+    """Dropout that is never turned off."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.dropout(x, 0.5, training=True)
+
+
+MOODS = {
+    "chance": (Shaken, "depend on chance"),
+    "batch": (lambda: nn.BatchNorm2d(2, track_running_stats=False), "other examples of a batch"),
+}
+
+
+@pytest.mark.parametrize("batch", [None, 1, 8])
+@pytest.mark.parametrize("layer", [None, "0"])
+@pytest.mark.parametrize("mood", MOODS, ids=list(MOODS))
+@pytest.mark.filterwarnings("ignore:The model is right on")
+def test_answers_that_depend_on_more_than_the_example(
+    mood: str, layer: str | None, batch: int | None
+) -> None:
+    torch.manual_seed(0)
+    make, said = MOODS[mood]
+    model = network()
+    model[1] = make()
+    with pytest.warns(CurvewiseWarning, match=said):
+        curve = measure_response(model, (X, Y), layer=layer, batch=batch, magnitudes=2)
+    assert sum("The network" in warning for warning in curve.warnings) == 1
+
+
+def test_a_network_for_one_size_of_batches() -> None:
+    class Fixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inside = network()
+
+        def forward(self, x: Tensor) -> Tensor:
+            if len(x) != 8:
+                raise RuntimeError("8 at a time")
+            return self.inside(x)
+
+    with pytest.warns(CurvewiseWarning) as said:
+        measure_response(Fixed(), (X, Y), layer="inside.0", batch=8, magnitudes=2)
+    assert all("The model is right on" in str(w.message) for w in said)
+
+
+def test_excluded_classes_do_not_make_an_answer_wrong() -> None:
+    x = X.copy()
+    x[:, 0, 0, 0] = Y / 4 + 0.1
+
+    def answers(x: np.ndarray) -> np.ndarray:
+        chances = np.eye(4)[(x[:, 0, 0, 0] * 4).astype(int)]
+        with np.errstate(divide="ignore"):
+            return np.log(chances)
+
+    curve = measure_response(answers, (x, Y), magnitudes=[0, 0.2])
+    assert curve.clean_accuracy == 1
+    assert curve.warnings == ()
 
 
 def test_good_networks_are_not_warned_of(recwarn: pytest.WarningsRecorder) -> None:
@@ -243,8 +321,26 @@ def test_measurements_of_several() -> None:
         ({}, "640 examples, and there are 40"),
         ({"batches": (0, 1)}, "batches=\\(0, 1\\)"),
         ({"examples": 3}, "leave it out"),
+        ({"repeats": 2.5}, r"repeats=2\.5"),
+        ({"batches": [1.5]}, r"batches=\[1\.5\]"),
+        ({"batches": []}, r"batches=\[\]"),
+        ({"precision": "float8"}, "precision='float8'"),
+        ({"signs": "both"}, "signs='both'"),
+        ({"batch": 0}, "batch=0"),
     ],
-    ids=["repeats", "too many", "default", "zero", "examples"],
+    ids=[
+        "repeats",
+        "too many",
+        "default",
+        "zero",
+        "examples",
+        "half a repeat",
+        "half a batch",
+        "no batches",
+        "precision",
+        "signs",
+        "batch",
+    ],
 )
 def test_sensitivity_that_cannot_be(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

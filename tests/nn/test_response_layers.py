@@ -56,7 +56,12 @@ def block() -> Block:
 
 
 def by_hand(
-    model: nn.Module, layer: nn.Module, call: int, partners: np.ndarray, grid: np.ndarray
+    model: nn.Module,
+    layer: nn.Module,
+    call: int,
+    partners: np.ndarray,
+    grid: np.ndarray,
+    labels: Tensor = Y,
 ) -> np.ndarray:
     """Answers with the layer's output replaced, all examples at once, magnitude by magnitude."""
     state: dict[str, Any] = {"calls": 0, "mix": None}
@@ -73,7 +78,7 @@ def by_hand(
 
     model.eval()
     rows = np.random.default_rng(0).permutation(N)
-    x, y = X[rows], Y[rows]
+    x, y = X[rows], labels[rows]
     handle = layer.register_forward_hook(hook)
     hits = []
     with torch.no_grad():
@@ -155,7 +160,7 @@ def counting() -> nn.Module:
     )
 
 
-PROBES = 3 * 16  # a first look, and a check of the parts on all and on half of it, rounded up
+PROBES = 5 * 16  # two looks at all and half of a batch, and a check of the parts, rounded up
 
 
 @pytest.mark.parametrize("magnitudes", [2, 10])
@@ -332,8 +337,61 @@ def test_images_and_tokens_are_perturbed_at_the_input_only(name: str) -> None:
 
 
 def test_codes() -> None:
-    logits = torch.tensor([[1.0, 2.0], [1.0, 2.0], [float("nan"), 1.0], [0.0, float("inf")]])
-    assert _answering.coded(logits, torch.tensor([1, 0, 1, 1])).tolist() == [1, 0, 2, 2]
+    nan, inf = torch.nan, torch.inf
+    rows = [[1.0, 2.0], [1.0, 2.0], [nan, 1.0], [0.0, inf], [-inf, 0.0], [-inf, 0.0], [-inf, -inf]]
+    labels = torch.tensor([1, 0, 1, 1, 1, 0, 0])
+    assert _answering.coded(torch.tensor(rows), labels).tolist() == [1, 0, 2, 2, 1, 0, 2]
+
+
+class Aside(nn.Module):
+    """What its layer gives is what it is given, and is needed once more."""
+
+    def __init__(self, layer: nn.Module, in_place: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.first, self.layer, self.in_place = nn.Linear(144, 16), layer, in_place
+        self.second, self.head = nn.Linear(16, 16), nn.Linear(16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        before = self.first(x.flatten(1) - 0.5)
+        after = self.layer(before)
+        if self.in_place:
+            after = after.relu_()
+        return self.head(self.second(after) - 2 * before)
+
+
+ASIDE = {"dropout": nn.Dropout(0.5), "identity": nn.Identity()}
+
+
+@pytest.mark.parametrize("room", [2**31, 1], ids=["stored", "computed"])
+@pytest.mark.parametrize("layer", ASIDE, ids=list(ASIDE))
+@pytest.mark.parametrize("pairs", ["intra", "inter"])
+def test_mixing_does_not_change_what_else_is_needed(
+    pairs: str, layer: str, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Aside(ASIDE[layer])
+    monkeypatch.setattr(_answering, "budget", lambda device: room)
+    options: dict[str, Any] = {"layer": "layer", "magnitudes": [0.0, 0.2, 0.45], "batch": 7}
+    curve = measure_response(model, (X, Y), f"mixup-{pairs}", **options)
+    assert curve.settings["path"] == "cut"
+    wanted = by_hand(model, model.layer, 0, curve.partners, curve.magnitude)  # type: ignore[arg-type]
+    assert np.array_equal(curve.hits, wanted)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("room", [2**31, 1], ids=["stored", "computed"])
+def test_unperturbed_accuracy_at_a_layer_is_the_network_s_own(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Aside(nn.Dropout(0.5), in_place=True)
+    with torch.no_grad():
+        labels = model.eval()(X).argmax(dim=1)
+    monkeypatch.setattr(_answering, "budget", lambda device: room)
+    with pytest.warns(CurvewiseWarning, match="layer 'layer' is replaced by a copy"):
+        curve = measure_response(model, (X, labels), layer="layer", magnitudes=[0, 0.3], batch=7)
+    assert curve.settings["path"] == "hook"
+    assert curve.clean_accuracy == curve.accuracy[0] == 1
+    mixed = by_hand(model, model.layer, 0, curve.partners, curve.magnitude, labels)  # type: ignore[arg-type]
+    assert np.array_equal(curve.hits[1], mixed[1])  # type: ignore[index]
 
 
 def test_a_result_is_a_curve() -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 from curvewise.errors import InputError
 from curvewise.nn import Examples
@@ -54,6 +64,81 @@ def test_a_stream_is_read_from_its_beginning() -> None:
     sample = draw_sample(DataLoader(Stream(), batch_size=16), examples=20)
     assert sample.rows.tolist() == list(range(20))
     assert np.array_equal(sample.x.numpy(), X[:20])
+
+
+class Endless:
+    """Goes through some examples, two at a time, again and again."""
+
+    def __iter__(self):
+        while True:
+            yield from ([i, i + 1] for i in range(10, 20, 2))
+
+
+SOME = range(10, 20)
+SAMPLERS = {
+    "subset": {"sampler": SubsetRandomSampler(SOME)},
+    "list": {"sampler": list(SOME)},
+    "tensors": {"sampler": [torch.tensor(i) for i in SOME]},
+    "batches of a subset": {"batch_sampler": BatchSampler(SubsetRandomSampler(SOME), 3, False)},
+    "own batches": {"batch_sampler": [[10, 11, 12, 13, 14], [15, 16, 17], [18, 19, 10]]},
+    "endless": {"batch_sampler": Endless()},
+    "weights": {"sampler": WeightedRandomSampler([float(i in SOME) for i in range(40)], 400)},
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS, ids=list(SAMPLERS))
+def test_of_a_loader_only_what_its_sampler_gives_is_taken(name: str) -> None:
+    loader = DataLoader(Rows(), **SAMPLERS[name])
+    state = torch.get_rng_state()
+    sample = draw_sample(loader, rng=1)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert sorted(sample.rows.tolist()) == list(SOME)
+    assert np.array_equal(sample.x.numpy(), X[sample.rows])
+    assert np.array_equal(sample.y.numpy(), Y[sample.rows])
+    assert np.array_equal(sample.rows, draw_sample(loader, rng=1).rows)
+    assert set(draw_sample(loader, examples=4).rows.tolist()) < set(SOME)
+    assert len(draw_sample(loader, examples=0.5)) == 5
+
+
+def test_samplers_of_part_of_the_data() -> None:
+    first = DataLoader(Rows(), sampler=SequentialSampler(range(15)))
+    assert sorted(draw_sample(first).rows.tolist()) == list(range(15))
+    some = DataLoader(Rows(), sampler=RandomSampler(Rows(), num_samples=15))
+    one, two = (draw_sample(some, rng=2).rows for _ in range(2))
+    assert len(one) == 15
+    assert np.array_equal(one, two)
+    again = DataLoader(Rows(), sampler=RandomSampler(Rows(), replacement=True))
+    assert len(draw_sample(again)) < 40
+    pairs = DataLoader(Rows(), sampler=[(0, 1), (2, 3)])
+    with pytest.raises(InputError, match=r"list that gives no positions.*Subset"):
+        draw_sample(pairs)
+    with pytest.raises(InputError, match="data is empty"):
+        draw_sample(DataLoader(Rows(), sampler=[]))
+
+
+def test_a_list_of_two_examples_is_a_dataset() -> None:
+    pair = [(torch.from_numpy(X[5]), 1), (torch.from_numpy(X[7]), 0)]
+    sample = draw_sample(pair)
+    assert sorted(sample.y.tolist()) == [0, 1]
+    assert np.array_equal(sample.x[int(np.flatnonzero(sample.rows == 0)[0])], X[5])
+    assert len(draw_sample([X, Y])) == 40
+    assert len(draw_sample([[[0.5], [1.5], [2.5]], [0, 1, 0]])) == 3
+
+
+def test_inputs_of_different_lengths() -> None:
+    texts = [(torch.ones(3 if i < 256 else 5), i % 2) for i in range(300)]
+
+    def padded(items):
+        x = torch.nn.utils.rnn.pad_sequence([item[0] for item in items], batch_first=True)
+        return x, torch.tensor([item[1] for item in items])
+
+    loader = DataLoader([*texts[:256], *texts[:40]], collate_fn=padded)
+    assert draw_sample(loader).x.shape == (296, 3)
+    uneven = DataLoader([(torch.ones(1 + i % 300), i % 2) for i in range(300)], collate_fn=padded)
+    with pytest.raises(InputError, match=r"one batch and .* in another: .*fixed length"):
+        draw_sample(uneven)
+    with pytest.raises(InputError, match=r"cannot be put together .*collate_fn"):
+        draw_sample(texts)
 
 
 def test_no_more_than_there_is() -> None:

@@ -52,10 +52,9 @@ def test_without_partners_it_is_the_paired_test_on_examples() -> None:
     interval = found.differences["mean_accuracy"]
     assert found.paired
     assert interval.estimate == pytest.approx(each.mean())
-    assert interval.width == pytest.approx(2 * stats.norm.ppf(0.975) * error)
-    assert found.pvalues["mean_accuracy"] == pytest.approx(
-        2 * stats.norm.sf(abs(each.mean()) / error)
-    )
+    assert interval.width == pytest.approx(2 * stats.t.ppf(0.975, 299) * error)
+    oracle = stats.ttest_rel(a.hits.mean(axis=0), b.hits.mean(axis=0))
+    assert found.pvalues["mean_accuracy"] == pytest.approx(oracle.pvalue)
 
 
 def test_coverage_of_the_true_difference_and_uniform_p_values() -> None:
@@ -81,7 +80,7 @@ def test_pairs_are_sharper_than_two_intervals() -> None:
     assert unpaired.correlation == 0
     # Two independent errors add up.
     alone = [curve.gi_interval().width for curve in (a, b)]
-    assert unpaired.differences["gi"].width == pytest.approx(np.hypot(*alone))
+    assert unpaired.differences["gi"].width == pytest.approx(np.hypot(*alone), rel=0.01)
 
 
 def test_verdict_and_words() -> None:
@@ -132,3 +131,29 @@ def test_what_is_hard_to_compare_is_said() -> None:
     assert np.isnan(compare_responses(a, never).pvalues["pal"])
     with pytest.raises(InputError, match="level=2"):
         compare_responses(a, b, level=2)
+
+
+@pytest.mark.parametrize("examples", [4, 8, 1])
+def test_equal_differences_are_as_certain_as_the_sign_test(examples: int) -> None:
+    grid = np.array([0, 0.25, 0.5])
+    right = np.ones((3, examples), dtype=bool)
+    lost = right.copy()
+    lost[2] = False
+    a, b = (ResponseCurve(grid, h.sum(axis=1), np.full(3, examples), hits=h) for h in (right, lost))
+    found = compare_responses(a, b, paired=True)
+    expected = stats.binomtest(examples, examples).pvalue
+    assert found.pvalues["gi"] == pytest.approx(expected)
+    # The interval leaves 0 out if and only if the test does.
+    assert (found.verdict == "a better") == (expected < 0.05)
+    interval = found.differences["gi"]
+    assert np.isnan(interval.low) if examples == 1 else interval.low < interval.estimate
+
+
+def test_equal_answers_do_not_make_models_the_same() -> None:
+    hits = np.ones((2, 50), dtype=bool)
+    curve = ResponseCurve(np.array([0.0, 1.0]), hits.sum(axis=1), np.full(2, 50), hits=hits)
+    found = compare_responses(curve, curve, paired=True)
+    # Clopper and Pearson's upper end of 0 in 50.
+    exact = stats.binomtest(0, 50).proportion_ci().high
+    assert found.differences["gi"].high == pytest.approx(exact, rel=0.05)
+    assert found.pvalues["gi"] == 1

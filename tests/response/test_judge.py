@@ -256,7 +256,7 @@ def test_names_cannot_break_a_table() -> None:
 def test_summary_and_frame() -> None:
     judged = judge_measures(corpus(), permutations=49)
     text = judged.summary()
-    assert "4 measure(s) judged on 48 models of 2 tasks" in text
+    assert "4 measures judged on 48 models of 2 tasks" in text
     assert "by hyperparameters alone" in text
     frame = judged.frame()
     assert len(frame) == 12

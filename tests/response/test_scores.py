@@ -159,3 +159,10 @@ def test_unknown_words() -> None:
     with pytest.raises(InputError, match="bottom=0"):
         pal_score([0, 1], [1, 1], bottom=0)
     assert np.isnan(pal_score([0, 1], [0.0, 0.0]))
+
+
+def test_folding_needs_two_distances() -> None:
+    with pytest.raises(InputError, match=r"one distance from 0.*signs='keep'"):
+        gi_score([-10, 10], [0.9, 0.9])
+    assert gi_score([-10, 10], [0.9, 0.9], signs="keep") == pytest.approx(0.1)
+    assert gi_score([-10, 0, 10], [0.9, 0.9, 0.9]) == pytest.approx(0.1)

@@ -107,9 +107,35 @@ def test_all_right_is_not_known_to_be_without_error() -> None:
     curve = ResponseCurve(np.arange(3.0), hits.sum(axis=1), np.full(3, 50), hits=hits)
     interval = curve.gi_interval()
     assert interval.estimate == pytest.approx(0, abs=1e-12)
-    # The rule of three says 3/50; half a pseudo-answer says a little less.
-    exact = 1 - stats.beta.ppf(0.05, 50, 1)
-    assert 0.3 * exact < interval.high < 1.5 * exact
+    exact = stats.binomtest(0, 50).proportion_ci().high
+    for found in (interval.high, curve.gi_relative_interval().high, 1 - curve.mean_interval().low):
+        assert found == pytest.approx(exact, rel=0.12)
+    assert 1 - curve.pal_interval().low / curve.pal == pytest.approx(exact, rel=0.12)
+
+
+@pytest.mark.parametrize("failures", [2, 3, 4])
+def test_few_failures_are_covered_as_wilsons_interval_does(failures: int) -> None:
+    """Examples that fail at every magnitude: exact, a sum over how many a sample has."""
+    share, covered = failures / 1000, {"gi": 0.0, "mean": 0.0, "gi_relative": 0.0, "pal": 0.0}
+    for count in range(25):
+        hits = np.tile(np.arange(1000) >= count, (6, 1))
+        curve = ResponseCurve(GRID, hits.sum(axis=1), np.full(6, 1000), hits=hits)
+        chance = stats.binom.pmf(count, 1000, share)
+        covered["gi"] += chance * (share in curve.gi_interval())
+        covered["mean"] += chance * (1 - share in curve.mean_interval())
+        covered["gi_relative"] += chance * (0 in curve.gi_relative_interval())
+        covered["pal"] += chance * (84 in curve.pal_interval())
+    assert min(covered.values()) > 0.92, covered
+    assert max(covered["gi"], covered["mean"]) < 0.98
+
+
+@pytest.mark.parametrize("pairs", [False, True], ids=["single", "pairs"])
+def test_intervals_cover_the_truth_with_few_examples(pairs: bool) -> None:
+    """95% nominal; with few failures rather more than that, and never much less."""
+    rngs = [np.random.default_rng([9, i]) for i in range(20)]
+    truth = np.mean([measured(rng, 20_000, pairs, easier=1.0).gi for rng in rngs])
+    found = [measured(np.random.default_rng([8, i]), 24, pairs, easier=1.0) for i in range(600)]
+    assert 0.925 < np.mean([truth in curve.gi_interval() for curve in found]) < 0.995
 
 
 def test_unknown_score() -> None:

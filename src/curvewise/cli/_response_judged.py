@@ -83,6 +83,11 @@ class CorpusReading:
             )
             known = {name: sign for name, sign in signs.items() if sign is not None}
             usual = _usual(corpus) if shelf else {}
+            if shelf and not usual:
+                note(
+                    "--shelf: no column is called as a measure of curvewise response measures, "
+                    "so no direction is taken from there"
+                )
             told = {
                 name: sign for name, sign in {**usual, **known}.items() if name in corpus.measures
             }
@@ -131,8 +136,12 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
         page.table(f"{words}, by task (models: {_models(result)})", _by_task(result, value), None)
     if page.markup is None:
         whole = "on average over the tasks" if len(result.tasks) > 1 else "of " + result.tasks[0]
-        title = f"Measures {whole}, {result.models:,} models ({result.level:.0%} intervals)"
+        title = (
+            f"Measures {whole}, {result.models:,} models (CMI × 100, {result.level:.0%} intervals)"
+        )
         page.table(title, _details(result, value), None)
+        if any(row.directed for row in result.rows):
+            page.say("Correlations are in the direction that a measure is held to.")
         if not all(row.directed for row in result.rows):
             page.say("± is judged in either direction: --measure NAME:+ or NAME:- says which.")
     warn_each(result.all_warnings)

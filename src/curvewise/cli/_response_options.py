@@ -102,10 +102,13 @@ def as_options(message: str) -> str:
     '--layer conv9 is not there. Pass --examples 100, or --mean and --std.'
     >>> as_options("architecture='nets:make': put nets.py in the folder of the study.")
     '--factory nets:make: put nets.py in the current folder.'
+    >>> as_options("say data.kind='features' or data.kind='tokens'.")
+    'say --data-option kind=features or --data-option kind=tokens.'
     """
     message = message.replace("the folder of the study", "the current folder")
     message = re.sub(r"\bdata\.(path|name)=", "data=", message).replace("rng=", "seed=")
-    message = re.sub(r"\bdata\.(\w+)=", r"--data-option \1=", message).replace("=[…]", "=…")
+    message = re.sub(r"\bdata\.(\w+)='?(\w*)'?", r"--data-option \1≡\2", message)
+    message = message.replace("=[…]", "=…")
     message = re.sub(
         rf"\b(architecture|{_ARGUMENTS})=(?:'([^']*)'|([^\s;,:]*[^\s;,:.])|(?=[\s;,:.]|$))",
         lambda m: f"--{m[1].replace('_', '-')} {m[2] or m[3] or ''}".rstrip(),
@@ -113,4 +116,4 @@ def as_options(message: str) -> str:
     )
     for name, option in _OPTIONS.items():
         message = re.sub(rf"{name}\b", option, message)
-    return message
+    return message.replace("≡", "=")  # which is no argument's, and must stay

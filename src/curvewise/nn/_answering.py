@@ -15,7 +15,7 @@ from curvewise.nn._compiling import Body, compiled, replayed
 from curvewise.nn._cutting import Parts
 from curvewise.nn._draw import each
 from curvewise.nn._feature_changes import mixed
-from curvewise.nn._guarding import arithmetic, logits_of
+from curvewise.nn._guarding import arithmetic, exact, is_told, logits_of
 from curvewise.nn._sources import (
     Computed,
     Inputs,
@@ -32,7 +32,7 @@ from curvewise.nn._tasks import Manner, Task
 BLOCK = 256
 """Examples that are perturbed at a time where that costs more than a look-up."""
 WRONG, RIGHT, BROKEN = 0, 1, 2
-"""Codes of answers; the last is for outputs that are not finite."""
+"""Codes of answers; the last is for outputs without a largest finite value."""
 
 Codes = NDArray[np.uint8]
 T = TypeVar("T")
@@ -45,6 +45,8 @@ def answer(parts: Parts, inputs: Inputs, task: Task, manner: Manner) -> tuple[Co
         found = np.empty((len(task.levels), len(task.labels)), dtype=np.uint8)
         for rows in work.groups():
             found[:, rows] = work.answers(rows)
+        if parts.whole is not None:
+            found[0] = work.plain(parts.whole)
     codes = np.repeat(found[:1], len(task.magnitudes), axis=0)  # magnitude 0 changes nothing
     codes[task.levels[1:]] = found[1:]
     return found[0], codes
@@ -77,9 +79,10 @@ class _Work:
         """Examples that are answered together; the perturbation is told of all of them before."""
         task = self.task
         if self.perturbation.learn is not None:
-            self.perturbation = self.perturbation.fitted(
-                self._known(), padding=self.inputs.sample.padding
-            )
+            known = self._known()
+            with exact(self.manner.device):
+                padding = self.inputs.sample.padding
+                self.perturbation = self.perturbation.fitted(known, padding=padding)
         if self.deep is None:
             return [np.arange(len(task.labels))]
         return groups(task.labels, self.perturbation.pairs, self.block, self.most)
@@ -101,6 +104,16 @@ class _Work:
         return np.stack(
             [self._one_by_one(source, rows, level, judge) for level in self.task.levels]
         )
+
+    def plain(self, whole: Body) -> Codes:
+        """Codes of what the network itself answers to unchanged examples."""
+
+        def body(rows: Tensor) -> Tensor:
+            return coded(logits_of(whole(self.inputs.first(rows))), self.labels[rows])
+
+        tape = self._table(np.arange(len(self.labels)))
+        codes = torch.cat([body(rows) for rows in tape])
+        return codes.cpu().numpy()[: len(self.labels)]
 
     def _source(self, rows: Integers) -> Source:
         if self.deep is None:
@@ -172,11 +185,13 @@ class _Work:
             "fill": task.fill,
             "interpolation": task.interpolation,
         }
-        if self.perturbation.of == "images":
-            pixels = self.perturbation.apply(inputs.sample.pixels(inputs.stored(rows)), **how)
+        images = self.perturbation.of == "images"
+        x, *others = (inputs.stored(rows),) if images else source.values(rows)
+        with exact(self.manner.device):
+            if not images:
+                return (self.perturbation.apply(x, **how), *others)
+            pixels = self.perturbation.apply(inputs.sample.pixels(x), **how)
             return (inputs.laid(inputs.sample.normalised(pixels)),)
-        x, *others = source.values(rows)
-        return (self.perturbation.apply(x, **how), *others)
 
     def _run(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
         """Answers to every row of the tables, compiled if that is asked for."""
@@ -243,11 +258,12 @@ def _paired(change: Callable[..., Tensor], x: Tensor, shares: Tensor, partner: T
     if change is mixed and x.dtype == torch.float32:
         return x.lerp_(partner, each(shares, x.ndim))  # the same, without copies of its own
     half = x.dtype in (torch.float16, torch.bfloat16)
-    exact = torch.float32 if half else x.dtype
-    return change(x.to(exact), shares.to(exact), partner.to(exact)).to(x.dtype)
+    kind = torch.float32 if half else x.dtype
+    with exact(x.device):
+        return change(x.to(kind), shares.to(kind), partner.to(kind)).to(x.dtype)
 
 
 def coded(logits: Tensor, labels: Tensor) -> Tensor:
-    """Whether the largest logit is that of the class; a code of its own where one is not finite."""
+    """Whether the largest logit is that of the class; a code of its own where there is none."""
     right = (logits.argmax(dim=1) == labels).to(torch.uint8)
-    return torch.where(torch.isfinite(logits).all(dim=1), right, BROKEN)
+    return torch.where(is_told(logits), right, BROKEN)

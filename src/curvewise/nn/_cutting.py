@@ -12,7 +12,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -36,11 +36,15 @@ class Parts:
         From these to the network's output.
     path : {"traced", "as is", "cut", "hook"}
         How it was made: the whole network traced or not; cut at the layer or replaced by a hook.
+    whole : callable, optional
+        The network itself, where the parts give something else for unperturbed values: one that
+        changes in place what a layer gave may change its other values with it.
     """
 
     before: Callable[[Tensor], tuple[Tensor, ...]] | None
     after: Callable[..., Any]
     path: str
+    whole: nn.Module | None = None
 
     @property
     def pure(self) -> bool:
@@ -52,12 +56,13 @@ def split(model: nn.Module, probed: Probed, x: Tensor) -> Parts:
     """Split a network in evaluation mode where it is perturbed; x are inputs to check it with."""
     site = probed.site
     fast = _traced(model, site)
-    if fast is not None and _agrees(fast, probed.logits, x):
+    if fast is not None and _agrees(fast, probed.logits, x, {0, len(x) // 2}):
         return fast
     if site is None:
         return Parts(None, model, "as is")
     hooked = _Hooked(model, site)
-    return Parts(hooked.before, hooked.after, "hook")
+    parts = Parts(hooked.before, hooked.after, "hook")
+    return parts if _agrees(parts, probed.logits, x, {0}) else replace(parts, whole=model)
 
 
 class _Reached(Exception):
@@ -220,19 +225,20 @@ def _is_fusible(node: fx.Node, modules: dict[str, nn.Module], calls: Sequence[st
     )
 
 
-def _agrees(parts: Parts, wanted: Tensor, x: Tensor) -> bool:
-    """Whether the parts give what the network gives, up to rounding, for batches of any size."""
+def _agrees(parts: Parts, wanted: Tensor, x: Tensor, starts: set[int]) -> bool:
+    """Whether the parts give what the network gives, up to rounding, from these examples on."""
     wanted = wanted.float()
     slack = 1e-4 if x.device.type == "cpu" else 1e-2  # a GPU may round factors to 10 bits
     slack *= float(wanted.abs().nan_to_num(0, 0, 0).max())
     with contextlib.suppress(Exception):  # and then they are not used
-        for first in {0, len(x) // 2}:
+        for first in starts:
             given = x[first:].clone()
             values = (given,) if parts.before is None else parts.before(given)
             # Values are stored, and put together in other batches than they came in.
             if not all(isinstance(v, Tensor) and len(v) == len(x) - first for v in values):
                 return False
-            found = logits_of(parts.after(*values)).float()
+            # They are copied, too: those that share their memory do so no longer.
+            found = logits_of(parts.after(*(v.clone() for v in values))).float()
             if not torch.allclose(found, wanted[first:], 1e-3, slack, equal_nan=True):
                 return False
         return True

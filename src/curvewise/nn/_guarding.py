@@ -63,6 +63,20 @@ def arithmetic(device: torch.device, precision: str) -> Iterator[None]:
         yield
 
 
+def exact(device: torch.device) -> torch.autocast:
+    """The precision that values have, whatever the network is asked to compute in."""
+    return torch.autocast(device.type, enabled=False)
+
+
+def is_told(logits: Tensor) -> Tensor:
+    """Which rows have a largest logit: no NaN, none infinite; −∞ excludes a class.
+
+    >>> is_told(torch.tensor([[0.0, -torch.inf], [0.0, torch.inf], [0.0, torch.nan]])).tolist()
+    [True, False, False]
+    """
+    return logits.amax(dim=1).isfinite()
+
+
 def logits_of(output: Any) -> Tensor:
     """The logits, shape (batch, classes), in what a network returned, or an error."""
     found = output
@@ -80,6 +94,37 @@ def logits_of(output: Any) -> Tensor:
             "does."
         )
     return found
+
+
+def unsteady(model: nn.Module, x: Tensor, other: Tensor, logits: Tensor) -> str | None:
+    """What a network's answers depend on beside the example; None where it is nothing.
+
+    Parameters
+    ----------
+    model : nn.Module
+        In evaluation mode.
+    x, other : Tensor
+        Two batches of different size that begin with the same examples.
+    logits : Tensor
+        What it gave for x before.
+    """
+    slack = 1e-2 if x.dtype in (torch.float32, torch.float64) else 5e-2  # far above rounding
+    slack *= float(logits.float().nan_to_num(0, 0, 0).abs().max())
+    with contextlib.suppress(Exception):  # some take one size of batches only
+        for given, told in (
+            (x, "on chance (such as dropout that is never turned off): they change with every run"),
+            (
+                other,
+                "on the other examples of a batch (such as batch norm without running statistics): "
+                "they change with batch",
+            ),
+        ):
+            found = logits_of(model(given.clone()))
+            count = min(len(found), len(logits))
+            here, there = found[:count].float(), logits[:count].float()
+            if not torch.allclose(here, there, 1e-2, slack, equal_nan=True):
+                return f"The network's answers depend {told}, and so does this curve."
+    return None
 
 
 def check_logits(logits: Tensor, examples: int, classes: int) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from curvewise.errors import InputError
 from curvewise.nn._answering import BROKEN, RIGHT, Codes, answer
 from curvewise.nn._cutting import Parts, split
-from curvewise.nn._guarding import borrowed, check_logits, chosen_device
+from curvewise.nn._guarding import borrowed, check_logits, chosen_device, unsteady
 from curvewise.nn._plain_callables import PlainCallable
 from curvewise.nn._preparing import Options, Ready
 from curvewise.nn._sites import Probed, probe
@@ -89,10 +89,14 @@ def _of_module(
         if sample.x.numel() * sample.x.element_size() <= budget(device):
             sample = sample.to(device)
         dtype = _own_dtype(model)
-        x = _first_ones(sample, device, dtype, options.batch or min(16, len(sample)))
+        x = _first_ones(sample, device, dtype, int(options.batch or min(16, len(sample))))
         probed = probe(model, options.layer, x)
         check_logits(probed.logits, len(x), sample.classes)
+        size = len(x) // 2 if len(x) > 3 else 2 * len(x)
+        other = _first_ones(sample, device, dtype, size)
+        doubt = unsteady(model, x, other, probed.logits)
         parts = split(model, probed, x)
+        notes += _doubts(doubt, parts, probed)
         manner = _manner(ready, options, probed, device, advance)
         if parts.path == "hook":  # which no compiler follows
             manner = replace(manner, compiled=False)
@@ -111,6 +115,18 @@ def _of_module(
     return clean, codes, how
 
 
+def _doubts(doubt: str | None, parts: Parts, probed: Probed) -> Iterator[str]:
+    """What a reader should know of a network that is not a function of one example's values."""
+    if doubt is not None:
+        yield doubt
+    elif parts.whole is not None and probed.site is not None:
+        yield (
+            f"The network answers differently when the output of layer {probed.site.name!r} is "
+            "replaced by a copy, as what is changed in place later belongs to other layers, too. "
+            "Unperturbed examples are answered by the network itself; perturb another layer."
+        )
+
+
 def _of_callable(
     model: Callable[..., Any], ready: Ready, options: Options, advance: Advance, notes: list[str]
 ) -> tuple[Codes, Codes, dict[str, Any]]:
@@ -122,7 +138,8 @@ def _of_callable(
             )
     place = torch.device("cpu")
     start = time.perf_counter()
-    manner = Manner(place, "float32", options.batch or min(256, len(ready.sample)), False, advance)
+    batch = int(options.batch or min(256, len(ready.sample)))
+    manner = Manner(place, "float32", batch, False, advance)
     inputs = Inputs(ready.sample, place, None, last=False)
     parts = Parts(None, PlainCallable(model, ready.sample.classes), "callable")
     clean, codes = answer(parts, inputs, ready.task, manner)
@@ -136,7 +153,7 @@ def _manner(
     cuda = device.type == "cuda"
     compiled = options.compile if options.compile is not None else cuda and ready.answers >= PAYS
     row = len(ready.sample) if ready.task.partners is None else ready.answers
-    batch = options.batch or batch_size(probed.largest, len(ready.sample), row, cuda)
+    batch = int(options.batch or 0) or batch_size(probed.largest, len(ready.sample), row, cuda)
     return Manner(device, options.precision, batch, compiled, advance)
 
 
@@ -165,8 +182,8 @@ def _findings(clean: Codes, codes: Codes) -> Iterator[str]:
     broken = int((codes == BROKEN).sum()) + int((clean == BROKEN).sum())
     if broken:
         yield (
-            f"{broken:,} of {codes.size + clean.size:,} outputs hold NaN or infinite values; they "
-            "count as wrong."
+            f"{broken:,} of {codes.size + clean.size:,} outputs hold NaN, or an infinite largest "
+            "value; they count as wrong."
         )
     accuracy = float((clean == RIGHT).mean())
     if accuracy < LOW:

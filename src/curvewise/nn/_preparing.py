@@ -25,6 +25,8 @@ from curvewise.types import FloatArray, as_floats
 
 EXAMPLES = 180 * 128
 """Examples taken by default: the paper's 180 batches of 128."""
+HASHED = 16
+"""Examples whose values tell samples apart that have the same rows and labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +45,10 @@ class Ready:
     @property
     def digest(self) -> str:
         """Tells samples apart."""
-        rows, labels = self.sample.rows, self.task.labels
-        return hashlib.blake2b(rows.tobytes() + labels.tobytes(), digest_size=8).hexdigest()
+        some = self.sample.x[:HASHED].cpu().numpy()
+        told = (self.sample.rows, self.task.labels, some)
+        known = b"".join(part.tobytes() for part in told)
+        return hashlib.blake2b(known, digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +76,15 @@ class Options:
             raise InputError(f"precision={self.precision!r}: use one of {listed(PRECISIONS)}.")
         if self.signs not in SIGNS:
             raise InputError(f"signs={self.signs!r}: use one of {listed(SIGNS)}.")
-        if self.batch is not None and (isinstance(self.batch, bool) or self.batch < 1):
-            raise InputError(f"batch={self.batch!r}: give a whole number of at least 1.")
+        if self.batch is not None:
+            check_count(self.batch, "batch", 1)
+
+
+def check_count(value: Any, argument: str, least: int) -> None:
+    """Refuse what is not a whole number, or too small."""
+    number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not number or value < least:
+        raise InputError(f"{argument}={brief(value)}: give a whole number of at least {least}.")
 
 
 def make_ready(
@@ -105,11 +116,14 @@ def make_ready(
 
 
 def _grid(perturbation: Perturbation, magnitudes: ArrayLike | int | None) -> FloatArray:
-    if magnitudes is None or isinstance(magnitudes, int):
-        return usual_magnitudes(perturbation, 10 if magnitudes is None else magnitudes)
-    grid = np.sort(as_floats(magnitudes, "magnitudes"))
+    if magnitudes is None or isinstance(magnitudes, int | np.integer):
+        return usual_magnitudes(perturbation, 10 if magnitudes is None else int(magnitudes))
+    grid = as_floats(magnitudes, "magnitudes")
     if grid.ndim != 1:
-        raise InputError(f"magnitudes={brief(magnitudes)}: give a list of numbers, or how many.")
+        raise InputError(
+            f"magnitudes={brief(magnitudes)}: give a list of numbers, or a whole number of them."
+        )
+    grid = np.sort(grid)
     check_magnitudes(grid)
     for magnitude in grid:
         perturbation.check(float(magnitude))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch.nn.modules import activation
 
@@ -64,7 +65,7 @@ def probe(model: nn.Module, layer: str | int | None, x: Tensor) -> Probed:
         The network cannot be called, or there is no such layer, or it is called several times,
         never, or gives something else than one tensor for a batch.
     """
-    named = None if layer is None or isinstance(layer, int) else _named(model, layer)
+    named = _named(model, layer) if isinstance(layer, str) else None
     calls: list[tuple[nn.Module, Any]] = []
     largest = 0
 
@@ -103,7 +104,7 @@ def is_activation(module: nn.Module) -> bool:
     return home.endswith(".activations")
 
 
-def _named(model: nn.Module, layer: Any) -> nn.Module:
+def _named(model: nn.Module, layer: str) -> nn.Module:
     named = model.named_modules(remove_duplicate=False)
     modules: dict[str, nn.Module] = {name: module for name, module in named if name}
     if layer not in modules:
@@ -119,7 +120,7 @@ def _numbered(
     layer: str | int, calls: list[tuple[nn.Module, Any]], model: nn.Module
 ) -> tuple[int, str]:
     """Position among the calls of activation modules, and a name."""
-    if isinstance(layer, bool) or not isinstance(layer, int) or layer < 1:
+    if isinstance(layer, bool) or not isinstance(layer, int | np.integer) or layer < 1:
         raise InputError(
             f"layer={layer!r}: give a submodule's name, or a number from 1 (the output of the "
             "first activation module)."
@@ -133,7 +134,7 @@ def _numbered(
     name = next(name for name, other in model.named_modules() if other is module)
     earlier = _earlier(calls, layer - 1)
     several = sum(other is module for other, _ in calls) > 1
-    return layer - 1, f"{name} (call {earlier + 1})" if several else name
+    return int(layer) - 1, f"{name} (call {earlier + 1})" if several else name
 
 
 def _earlier(calls: list[tuple[nn.Module, Any]], number: int) -> int:

@@ -112,7 +112,8 @@ class Computed:
 
     def values(self, rows: Tensor) -> tuple[Tensor, ...]:
         """What is perturbed, and what else is needed."""
-        return self.before(self.inputs.first(rows))
+        # Some may share their memory, with each other or with the network.
+        return tuple(value.clone() for value in self.before(self.inputs.first(rows)))
 
     def first(self, rows: Tensor) -> Tensor:
         """What is perturbed."""

@@ -20,8 +20,9 @@ _PREFIXES = ("module.", "_orig_mod.")
 
 UNSAFE = (
     "is damaged, or would run code when read (torch.save of a whole module does), which is "
-    "refused. Where you trust it, load it yourself and write torch.export.save(torch.export.export("
-    "model.eval(), (x,)), 'model.pt2'), or its state_dict() as .safetensors."
+    "refused. Where you trust it, load it yourself and write its state_dict() as .safetensors, or "
+    "torch.export.save(torch.export.export(model.eval(), (x,), dynamic_shapes=({0: "
+    "torch.export.Dim('batch')},)), 'model.pt2')."
 )
 
 

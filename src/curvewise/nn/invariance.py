@@ -10,15 +10,26 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn._guarding import arithmetic, borrowed, check_logits, chosen_device, logits_of
+from curvewise.nn._guarding import (
+    arithmetic,
+    borrowed,
+    check_logits,
+    chosen_device,
+    exact,
+    is_told,
+    logits_of,
+)
 from curvewise.nn._perturbation import Perturbation
 from curvewise.nn._preparing import Options, make_ready
 from curvewise.nn.perturbations import draw_magnitudes, find_perturbation
 from curvewise.nn.response import measure_response
 from curvewise.nn.sample import Sample, draw_sample
+from curvewise.types import as_floats
 
 SHARE = 0.1
 """Share of the training examples that are perturbed at random, as in the paper."""
+BATCH = 512
+"""Examples that are perturbed and answered at a time by default."""
 
 
 def perturbed_accuracy(
@@ -29,7 +40,7 @@ def perturbed_accuracy(
     *,
     labels: Any = None,
     examples: float | None = None,
-    batch: int = 512,
+    batch: int | None = None,
     device: str | torch.device | None = None,
     precision: str = "float32",
     mean: Sequence[float] | None = None,
@@ -61,7 +72,7 @@ def perturbed_accuracy(
     Returns
     -------
     float
-        A fraction. Outputs that are not finite count as wrong.
+        A fraction. Outputs that hold NaN, or whose largest value is infinite, count as wrong.
 
     Raises
     ------
@@ -80,6 +91,7 @@ def perturbed_accuracy(
     """
     options = Options(batch=batch, precision=precision, fill=fill, interpolation=interpolation)
     options.check()
+    size = int(options.batch or BATCH)
     if not isinstance(model, nn.Module):
         raise InputError(f"model is a {type(model).__name__}: give a torch.nn.Module.")
     if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
@@ -97,13 +109,12 @@ def perturbed_accuracy(
     drawn = torch.from_numpy(draw_magnitudes(low, high, len(sample), rng)).to(place)
     right = torch.zeros((), dtype=torch.int64, device=place)
     with borrowed(model, place), arithmetic(place, precision):
-        for first in range(0, len(sample), batch):
-            rows = torch.arange(first, min(first + batch, len(sample)), device=place)
+        for first in range(0, len(sample), size):
+            rows = torch.arange(first, min(first + size, len(sample)), device=place)
             x = _changed(sample, found, rows, drawn[rows], rng, fill, interpolation)
             logits = logits_of(model(_as_taken(x, model)))
             check_logits(logits, len(rows), sample.classes)
-            told = logits.isfinite().all(1)  # what is no number is no answer
-            right += (told & (logits.argmax(1) == sample.y[rows])).sum()
+            right += (is_told(logits) & (logits.argmax(1) == sample.y[rows])).sum()
     return int(right) / len(sample)
 
 
@@ -116,12 +127,13 @@ def within(
         raise InputError(
             f"perturbation={found.name!r} mixes pairs: give one that changes single examples."
         )
-    ends = found.usual if reach is None else tuple(reach)
-    if len(ends) != 2 or not ends[0] <= ends[1]:
+    ends = as_floats(found.usual if reach is None else reach, "reach")
+    if ends.shape != (2,) or not ends[0] <= ends[1]:
         raise InputError(f"reach={reach!r}: give two magnitudes, the lower first.")
-    for end in ends:
-        found.check(end)
-    return found, (float(ends[0]), float(ends[1]))
+    low, high = ends.tolist()
+    found.check(low)
+    found.check(high)
+    return found, (low, high)
 
 
 def withstanding(
@@ -178,7 +190,8 @@ def _changed(
     stored = sample.x[rows]
     images = perturbation.of == "images"
     x = sample.pixels(stored) if images else sample.given(stored)
-    changed = perturbation.apply(
-        x, magnitudes, seed, positions=rows, fill=fill, interpolation=interpolation
-    )
+    with exact(x.device):
+        changed = perturbation.apply(
+            x, magnitudes, seed, positions=rows, fill=fill, interpolation=interpolation
+        )
     return sample.normalised(changed) if images else changed

@@ -63,7 +63,7 @@ def find_perturbation(perturbation: str | Perturbation | Custom) -> Perturbation
         return perturbation
     if callable(perturbation):
         return _from_function(perturbation)
-    if perturbation not in PERTURBATIONS:
+    if not isinstance(perturbation, str) or perturbation not in PERTURBATIONS:
         raise InputError(
             f"perturbation={brief(perturbation)} is not known: use one of {listed(PERTURBATIONS)}, "
             f"or a function (x, magnitude, rng) -> x.{suggest(perturbation, PERTURBATIONS)}"

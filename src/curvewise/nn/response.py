@@ -17,7 +17,7 @@ from curvewise.nn._bar import Progress, progressing
 from curvewise.nn._custom_changes import Custom
 from curvewise.nn._measuring import measure, name_of
 from curvewise.nn._perturbation import Perturbation
-from curvewise.nn._preparing import EXAMPLES, Options, make_ready
+from curvewise.nn._preparing import EXAMPLES, Options, check_count, make_ready
 from curvewise.nn.sample import Sample, draw_sample
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.sensitivity import ResponseSensitivity
@@ -201,12 +201,12 @@ def measure_sensitivity(
     -------
     ResponseSensitivity
     """
-    if isinstance(repeats, bool) or repeats < 2:
-        raise InputError(f"repeats={repeats!r}: give a whole number of at least 2.")
+    check_count(repeats, "repeats", 2)
     if "examples" in options:
         raise InputError("examples is decided by batches here: leave it out.")
     counts = _counts(batches)
     wished = _options({**options, "examples": counts[-1] * BATCH})
+    wished.check()
     seeds = np.random.default_rng(_seed(rng)).integers(2**62, size=repeats).tolist()
     curves: dict[int, list[ResponseCurve]] = {}
     with progressing("measuring", sum(counts) * repeats, progress) as advance:
@@ -269,10 +269,10 @@ def _seed(rng: int | np.random.Generator) -> int:
 
 
 def _counts(batches: Sequence[int] | None) -> list[int]:
-    counts = sorted(set(BATCHES if batches is None else batches))
-    if not counts or counts[0] < 1:
+    counts = np.unique(np.asarray(BATCHES if batches is None else batches))
+    if counts.dtype.kind not in "iu" or not counts.size or counts[0] < 1:
         raise InputError(f"batches={brief(batches)}: give whole numbers of at least 1.")
-    return counts
+    return [int(count) for count in counts]
 
 
 def _that_fit(counts: list[int], examples: int, some: bool) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import IterableDataset
 
 from curvewise.errors import InputError
+from curvewise.nn._loading import load
 from curvewise.nn.task import Examples
 
 
@@ -105,8 +106,9 @@ def draw_sample(
     ----------
     data : Dataset, DataLoader, Examples, (inputs, labels), Tensor or ndarray
         Inputs with their classes. Images of uint8 are pixels; of floating point, they are what the
-        network takes. Of a DataLoader the dataset and the way to put examples together are used,
-        not the order; a stream (IterableDataset) is read from its beginning.
+        network takes. Of a DataLoader the examples that its sampler gives and the way to put them
+        together are used, not the order; a stream (IterableDataset) is read from its beginning. A
+        list of tuples is a dataset.
     labels : array_like of int, optional
         Classes, where data holds inputs only.
     examples : int or float, optional
@@ -132,7 +134,7 @@ def draw_sample(
         mean, std = mean or data.mean, std or data.std
         labels, padding = data.y, data.padding
         data = standardised(data)
-    if labels is None and isinstance(data, tuple | list) and len(data) == 2:
+    if labels is None and _is_pair(data):
         data, labels = data
     if labels is not None:
         x, y, rows = _from_arrays(data, labels, examples, random)
@@ -141,6 +143,13 @@ def draw_sample(
     x = _converted(x, padding)
     centre, spread = _scale(x, mean, std)
     return Sample(x, _classes(y), rows, centre, spread, padding)
+
+
+def _is_pair(data: Any) -> bool:
+    """Whether there are inputs and labels, not a list of two examples with theirs."""
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        return False
+    return not (isinstance(data, list) and all(isinstance(item, tuple) for item in data))
 
 
 def standardised(examples: Examples) -> NDArray[Any]:
@@ -185,51 +194,12 @@ def _from_dataset(
 ) -> tuple[Tensor, Any, NDArray[np.int64]]:
     if isinstance(data, Tensor | np.ndarray):
         raise InputError("labels is missing: data holds inputs only. Pass labels=.")
-    loader = data if isinstance(data, DataLoader) else DataLoader(_checked(data), batch_size=256)
-    if isinstance(loader.dataset, IterableDataset):
-        if examples is not None and examples < 1:
-            raise InputError(f"examples={examples!r}: a stream has no share, give a whole number.")
-        x, y = _joined(loader, None if examples is None else int(examples))
-        return x, y, np.arange(len(y), dtype=np.int64)
-    dataset: Any = loader.dataset
-    rows = _chosen(len(dataset), examples, random)
-    parts = (rows[i : i + 256].tolist() for i in range(0, len(rows), 256))
-    batches = (loader.collate_fn([dataset[i] for i in part]) for part in parts)
-    x, y = _joined(batches, None)
-    return x, y, rows
-
-
-def _checked(data: Any) -> Any:
-    if isinstance(data, IterableDataset) or (
-        hasattr(data, "__getitem__") and hasattr(data, "__len__")
-    ):
-        return data
-    raise InputError(
-        f"data is a {type(data).__name__}: give a torch Dataset, a DataLoader, or (inputs, labels)."
-    )
-
-
-def _joined(batches: Iterable[Any], examples: int | None) -> tuple[Tensor, Any]:
-    """Inputs and labels of all batches, at most so many."""
-    xs, ys, count = [], [], 0
-    for batch in batches:
-        if not isinstance(batch, tuple | list) or len(batch) < 2:
-            raise InputError(
-                f"data gives {type(batch).__name__} for a batch: it must give (inputs, labels)."
-            )
-        if not isinstance(batch[0], Tensor):
-            raise InputError(
-                f"data gives inputs of {type(batch[0]).__name__}: add a transform that makes "
-                "tensors."
-            )
-        xs.append(batch[0])
-        ys.append(torch.as_tensor(batch[1]))
-        count += len(batch[0])
-        if examples is not None and count >= examples:
-            break
-    if not xs:
-        raise InputError("data is empty: give at least one example.")
-    return torch.cat(xs)[:examples], torch.cat(ys)[:examples].numpy()
+    stream = isinstance(getattr(data, "dataset", data), IterableDataset)
+    if stream and examples is not None and examples < 1:
+        raise InputError(f"examples={examples!r}: a stream has no share, give a whole number.")
+    count = int(examples) if stream and examples is not None else None
+    seed = int(random.spawn(1)[0].integers(2**31))
+    return load(data, count, lambda there: _chosen(there, examples, random), seed)
 
 
 def _chosen(there: int, examples: float | None, random: np.random.Generator) -> NDArray[np.int64]:

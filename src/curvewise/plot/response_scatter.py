@@ -71,6 +71,11 @@ def plot_measures(
     Axes
         The Axes given, or those of the first panel.
     """
+    if not isinstance(corpus, ModelCorpus):
+        raise InputError(
+            f"corpus is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the "
+            "judgement as judgement=."
+        )
     corpus = _trained(corpus, least_train_accuracy)
     names = _chosen(corpus, measures)
     tasks = _tasks(corpus, task)

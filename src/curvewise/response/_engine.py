@@ -123,9 +123,9 @@ class Scored:
         return np.where(np.isinf(least), np.nan, least)
 
     def centre(self, which: int) -> float:
-        """The score of one measure less what is chance."""
+        """The score of one measure less what is chance; NaN where chance alone tells all."""
         chance = float(self.chance[which])
-        return (float(self.score[which]) - chance) / (1 - chance)
+        return (float(self.score[which]) - chance) / (1 - chance) if chance < 1 else math.nan
 
     def error(self, which: int) -> float:
         """Standard error of the score of one measure."""

@@ -9,11 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.response.curve import ResponseCurve
-from curvewise.response.spread import SCORES, answers_variance, linear_variance, score_slope
+from curvewise.response.spread import (
+    SCORES,
+    answers_variance,
+    linear_variance,
+    quantile,
+    score_slope,
+)
 from curvewise.types import FloatArray, Interval, Result, check_level, interval_columns
 
 _CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
@@ -119,10 +125,14 @@ def compare_responses(
     slopes = {score: (score_slope(a, score), score_slope(b, score)) for score in SCORES}
     differences, pvalues = {}, {}
     for score, (left, right) in slopes.items():
+        found = getattr(a, score) - getattr(b, score)
         spread = math.sqrt(_variance(a, b, left, right, together))
-        differences[score], pvalues[score] = _tested(
-            getattr(a, score) - getattr(b, score), spread, level
-        )
+        if together and spread <= 1e-12 * (1 + abs(found)):
+            reach = max(float(left[left > 0].sum()), float(-left[left < 0].sum()))
+            tested = _alike(found, _apart(a), reach, level)
+        else:
+            tested = _tested(found, spread, _degrees(a, b), level)
+        differences[score], pvalues[score] = tested
     return ResponseComparison(
         *_names(a, b),
         together,
@@ -152,14 +162,52 @@ def _correlation(a: ResponseCurve, b: ResponseCurve, left: FloatArray, right: Fl
     return (one + other - both) / (2 * math.sqrt(one * other)) if one * other > 0 else math.nan
 
 
-def _tested(difference: float, spread: float, level: float) -> tuple[Interval, float]:
-    half = float(ndtri(0.5 + level / 2)) * spread
+def _degrees(a: ResponseCurve, b: ResponseCurve) -> float:
+    """Of freedom of a spread; that of counts alone is known."""
+    if a.hits is None or b.hits is None:
+        return math.inf
+    return float(max(min(a.hits.shape[1], b.hits.shape[1]) - 1, 1))
+
+
+def _apart(curve: ResponseCurve) -> int:
+    """How many answers at one magnitude share no example."""
+    count = int(curve.total.min())
+    return count if curve.partners is None else count // 2
+
+
+def _tested(
+    difference: float, spread: float, degrees: float, level: float
+) -> tuple[Interval, float]:
+    """A t test."""
+    half = quantile(level, degrees) * spread
     interval = Interval(difference, difference - half, difference + half, level)
     if math.isnan(difference) or math.isnan(spread):
         return interval, math.nan
-    if spread == 0:
-        return interval, 1.0 if difference == 0 else 0.0
-    return interval, float(2 * ndtr(-abs(difference) / spread))
+    return interval, _two_sided(abs(difference) / spread, degrees)
+
+
+def _alike(difference: float, count: int, reach: float, level: float) -> tuple[Interval, float]:
+    """Where each of so many examples makes the same difference, which shows no spread.
+
+    By the sign test, with the interval of a t test of the same p-value. Of no difference at all,
+    up to the largest share of examples that a sample may well hold none of; ``reach`` is how much
+    a score changes if all examples do.
+    """
+    times = quantile(level, math.inf)
+    if abs(difference) < 1e-12:
+        half = reach * times**2 / (count + times**2)
+        return Interval(difference, difference - half, difference + half, level), 1.0
+    p = min(1.0, 2.0 ** (1 - count))
+    if p == 1:  # one example tells nothing
+        return Interval(difference, math.nan, math.nan, level), p
+    at_p = float(-ndtri(p / 2)) if p > 0 else math.inf
+    half = abs(difference) * times / at_p
+    return Interval(difference, difference - half, difference + half, level), p
+
+
+def _two_sided(statistic: float, degrees: float) -> float:
+    """p-value of Student's t, or of a normal one."""
+    return float(2 * (ndtr(-statistic) if math.isinf(degrees) else stdtr(degrees, -statistic)))
 
 
 def _unlike(a: ResponseCurve, b: ResponseCurve) -> str | None:

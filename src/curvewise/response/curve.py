@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from curvewise.errors import InputError
 from curvewise.response.scores import (
@@ -18,8 +17,14 @@ from curvewise.response.scores import (
     gi_weights,
     pal_weights,
 )
-from curvewise.response.spread import score_error
-from curvewise.types import FloatArray, Interval, Result, as_floats, check_level, plain
+from curvewise.response.spread import (
+    effective_count,
+    quantile,
+    score_interval,
+    seen_variance,
+    wilson,
+)
+from curvewise.types import FloatArray, Interval, Result, as_floats, plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +166,16 @@ class ResponseCurve(Result):
         return u, fold @ self.accuracy
 
     def accuracy_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Wilson's interval of the accuracy at each magnitude."""
-        return _wilson(self.accuracy, self.total, level)
+        """Wilson's interval of the accuracy at each magnitude.
+
+        Mixed pairs share examples: they count as fewer answers, as many as have their variance.
+        """
+        count: FloatArray = self.total.astype(np.float64)
+        if self.hits is not None and self.partners is not None:
+            each = zip(np.eye(len(count)), self.accuracy, self.total, strict=True)
+            alike = [effective_count(p, seen_variance(w, self), int(n)) for w, p, n in each]
+            count = np.minimum(count, alike)
+        return wilson(self.accuracy, count, quantile(level, math.inf))
 
     def clean_interval(self, level: float = 0.95) -> Interval:
         """Wilson's interval of the clean accuracy."""
@@ -171,33 +184,24 @@ class ResponseCurve(Result):
         if math.isnan(clean):
             return Interval(clean, math.nan, math.nan, level)
         count = self.clean_total or int(self.total[at[0]])
-        low, high = _wilson(np.array([clean]), np.array([count]), level)
+        low, high = wilson(np.array([clean]), np.array([count]), quantile(level, math.inf))
         return Interval(clean, float(low[0]), float(high[0]), level)
 
     def gi_interval(self, level: float = 0.95) -> Interval:
         """Interval of the Gi-score: what another sample of examples would give."""
-        return self._interval("gi", level, 1.0)
+        return score_interval(self, "gi", level)
 
     def gi_relative_interval(self, level: float = 0.95) -> Interval:
         """Interval of the relative Gi-score, by the delta method; below 0 if perturbing helps."""
-        return self._interval("gi_relative", level, 1.0, -math.inf)
+        return score_interval(self, "gi_relative", level)
 
     def pal_interval(self, level: float = 0.95) -> Interval:
         """Interval of the Pal-score, by the delta method."""
-        return self._interval("pal", level, math.inf)
+        return score_interval(self, "pal", level)
 
     def mean_interval(self, level: float = 0.95) -> Interval:
         """Interval of the mean accuracy."""
-        return self._interval("mean_accuracy", level, 1.0)
-
-    def _interval(self, score: str, level: float, highest: float, lowest: float = 0.0) -> Interval:
-        estimate = getattr(self, score)
-        half = float(ndtri(0.5 + check_level(level) / 2)) * score_error(self, score)
-        if math.isnan(half):
-            return Interval(estimate, math.nan, math.nan, level)
-        return Interval(
-            estimate, max(lowest, estimate - half), min(highest, estimate + half), level
-        )
+        return score_interval(self, "mean_accuracy", level)
 
     def scores(self, level: float = 0.95) -> dict[str, Interval]:
         """Every score with its interval."""
@@ -237,14 +241,6 @@ class ResponseCurve(Result):
             f"{self.clean_accuracy:.1%} clean to {self.accuracy.min():.1%} at worst. "
             f"Gi-score {gi}, Pal-score {pal}, mean accuracy {self.mean_accuracy:.1%}."
         )
-
-
-def _wilson(p: FloatArray, n: NDArray[np.int64], level: float) -> tuple[FloatArray, FloatArray]:
-    """Wilson's interval of shares p of n answers."""
-    z = float(ndtri(0.5 + check_level(level) / 2))
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
 
 
 def place_in_words(layer: str) -> str:

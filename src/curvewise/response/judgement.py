@@ -198,7 +198,8 @@ class MeasureJudgement(Result):
         rows = [self.row(name) for name in self.measures]
         known = [r for r in rows if not math.isnan(r.cmi.estimate)]
         tasks = f" of {len(self.tasks)} tasks" if len(self.tasks) > 1 else ""
-        text = f"{len(rows)} measure(s) judged on {self.models} models{tasks}."
+        one = "" if len(rows) == 1 else "s"
+        text = f"{len(rows)} measure{one} judged on {self.models} models{tasks}."
         if not known:
             return text + " None has a score."
         best = max(known, key=lambda r: r.cmi.estimate)

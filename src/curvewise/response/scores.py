@@ -55,7 +55,8 @@ def gi_score(
     Raises
     ------
     InputError
-        If there are fewer than two magnitudes, a magnitude twice, or an accuracy that is none.
+        If there are fewer than two magnitudes (folded: distances from 0), a magnitude twice, or an
+        accuracy that is none.
 
     Examples
     --------
@@ -236,6 +237,11 @@ def folded(places: FloatArray, signs: str = "fold") -> tuple[FloatArray, FloatAr
         matrix = matrix if along is places else matrix[::-1]
     else:
         along = np.unique(np.abs(places))
+        if len(along) < 2:
+            raise InputError(
+                f"magnitude holds {places[0]:g} and {places[-1]:g} only, one distance from 0, and "
+                "both directions are averaged: add a magnitude, or use signs='keep'."
+            )
         matrix = _both_sides(places, along)
     return (along - along[0]) / (along[-1] - along[0]), matrix
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.response.scores import gi_weights, pal_weights
-from curvewise.types import FloatArray
+from curvewise.types import FloatArray, Interval, check_level
 
 if TYPE_CHECKING:
     from curvewise.response.curve import ResponseCurve
@@ -49,16 +50,88 @@ def _relative_slope(curve: ResponseCurve) -> FloatArray:
 def score_error(curve: ResponseCurve, score: str) -> float:
     """Standard error of a score over samples of examples, by the delta method for ratios."""
     variance = linear_variance(score_slope(curve, score), curve)
-    if score == "gi_relative" and not (curve.magnitude == 0).any() and curve.clean_total:
-        # Answers to clean and perturbed examples rise together: as if independent is too wide.
-        clean = curve.clean_accuracy
-        slope = (1 - curve.gi) / clean**2 if clean > 0 else math.nan
-        variance += slope**2 * clean * (1 - clean) / curve.clean_total
-    return math.sqrt(variance)
+    return math.sqrt(variance + _clean_variance(curve, score))
+
+
+def _clean_variance(curve: ResponseCurve, score: str) -> float:
+    """What a clean accuracy that was measured apart adds to the variance of a score."""
+    if score != "gi_relative" or (curve.magnitude == 0).any() or not curve.clean_total:
+        return 0.0
+    # Answers to clean and perturbed examples rise together: as if independent is too wide.
+    clean = curve.clean_accuracy
+    slope = (1 - curve.gi) / clean**2 if clean > 0 else math.nan
+    return slope**2 * clean * (1 - clean) / curve.clean_total
+
+
+def score_interval(curve: ResponseCurve, score: str, level: float) -> Interval:
+    """Interval of a score over samples of examples.
+
+    Wilson's, of as many independent answers as have the variance of the score: near a score that
+    is ideal the normal interval is far too narrow. A ratio may be better than ideal, so that its
+    interval is that of the delta method.
+    """
+    estimate = float(getattr(curve, score))
+    best, worst = _ends(curve, score)
+    slope = score_slope(curve, score)
+    variance = (seen_variance(slope, curve) + _clean_variance(curve, score)) / (worst - best) ** 2
+    lost = (estimate - best) / (worst - best)
+    if math.isnan(variance) or math.isnan(lost):
+        return Interval(estimate, math.nan, math.nan, check_level(level))
+    count = int(curve.total.min())
+    times = quantile(level, count - 1 if curve.hits is not None else math.inf)
+    if score in ("pal", "gi_relative"):
+        # An example more, and at least the share of examples that a sample may well hold none of.
+        half = max(times * math.sqrt(variance + count**-2), times**2 / (count + times**2))
+        low, high = lost - half, min(1.0, lost + half)
+    else:
+        share = min(max(lost, 0.0), 1.0)
+        alike = np.array(effective_count(share, variance, count))
+        low, high = (float(end) for end in wilson(np.array(share), alike, times))
+    ends = sorted((best + low * (worst - best), best + high * (worst - best)))
+    return Interval(estimate, min(ends[0], estimate), max(ends[1], estimate), level)
+
+
+def _ends(curve: ResponseCurve, score: str) -> tuple[float, float]:
+    """A score of a network that is always right, and of one that never is once perturbed."""
+    if score != "pal":
+        return (1.0, 0.0) if score == "mean_accuracy" else (0.0, 1.0)
+    above, below = pal_weights(curve.magnitude, signs=curve.signs)
+    return float(above.sum() / below.sum()), 0.0
+
+
+def quantile(level: float, degrees: float) -> float:
+    """How many standard errors an interval reaches: Student's t, or normal."""
+    upper = 0.5 + check_level(level) / 2
+    return float(ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1), upper))
+
+
+def wilson(
+    share: FloatArray, count: FloatArray | NDArray[np.int64], times: float
+) -> tuple[FloatArray, FloatArray]:
+    """Wilson's interval of shares of so many answers, ``times`` standard errors wide."""
+    wide = times**2 / np.asarray(count)
+    centre = (share + wide / 2) / (1 + wide)
+    half = np.sqrt(share * (1 - share) * wide + wide**2 / 4) / (1 + wide)
+    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+
+
+def effective_count(share: float, variance: float, examples: int) -> float:
+    """How many independent answers would have the variance of this share of all answers.
+
+    An example that is always right and one that never is are added first. So few failures, or
+    none, of which the variance tells little, count as if an example failed at every magnitude.
+
+    >>> effective_count(0.0, 0.0, 100)
+    101.0
+    """
+    more = (1 - share) ** 2 + share**2 - (1 - 2 * share) ** 2 / (examples + 2)
+    squares = examples * max(examples - 1, 1) * variance + more
+    middle = (examples * share + 1) / (examples + 2)
+    return float(middle * (1 - middle) * (examples + 2) * (examples + 1) / squares)
 
 
 def linear_variance(weights: FloatArray, curve: ResponseCurve) -> float:
-    """Variance of weights · accuracy.
+    """Variance of weights · accuracy, which is never 0.
 
     Where single answers are known, an example counts with all its magnitudes together, and, mixed
     pairs, with every pair that it is in. Otherwise the magnitudes are taken as independent.
@@ -68,8 +141,16 @@ def linear_variance(weights: FloatArray, curve: ResponseCurve) -> float:
     p = (p * n + 0.5) / (n + 1)
     if curve.hits is None:
         return float(np.sum(weights**2 * p * (1 - p) / n))
-    found = answers_variance(weights, curve.hits.astype(np.float64), curve.partners)
+    found = seen_variance(weights, curve)
     return found if found != 0 else float(np.sum(np.abs(weights) * np.sqrt(p * (1 - p) / n)) ** 2)
+
+
+def seen_variance(weights: FloatArray, curve: ResponseCurve) -> float:
+    """Variance of weights · accuracy as the answers show it; 0 where all are alike."""
+    if curve.hits is None:
+        p = curve.accuracy
+        return float(np.sum(weights**2 * p * (1 - p) / curve.total))
+    return answers_variance(weights, curve.hits.astype(np.float64), curve.partners)
 
 
 def answers_variance(
