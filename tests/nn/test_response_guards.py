@@ -249,7 +249,7 @@ MOODS = {
 }
 
 
-@pytest.mark.parametrize("batch", [None, 1, 8])
+@pytest.mark.parametrize("batch", [None, 1, 2, 8])
 @pytest.mark.parametrize("layer", [None, "0"])
 @pytest.mark.parametrize("mood", MOODS, ids=list(MOODS))
 @pytest.mark.filterwarnings("ignore:The model is right on")

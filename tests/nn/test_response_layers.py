@@ -357,7 +357,7 @@ class Aside(nn.Module):
         after = self.layer(before)
         if self.in_place:
             after = after.relu_()
-        return self.head(self.second(after) - 2 * before)
+        return self.head(self.second(after) - before)
 
 
 ASIDE = {"dropout": nn.Dropout(0.5), "identity": nn.Identity()}
@@ -370,11 +370,14 @@ def test_mixing_does_not_change_what_else_is_needed(
     pairs: str, layer: str, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Aside(ASIDE[layer])
+    with torch.no_grad():
+        labels = model.eval()(X).argmax(dim=1)
     monkeypatch.setattr(_answering, "budget", lambda device: room)
-    options: dict[str, Any] = {"layer": "layer", "magnitudes": [0.0, 0.2, 0.45], "batch": 7}
-    curve = measure_response(model, (X, Y), f"mixup-{pairs}", **options)
+    options: dict[str, Any] = {"layer": "layer", "magnitudes": [0.0, 0.4, 0.49], "batch": 7}
+    curve = measure_response(model, (X, labels), f"mixup-{pairs}", **options)
     assert curve.settings["path"] == "cut"
-    wanted = by_hand(model, model.layer, 0, curve.partners, curve.magnitude)  # type: ignore[arg-type]
+    assert curve.correct[2] < N
+    wanted = by_hand(model, model.layer, 0, curve.partners, curve.magnitude, labels)  # type: ignore[arg-type]
     assert np.array_equal(curve.hits, wanted)  # type: ignore[arg-type]
 
 

@@ -157,3 +157,27 @@ def test_equal_answers_do_not_make_models_the_same() -> None:
     exact = stats.binomtest(0, 50).proportion_ci().high
     assert found.differences["gi"].high == pytest.approx(exact, rel=0.05)
     assert found.pvalues["gi"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"perturbation": "noise"}, "differ in perturbation"),
+        ({"signs": "keep"}, "differ in signs"),
+        ({"magnitude": np.array([0.0, 0.2, 0.4])}, "different ranges"),
+    ],
+)
+def test_curves_that_do_not_measure_the_same_are_refused(change, said):
+    from dataclasses import replace
+
+    a = ResponseCurve.from_counts([0, 0.25, 0.5], [99, 90, 80], 100, perturbation="rotation")
+    with pytest.raises(InputError, match=said):
+        compare_responses(a, replace(a, **change))
+
+
+def test_other_magnitudes_of_one_range_are_compared_unpaired():
+    a = ResponseCurve.from_counts([0, 0.25, 0.5], [99, 90, 80], 100)
+    b = ResponseCurve.from_counts([0, 0.1, 0.5], [99, 97, 80], 100)
+    found = compare_responses(a, b)
+    assert not found.paired
+    assert any("different magnitudes" in w for w in found.warnings)

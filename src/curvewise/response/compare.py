@@ -106,7 +106,8 @@ def compare_responses(
     Raises
     ------
     InputError
-        If ``paired=True`` and the curves cannot be.
+        If the curves are of different perturbations or ranges, or ``paired=True`` and they cannot
+        be paired.
 
     Examples
     --------
@@ -117,6 +118,7 @@ def compare_responses(
     ('a better', False)
     """
     check_level(level)
+    _check_comparable(a, b)
     why = _unlike(a, b)
     if paired and why is not None:
         raise InputError(f"paired=True, but the two curves differ in {why}: leave paired out.")
@@ -225,21 +227,33 @@ def _unlike(a: ResponseCurve, b: ResponseCurve) -> str | None:
     return None if np.array_equal(a.partners, b.partners) else "their partners"
 
 
-def _doubts(a: ResponseCurve, b: ResponseCurve) -> list[str]:
-    """What makes the scores of two curves hard to compare."""
-    found = []
-    for what in ("perturbation", "layer", "signs"):
-        if getattr(a, what) != getattr(b, what):
-            found.append(
-                f"The curves differ in {what} ({getattr(a, what)} and {getattr(b, what)}): their "
-                "scores do not measure the same."
+def _check_comparable(a: ResponseCurve, b: ResponseCurve) -> None:
+    """Refuse curves whose scores do not measure the same."""
+    for what in ("perturbation", "signs"):
+        one, two = getattr(a, what), getattr(b, what)
+        if one != two:
+            raise InputError(
+                f"a and b differ in {what} ({one} and {two}): their scores do not measure the "
+                "same. Measure both in the same way."
             )
     ends = [(c.magnitude[0], c.magnitude[-1]) for c in (a, b)]
     if ends[0] != ends[1]:
-        found.append(
-            f"The curves go from {ends[0][0]:g} to {ends[0][1]:g} and from {ends[1][0]:g} to "
-            f"{ends[1][1]:g}: scores over different ranges are hard to compare."
+        raise InputError(
+            f"a goes from magnitude {ends[0][0]:g} to {ends[0][1]:g} and b from {ends[1][0]:g} to "
+            f"{ends[1][1]:g}: scores over different ranges do not compare. Measure both over one."
         )
+
+
+def _doubts(a: ResponseCurve, b: ResponseCurve) -> list[str]:
+    """What makes the scores of two curves hard to compare."""
+    found = []
+    if a.layer != b.layer:
+        found.append(
+            f"The curves are of different layers ({a.layer} and {b.layer}): their scores measure "
+            "the same only if these play the same part."
+        )
+    if not np.array_equal(a.magnitude, b.magnitude):
+        found.append("The curves were measured at different magnitudes, and are not paired.")
     return found
 
 
