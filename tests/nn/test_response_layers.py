@@ -160,7 +160,7 @@ def counting() -> nn.Module:
     )
 
 
-PROBES = 5 * 16  # two looks at all and half of a batch, and a check of the parts, rounded up
+PROBES = 5 * 16  # looks at a batch, twice, and at two examples; a check of the parts; rounded up
 
 
 @pytest.mark.parametrize("magnitudes", [2, 10])
