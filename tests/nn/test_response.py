@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from curvewise.errors import CurvewiseWarning
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn import Examples
 from curvewise.nn._pairing import draw_partners, lonely
 from curvewise.nn.perturbations import PERTURBATIONS, find_perturbation
@@ -509,3 +509,44 @@ def test_sensitivity(network: nn.Module, digits: tuple[np.ndarray, np.ndarray]) 
     assert np.array_equal(found.values["pal"], again.values["pal"])
     by_default = measure_sensitivity(network, digits, repeats=2, magnitudes=2)
     assert by_default.batches.tolist() == [5, 10]  # 1,797 digits hold no 20 batches
+
+
+def test_a_dropped_token_becomes_the_mask_or_the_padding():
+    seen = []
+
+    class Listener(torch.nn.Module):
+        def forward(self, x):
+            seen.append(x)
+            return torch.nn.functional.one_hot(x[:, 0] % 2, 2).float()
+
+    x = torch.randint(1, 50, (64, 6), generator=torch.Generator().manual_seed(0))
+    with pytest.raises(InputError, match="padding= or mask="):
+        measure_response(Listener(), (x, x[:, 0] % 2), "token-dropout")
+    for option in ({"padding": 0}, {"mask": 77}):
+        seen.clear()
+        measure_response(Listener(), (x, x[:, 0] % 2), "token-dropout", magnitudes=3, **option)
+        assert (torch.cat(seen) == next(iter(option.values()))).any()
+
+
+def test_two_directions_have_the_unperturbed_example_in_their_middle():
+    x = torch.rand(40, 1, 6, 6, generator=torch.Generator().manual_seed(0))
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 2))
+    with pytest.warns(CurvewiseWarning):
+        curve = measure_response(model, (x, torch.arange(40) % 2), "shift-x", mean=0.0, std=1.0)
+    assert len(curve.magnitude) == 11
+    assert curve.magnitude[5] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x: 255 * x, "divide them by 255"),
+        (lambda x: x - 0.5, "pass the mean= and std="),
+        (lambda x: x[:, 0], "add the channel"),
+    ],
+)
+def test_images_in_another_form_are_told_what_to_do(change, said):
+    x = change(torch.rand(40, 1, 6, 6, generator=torch.Generator().manual_seed(0)))
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 2))
+    with pytest.raises(InputError, match=said):
+        measure_response(model, (x, torch.arange(40) % 2), "rotation")

@@ -85,7 +85,7 @@ def test_clean_accuracy_is_that_of_magnitude_0_or_unknown() -> None:
 
 def test_words_table_and_json(curve: ResponseCurve) -> None:
     assert "net" in curve.summary()
-    assert "99.5% clean to 70.0%" in curve.summary()
+    assert "99.5% clean and 70.0%" in curve.summary()
     assert list(curve.frame().columns) == [
         "magnitude",
         "correct",

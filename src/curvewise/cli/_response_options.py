@@ -15,8 +15,8 @@ from curvewise.cli._options import PLOT_ENDINGS
 from curvewise.errors import InputError, MissingDependencyError
 
 _ARGUMENTS = (
-    "data|seed|layer|perturbation|magnitudes|examples|batch|device|precision|mean|std|fill|interpolation|"
-    "signs|factory|gap|hyperparameters|measures|task|least_train_accuracy|mode|permutations|level"
+    "data|seed|layer|perturbation|magnitudes|examples|batch|device|precision|mean|std|fill|"
+    "interpolation|padding|mask|signs|factory|gap|hyperparameters|measures|task|least_train_accuracy|mode|permutations|level"
 )
 _OPTIONS = {
     "--hyperparameters": "--hyperparameter",

@@ -190,14 +190,14 @@ def show_perturbations(page: Page) -> None:
         "magnitudes in": [p.unit for p in found],
         "from": [f"{p.low:g}" for p in found],
         "to": [f"{p.high:g}" for p in found],
-        "by default": [_range(p.usual) for p in found],
+        "by default": [_range(p.usual, p.pairs == "inter") for p in found],
     }
     page.table("Perturbations", columns, None)
 
 
-def _range(ends: Sequence[float]) -> str:
+def _range(ends: Sequence[float], below: bool = False) -> str:
     low, high = ends
-    return f"±{high:g}" if low == -high else f"{low:g} … {high:g}"
+    return f"±{high:g}" if low == -high else f"{low:g} … {'<' if below else ''}{high:g}"
 
 
 def _higher(orientation: int) -> str:

@@ -67,6 +67,8 @@ def measure(
     magnitudes: Annotated[Numbers, Parameter(allow_leading_hyphen=True)] = [],  # noqa: B006
     examples: Annotated[int, Parameter(validator=Number(gte=2))] = 23_040,
     signs: Literal["fold", "keep"] = "fold",
+    padding: int | None = None,
+    mask: int | None = None,
     fill: Annotated[float, Parameter(validator=Number(gte=0, lte=1))] = 0.0,
     interpolation: Literal["bilinear", "nearest"] = "bilinear",
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
@@ -98,11 +100,15 @@ def measure(
         Perturb what this submodule gives instead of the input: its name, or a number for the
         so-many-th activation (name:1 for a submodule that is called 1).
     magnitudes
-        How strongly, such as 0,0.1,0.2; by default ten over the usual range.
+        How strongly, such as 0,0.1,0.2; by default ten or eleven over the usual range.
     examples
         How many to take at random, at most.
     signs
         Magnitudes of both signs: average both directions, or sweep from the lowest to the highest.
+    padding
+        For tokens: the one that fills short texts up and is never touched.
+    mask
+        For tokens: what a dropped one becomes; by default the padding.
     fill
         Value from 0 to 1 of what comes in from outside an image.
     interpolation
@@ -146,6 +152,8 @@ def measure(
         device=networks.place,
         precision=precision,
         fill=fill,
+        padding=padding,
+        mask=mask,
         interpolation=interpolation,
         signs=signs,
         rng=seed,

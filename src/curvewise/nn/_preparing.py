@@ -62,11 +62,13 @@ class Options:
     batch: int | None = None
     device: str | torch.device | None = None
     precision: str = "float32"
-    mean: Sequence[float] | None = None
-    std: Sequence[float] | None = None
+    mean: float | Sequence[float] | None = None
+    std: float | Sequence[float] | None = None
     fill: float = 0.0
     interpolation: str = "bilinear"
     signs: str = "fold"
+    padding: int | None = None
+    mask: int | None = None
     compile: bool | None = None
     rng: int | np.random.Generator = 0
 
@@ -94,6 +96,9 @@ def make_ready(
     change = find_perturbation(perturbation)
     grid = _grid(change, options.magnitudes)
     _check_kind(change, sample, options.layer)
+    if change.of == "tokens":
+        padding = sample.padding if options.padding is None else options.padding
+        change = change.fitted(sample.x, padding=padding, mask=options.mask)
     labels = sample.y.cpu().numpy()
     if len(np.unique(labels)) < 2:
         raise InputError(
@@ -117,7 +122,9 @@ def make_ready(
 
 def _grid(perturbation: Perturbation, magnitudes: ArrayLike | int | None) -> FloatArray:
     if magnitudes is None or isinstance(magnitudes, int | np.integer):
-        return usual_magnitudes(perturbation, 10 if magnitudes is None else int(magnitudes))
+        # With two directions an odd number, so that 0 is among them.
+        usual = 11 if perturbation.usual[0] < 0 < perturbation.usual[1] else 10
+        return usual_magnitudes(perturbation, usual if magnitudes is None else int(magnitudes))
     grid = as_floats(magnitudes, "magnitudes")
     if grid.ndim != 1:
         raise InputError(
@@ -144,12 +151,20 @@ def _check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | N
         pixels = sample.pixels(sample.x)
         low, high = float(pixels.min()), float(pixels.max())
         if not -0.005 <= low <= high <= 1.005:
-            scaled = sample.mean is not None
+            undone = " once mean and std are undone" if sample.mean is not None else ""
+            remedy = "pass the mean= and std= that the images were normalised with"
+            if low >= 0 and high > 2:
+                remedy = f"divide them by {255 if high > 16 else high:g}"
             raise InputError(
-                f"data holds images with values from {low:.3g} to {high:.3g}"
-                f"{' once mean and std are undone' if scaled else ''}, and perturbation="
-                f"{perturbation.name!r} is for pixels from 0 to 1: pass the mean= and std= that "
-                "the images were normalised with, or images of uint8."
+                f"data holds images with values from {low:.3g} to {high:.3g}{undone}, and "
+                f"perturbation={perturbation.name!r} is for pixels from 0 to 1: {remedy}, or give "
+                "images of uint8."
             )
+    if perturbation.of == "images" and sample.x.ndim == 3:
+        raise InputError(
+            f"data holds inputs of shape {tuple(sample.x.shape[1:])}, and perturbation="
+            f"{perturbation.name!r} is for images, (channels, height, width): add the channel, "
+            "x[:, None]."
+        )
     raw = perturbation.of in ("tokens", "images")
     perturbation.check_input(sample.x[:1] if raw else sample.given(sample.x[:1]))

@@ -62,8 +62,8 @@ def dropped(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     known: Vocabulary = draw.known.to(x.device)
     if known.blank is None:
         raise InputError(
-            "token-dropout needs to know what a dropped token becomes: give padding= or mask=, a "
-            "token number, where it is fitted."
+            "token-dropout needs to know what a dropped token becomes: give padding= or mask=, the "
+            "number of a token."
         )
     gone = draw.chosen(~torch.isin(x, known.fixed), share)
     return torch.where(gone, known.blank, x)

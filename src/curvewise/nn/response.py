@@ -39,11 +39,13 @@ def measure_response(
     batch: int | None = None,
     device: str | torch.device | None = None,
     precision: str = "float32",
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
     fill: float = 0.0,
     interpolation: str = "bilinear",
     signs: str = "fold",
+    padding: int | None = None,
+    mask: int | None = None,
     compile: bool | None = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
@@ -72,7 +74,8 @@ def measure_response(
         activation module that a forward pass calls: 1 is the first layer's output after its
         non-linearity.
     magnitudes : array_like or int, optional
-        How much, or how many over the usual range; 10 by default.
+        How much, or how many over the usual range; by default 10, and 11 where there are two
+        directions.
     labels : array_like of int, optional
         Classes, where data holds inputs only.
     examples : int, optional
@@ -84,14 +87,17 @@ def measure_response(
         Where to compute; by default where the model is.
     precision : {"float32", "bfloat16", "float16"}
         Of the arithmetic, by autocast.
-    mean, std : sequence of float, optional
-        Per channel: the network takes (pixel − mean) / std of pixels from 0 to 1.
+    mean, std : float or sequence of float, optional
+        Per channel, or one for all: the network takes (pixel − mean) / std of pixels from 0 to 1.
     fill : float
         Value from 0 to 1 of what comes in from outside an image.
     interpolation : {"bilinear", "nearest"}
         For what moves pixels by parts of a pixel.
     signs : {"fold", "keep"}
         How the scores take magnitudes of both signs, see :func:`curvewise.gi_score`.
+    padding, mask : int, optional
+        For tokens: the one that fills short texts up and is never touched, by default the data's;
+        and what a dropped token becomes, by default the padding.
     compile : bool, optional
         Compile the network together with the mixing of pairs, which takes half a minute; by default
         on a GPU, from ten million answers on.
@@ -127,7 +133,7 @@ def measure_response(
     """
     options = Options(
         layer, magnitudes, labels, examples, batch, device, precision, mean, std, fill,
-        interpolation, signs, compile, rng,
+        interpolation, signs, padding, mask, compile, rng,
     )  # fmt: skip
     found = {name or name_of(model): model}
     (curve,) = _measured(found, data, perturbation, options, progress).values()

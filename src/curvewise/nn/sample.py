@@ -96,8 +96,8 @@ def draw_sample(
     labels: Any = None,
     *,
     examples: float | None = None,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
     rng: int | np.random.Generator = 0,
 ) -> Sample:
     """Take examples at random, without repetition, and put them in memory, on the CPU.
@@ -113,9 +113,9 @@ def draw_sample(
         Classes, where data holds inputs only.
     examples : int or float, optional
         How many, or below 1 which share; all by default.
-    mean, std : sequence of float, optional
-        Per channel, for pixels from 0 to 1: the network takes (pixel − mean) / std. Taken from
-        data if that is an :class:`Examples`.
+    mean, std : float or sequence of float, optional
+        Per channel, or one for all, for pixels from 0 to 1: the network takes (pixel − mean) / std.
+        Taken from data if that is an :class:`Examples`.
     rng : int or Generator
         Decides which examples, and their order.
 
@@ -231,12 +231,16 @@ def _classes(labels: Any) -> Tensor:
 
 
 def _scale(
-    x: Tensor, mean: Sequence[float] | None, std: Sequence[float] | None
+    x: Tensor, mean: float | Sequence[float] | None, std: float | Sequence[float] | None
 ) -> tuple[Tensor | None, Tensor | None]:
     if (mean is None) != (std is None):
         raise InputError("mean and std belong together: give both or neither.")
     if mean is None or std is None or x.ndim != 4:
         return None, None
+    mean, std = (
+        (float(v),) * x.shape[1] if isinstance(v, int | float | np.number) else v
+        for v in (mean, std)
+    )
     for name, values in (("mean", mean), ("std", std)):
         if len(values) != x.shape[1]:
             raise InputError(

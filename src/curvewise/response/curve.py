@@ -237,8 +237,8 @@ class ResponseCurve(Result):
         first, last = self.magnitude[0], self.magnitude[-1]
         return (
             f"Response of {self.model} to {self.perturbation} at {self.where}, magnitudes "
-            f"{first:g} to {last:g} on {int(self.total.max()):,} examples: accuracy goes from "
-            f"{self.clean_accuracy:.1%} clean to {self.accuracy.min():.1%} at worst. "
+            f"{first:g} to {last:g} on {int(self.total.max()):,} examples: accuracy is "
+            f"{self.clean_accuracy:.1%} clean and {self.accuracy.min():.1%} at worst. "
             f"Gi-score {gi}, Pal-score {pal}, mean accuracy {self.mean_accuracy:.1%}."
         )
 
