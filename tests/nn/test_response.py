@@ -516,7 +516,8 @@ def test_a_dropped_token_becomes_the_mask_or_the_padding():
 
     class Listener(torch.nn.Module):
         def forward(self, x):
-            seen.append(x)
+            if isinstance(x, Tensor):  # and not what a tracer puts in its place
+                seen.append(x)
             return torch.nn.functional.one_hot(x[:, 0] % 2, 2).float()
 
     x = torch.randint(1, 50, (64, 6), generator=torch.Generator().manual_seed(0))
