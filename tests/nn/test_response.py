@@ -514,19 +514,17 @@ def test_sensitivity(network: nn.Module, digits: tuple[np.ndarray, np.ndarray]) 
 def test_a_dropped_token_becomes_the_mask_or_the_padding():
     seen = []
 
-    class Listener(torch.nn.Module):
-        def forward(self, x):
-            if isinstance(x, Tensor):  # and not what a tracer puts in its place
-                seen.append(x)
-            return torch.nn.functional.one_hot(x[:, 0] % 2, 2).float()
+    def listener(x):
+        seen.append(x)
+        return x[:, 0] % 2
 
     x = torch.randint(1, 50, (64, 6), generator=torch.Generator().manual_seed(0))
     with pytest.raises(InputError, match="padding= or mask="):
-        measure_response(Listener(), (x, x[:, 0] % 2), "token-dropout")
+        measure_response(listener, (x, x[:, 0] % 2), "token-dropout")
     for option in ({"padding": 0}, {"mask": 77}):
         seen.clear()
-        measure_response(Listener(), (x, x[:, 0] % 2), "token-dropout", magnitudes=3, **option)
-        assert (torch.cat(seen) == next(iter(option.values()))).any()
+        measure_response(listener, (x, x[:, 0] % 2), "token-dropout", magnitudes=3, **option)
+        assert set(option.values()) < set(np.concatenate(seen).ravel().tolist())
 
 
 def test_two_directions_have_the_unperturbed_example_in_their_middle():
