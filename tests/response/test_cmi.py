@@ -336,6 +336,7 @@ def test_the_interval_holds_the_score_of_a_large_corpus(orientation: int | None)
 
 
 def test_rng_decides_everything() -> None:
+    pytest.importorskip("pandas")
     measure, gap, settings = corpus(7, 40)
     one, two, other = (measure_cmi(measure, gap, settings, rng=seed) for seed in (1, 1, 2))
     assert (one.value, one.pvalue) == (two.value, two.pvalue)

@@ -84,6 +84,7 @@ def test_pairs_are_sharper_than_two_intervals() -> None:
 
 
 def test_verdict_and_words() -> None:
+    pytest.importorskip("pandas")
     a, b = twins(np.random.default_rng(2), 4000, 0.4)
     found = compare_responses(a, b)
     assert found.verdict == "a better"

@@ -163,6 +163,7 @@ def test_bad_options_are_named(options: dict, message: str) -> None:
 
 
 def test_what_is_no_corpus_is_refused() -> None:
+    pytest.importorskip("pandas")
     with pytest.raises(InputError, match="corpus is a DataFrame: pass a ModelCorpus"):
         judge_measures(corpus().frame())  # type: ignore[arg-type]
     with pytest.raises(InputError, match="corpus has no measures"):
@@ -254,6 +255,7 @@ def test_names_cannot_break_a_table() -> None:
 
 
 def test_summary_and_frame() -> None:
+    pytest.importorskip("pandas")
     judged = judge_measures(corpus(), permutations=49)
     text = judged.summary()
     assert "4 measures judged on 48 models of 2 tasks" in text

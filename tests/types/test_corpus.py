@@ -49,6 +49,7 @@ def test_measures_are_added_and_replaced_with_their_orientation() -> None:
 
 
 def test_frame_has_a_row_for_each_model() -> None:
+    pytest.importorskip("pandas")
     frame = make().frame()
     assert list(frame) == ["task", "model", "depth", "norm", "train_accuracy", "gap", "gi"]
     assert frame.loc[1, "norm"] == "batch"
