@@ -118,8 +118,10 @@ def test_json_document_has_every_answer(demo, call):
     assert document["seeds"]["CNN"]["runs"] == 6
     wrong = {k: np.load(demo.out / f"{k}.npz") for k in ("cnn", "mlp")}
     cnn, mlp = (np.mean(w["preds"] != w["labels"]) for w in wrong.values())
+    assert set(document["responses"]) == {"CNN", "MLP"}
+    assert document["response"]["paired"] is True
     assert document["better"]["difference"]["estimate"] == pytest.approx(cnn - mlp)
-    assert len(document["in_short"]) == 5
+    assert len(document["in_short"]) == 6
     assert document["files"][0] == str(demo.out / "study.toml")
 
 
@@ -135,7 +137,7 @@ def test_lines_of_python_that_the_demo_shows_run(demo, start):
 
 def test_commands_that_the_demo_shows_work(demo, call):
     lines = demo.lines("The same on the command line", "Written")
-    assert len(lines) == 6
+    assert len(lines) == 8
     for line in lines:
         program, *words = shlex.split(line)
         assert program == "curvewise"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from curvewise.types import Measurements, Predictions, Result
 
 TARGET = 0.05
-MOVED = "shift-x"
+MOVED, BY = "shift-x", [-0.25, -0.125, 0, 0.125, 0.25]
 LEGEND = (
     "e_N: error after training on N digits. β_N: how much it would rise with a quarter of them. "
     "γ: how fast it falls."
@@ -163,21 +163,19 @@ def show_response(report: Report, study: Study) -> Shown:
     networks = {name: one.network for name, one in found.items()}
     examples = found[A].examples
     with quietly():
-        curves = measure_responses(
-            networks, examples, MOVED, magnitudes=[-0.25, -0.125, 0, 0.125, 0.25], progress=False
-        )
+        curves = measure_responses(networks, examples, MOVED, magnitudes=BY, progress=False)
         better = compare_responses(curves[A], curves[B])
     report.page.document |= {"responses": curves, "response": better}
     ask(report, "Which holds up when the digits it has learned move?", *curves.values(), better)
     report.figure("responses", lambda: plot_responses(curves))
-    report.figure("moved", lambda: plot_perturbed(examples, MOVED, [-0.25, -0.125, 0, 0.125, 0.25]))
+    report.figure("moved", lambda: plot_perturbed(examples, MOVED, BY))
     return Shown(
         [said_response(better, curves, "up to two pixels")],
         [
             f'nets = {{k: study.network(k, n={n}) for k in ("{A}", "{B}")}}',
             f'data = nets["{A}"].examples',
             "moved = cw.measure_responses("
-            f'{{k: v.network for k, v in nets.items()}}, data, "{MOVED}")',
+            f'{{k: v.network for k, v in nets.items()}}, data, "{MOVED}", magnitudes={BY})',
             f'print(cw.compare_responses(moved["{A}"], moved["{B}"]))',
         ],
         ["curvewise response perturbations", "curvewise response measures"],

@@ -128,7 +128,10 @@ def _as_source(predictions: Any, argument: str) -> Any:
     if values.dtype.kind == "O":
         values = _plain(np.asarray(values), argument)
     if values.dtype.kind not in "biufUS":
-        raise InputError(f"{argument} has dtype {values.dtype}, which holds no predictions.")
+        raise InputError(
+            f"{argument} has dtype {values.dtype}, which holds no predictions: save classes as "
+            "whole numbers, probabilities or logits as float32."
+        )
     return values
 
 
