@@ -218,3 +218,31 @@ def test_of_several_processes_exactly_one_takes_over_a_stale_claim(tmp_path: Pat
         racer.communicate("done\n")
     assert sorted(identity for ids_won in won for identity in ids_won) == ids
     assert files(tmp_path) == []
+
+
+def test_an_interrupt_right_after_claiming_leaves_no_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Claims._make
+
+    def interrupted(self: Claims, path: Path) -> bool:
+        make(self, path)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Claims(tmp_path) as claims:  # noqa: PT012
+        monkeypatch.setattr(Claims, "_make", interrupted)
+        claims.take(ID)
+    assert files(tmp_path) == []
+
+
+def test_a_claim_that_cannot_be_written_is_not_taken_for_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Claims, path: Path) -> bool:
+        raise StoreError("full")
+
+    with Claims(tmp_path) as claims:
+        monkeypatch.setattr(Claims, "_make", full)
+        for _ in range(2):
+            with pytest.raises(StoreError):
+                claims.take(ID)

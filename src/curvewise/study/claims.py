@@ -78,18 +78,21 @@ class Claims:
             return False
         turn = 1 + (_turn(there[-1]) if there else -1)
         mine = self.folder / f"{identity}.{turn}"
-        if not self._make(mine):
-            return False
+        with self._lock:
+            self._held[identity] = mine  # before it is made: an interrupt must not leave it behind
+        try:
+            made = self._make(mine)
+        except StoreError:
+            self.release(identity)
+            raise
         # Someone whose look at the folder is older than ours may have begun at another turn.
-        if any(p != mine and not self._is_stale(p) for p in self._turns(identity)):
-            mine.unlink(missing_ok=True)
+        if not made or any(p != mine and not self._is_stale(p) for p in self._turns(identity)):
+            self.release(identity)
             return False
         for old in there:
             old.unlink(missing_ok=True)
         if there:
             remove_partial(self.store, identity)
-        with self._lock:
-            self._held[identity] = mine
         return True
 
     def holds(self, identity: str) -> bool:
@@ -99,10 +102,11 @@ class Claims:
 
     def release(self, identity: str) -> None:
         """Give a claim back."""
-        with self._lock:
-            path = self._held.pop(identity, None)
+        path = self._held.get(identity)
         if path is not None and _read(path).get("token") == self.token:
             path.unlink(missing_ok=True)
+        with self._lock:
+            self._held.pop(identity, None)
 
     def close(self) -> None:
         """Give all claims back."""
