@@ -14,8 +14,10 @@ from torch.utils.data import DataLoader, TensorDataset
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn import Examples
 from curvewise.nn._pairing import draw_partners, lonely
+from curvewise.nn._preparing import Options, make_ready
 from curvewise.nn.perturbations import PERTURBATIONS, find_perturbation
 from curvewise.nn.response import measure_response, measure_responses, measure_sensitivity
+from curvewise.nn.sample import draw_sample
 from curvewise.response.compare import compare_responses
 from curvewise.response.curve import ResponseCurve
 
@@ -549,3 +551,20 @@ def test_images_in_another_form_are_told_what_to_do(change, said):
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 2))
     with pytest.raises(InputError, match=said):
         measure_response(model, (x, torch.arange(40) % 2), "rotation")
+
+
+@pytest.mark.parametrize("perturbation", ["mixup-intra", "mixup-inter"])
+def test_the_seed_decides_the_partners_of_the_same_sample(perturbation):
+    sample = draw_sample((torch.rand(40, 3), torch.arange(40) % 4), rng=0)
+    drawn = [make_ready(sample, perturbation, Options(), s).task.partners for s in (1, 1, 2)]
+    assert np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[0], drawn[2])
+
+
+def test_one_distance_from_zero_is_refused_before_anything_is_measured():
+    def never(x):
+        raise AssertionError("asked")
+
+    x = np.zeros((8, 1, 4, 4), dtype=np.uint8)
+    with pytest.raises(InputError, match="distance"):
+        measure_response(never, (x, np.arange(8) % 2), "rotation", magnitudes=[-10, 10])

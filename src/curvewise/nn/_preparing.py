@@ -20,7 +20,7 @@ from curvewise.nn._perturbation import Perturbation
 from curvewise.nn._tasks import Task
 from curvewise.nn.perturbations import find_perturbation, usual_magnitudes
 from curvewise.nn.sample import Sample
-from curvewise.response.scores import SIGNS, check_magnitudes
+from curvewise.response.scores import SIGNS, check_magnitudes, folded
 from curvewise.types import FloatArray, as_floats
 
 EXAMPLES = 180 * 128
@@ -95,6 +95,7 @@ def make_ready(
     """Check that the perturbation fits the examples, and draw partners."""
     change = find_perturbation(perturbation)
     grid = _grid(change, options.magnitudes)
+    folded(grid, options.signs)  # refuses what has no score, before it is measured
     _check_kind(change, sample, options.layer)
     if change.of == "tokens":
         padding = sample.padding if options.padding is None else options.padding
