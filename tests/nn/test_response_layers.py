@@ -163,7 +163,7 @@ def counting() -> nn.Module:
 PROBES = 5 * 16  # looks at a batch, twice, and at two examples; a check of the parts; rounded up
 
 
-@pytest.mark.parametrize("magnitudes", [2, 10])
+@pytest.mark.parametrize("magnitudes", [3, 10])
 @pytest.mark.parametrize("name", ["mixup-intra", "mixup-inter", "intensity"])
 def test_what_comes_before_the_layer_runs_once_per_example(name: str, magnitudes: int) -> None:
     SEEN.clear()

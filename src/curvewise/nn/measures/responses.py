@@ -96,6 +96,7 @@ def _measured(
             perturbation,
             layer=layer,
             magnitudes=magnitudes,
+            signs="keep",  # accuracies are read off it: one distance from 0 is enough
             examples=len(sample),
             device=subject.device,
             rng=subject.seed,
