@@ -1,4 +1,4 @@
-"""Correlations of measures with the gap, against scipy and by hand."""
+"""Granulated correlation with the gap, by hand."""
 
 from __future__ import annotations
 
@@ -9,38 +9,8 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.response._ranks import average_ranks
-from curvewise.response.agreement import (
-    granulated_kendall,
-    kendall,
-    pearson,
-    spearman,
-)
-
-
-@pytest.mark.parametrize("decimals", [6, 0])
-def test_correlations_equal_scipys_with_and_without_ties(decimals: int) -> None:
-    rng = np.random.default_rng(0)
-    gap = rng.normal(size=40).round(decimals)
-    measures = (rng.normal(size=(5, 40)) + gap).round(decimals)
-    for ours, theirs in (
-        (kendall, stats.kendalltau),
-        (pearson, stats.pearsonr),
-        (spearman, stats.spearmanr),
-    ):
-        wanted = [theirs(m, gap).statistic for m in measures]
-        np.testing.assert_allclose(ours(measures, gap), wanted, atol=1e-12)
-
-
-def test_ranks_equal_scipys() -> None:
-    values = np.random.default_rng(1).integers(0, 9, 50).astype(float)
-    np.testing.assert_array_equal(average_ranks(values), stats.rankdata(values))
-
-
-@pytest.mark.parametrize("of", [kendall, pearson, spearman])
-def test_one_value_only_has_no_correlation(of) -> None:  # type: ignore[no-untyped-def]
-    assert np.isnan(of(np.full((1, 5), 0.1), np.arange(5.0))).all()
-    assert np.isnan(of(np.arange(5.0)[None], np.full(5, 0.1))).all()
+from curvewise.response.agreement import granulated_kendall
+from curvewise.stats.correlation import kendall
 
 
 def by_axis(measure: np.ndarray, gap: np.ndarray, settings: dict) -> float:

@@ -6,19 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from curvewise.stats.correlation import average_ranks
 from curvewise.types import FloatArray
-
-
-def average_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 1; those of equal values are their mean.
-
-    >>> average_ranks(np.array([3.0, 1.0, 3.0, 7.0]))
-    array([2.5, 1. , 2.5, 4. ])
-    """
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    ranks: FloatArray = (last - (count - 1) / 2)[place.reshape(-1)]
-    return ranks
 
 
 def normal_scores(values: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Rank and linear correlation of measures with the gap."""
+"""Rank correlation of measures with the gap, one hyperparameter at a time."""
 
 from __future__ import annotations
 
@@ -10,45 +10,8 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.response._cells import Codes, pair_cells
-from curvewise.response._ranks import average_ranks
 from curvewise.response._settings import as_columns, value_codes
 from curvewise.types import FloatArray, as_floats
-
-
-def kendall(measures: FloatArray, gap: FloatArray) -> FloatArray:
-    """Kendall's τ-b of each row with the gap; NaN where either has one value only.
-
-    >>> kendall(np.array([[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]]), np.array([1.0, 2.0, 3.0])).round(4)
-    array([1.    , 0.3333])
-    """
-    first, second = np.triu_indices(len(gap), 1)
-    up = np.sign(gap[first] - gap[second])
-    found = np.empty(len(measures))
-    for row, values in enumerate(measures):
-        signs = np.sign(values[first] - values[second])
-        untied = np.count_nonzero(signs) * np.count_nonzero(up)
-        found[row] = signs @ up / np.sqrt(untied) if untied else np.nan
-    return found
-
-
-def pearson(measures: FloatArray, gap: FloatArray) -> FloatArray:
-    """Pearson's correlation of each row with the gap; NaN where either has one value only.
-
-    >>> pearson(np.array([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]]), np.array([1.0, 2.0, 3.0]))
-    array([ 1., nan])
-    """
-    x, y = _standard(measures), _standard(gap[None])
-    r: FloatArray = np.clip((x @ y.T)[:, 0], -1.0, 1.0)
-    return r
-
-
-def spearman(measures: FloatArray, gap: FloatArray) -> FloatArray:
-    """Pearson's correlation of ranks.
-
-    >>> spearman(np.array([[1.0, 20.0, 300.0]]), np.array([1.0, 2.0, 3.0]))
-    array([1.])
-    """
-    return pearson(np.array([average_ranks(m) for m in measures]), average_ranks(gap))
 
 
 def granulated_kendall(
@@ -111,12 +74,3 @@ def _along(
     count = np.bincount(group)
     means = [np.bincount(group, weights=row) / count for row in agree]
     return np.array([m.mean() for m in means])
-
-
-def _standard(rows: FloatArray) -> FloatArray:
-    """Rows with mean 0 and length 1; NaN for one with a single value."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    one_value = rows.max(axis=1, keepdims=True) == rows.min(axis=1, keepdims=True)
-    size = np.where(one_value, np.nan, np.linalg.norm(centred, axis=1, keepdims=True))
-    standard: FloatArray = centred / size
-    return standard

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.response._ranks import average_ranks
+from curvewise.stats.correlation import average_ranks
 from curvewise.types import FloatArray, ModelCorpus, as_floats
 
 

@@ -15,8 +15,9 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.response import _pgdl
 from curvewise.response._engine import Scored, clipped, prepare, score_measures, tail
 from curvewise.response._settings import shuffled_gaps, varied
-from curvewise.response.agreement import granulated, kendall, pearson, spearman
+from curvewise.response.agreement import granulated
 from curvewise.response.judgement import AVERAGE, Judged, MeasureJudgement
+from curvewise.stats.correlation import kendall, pearson, spearman
 from curvewise.types import FloatArray, ModelCorpus, check_level
 
 AT_ONCE = 2**23  # measures times pairs of models that are scored together

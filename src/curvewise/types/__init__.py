@@ -2,6 +2,7 @@
 
 from curvewise.types.coercion import as_predictions
 from curvewise.types.corpus import ModelCorpus
+from curvewise.types.features import CheckpointFeatures, as_matrix
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import KINDS, Predictions, Source
 from curvewise.types.results import (
@@ -12,11 +13,14 @@ from curvewise.types.results import (
     interval_columns,
     plain,
 )
+from curvewise.types.scores import CheckpointScores
 from curvewise.types.units import UNITS, FloatArray, Unit, as_floats
 
 __all__ = [
     "KINDS",
     "UNITS",
+    "CheckpointFeatures",
+    "CheckpointScores",
     "FloatArray",
     "Interval",
     "Measurements",
@@ -26,6 +30,7 @@ __all__ = [
     "Source",
     "Unit",
     "as_floats",
+    "as_matrix",
     "as_predictions",
     "check_level",
     "data_frame",

@@ -1,0 +1,1 @@
+"""Which of many checkpoints to fine-tune, from features alone."""

@@ -1,0 +1,165 @@
+"""Labels of examples: one class each, several, or numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.types import FloatArray
+
+KINDS = ("classes", "multilabel", "numbers")
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What examples are labelled with.
+
+    Attributes
+    ----------
+    kind : {"classes", "multilabel", "numbers"}
+        What they are.
+    count : int
+        How many examples.
+    rows, codes : ndarray of int
+        One row per example and label: the example's position, and its class from 0. For one class
+        each, ``rows`` is 0, 1, 2 …; an example without any label has no row. Empty for numbers.
+    classes : tuple
+        Names of the classes in the order of their codes.
+    values : ndarray, shape (examples, outputs), optional
+        The numbers.
+    """
+
+    kind: str
+    count: int
+    rows: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    classes: tuple[Any, ...] = ()
+    values: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return self.count
+
+    def one_hot(self) -> FloatArray:
+        """Examples × classes, 1 where an example has the class."""
+        found = np.zeros((self.count, len(self.classes)))
+        found[self.rows, self.codes] = 1.0
+        return found
+
+
+def as_targets(
+    labels: ArrayLike,
+    count: int,
+    *,
+    allowed: tuple[str, ...] = ("classes",),
+    measure: str = "this measure",
+    argument: str = "labels",
+    classes: tuple[Any, ...] | None = None,
+) -> Targets:
+    """Read labels: a vector of classes, a matrix of 0 and 1 (multi-label), or numbers.
+
+    A vector of whole numbers, texts or booleans is classes; a vector or matrix of other numbers is
+    numbers; a matrix of 0 and 1 with more than one column is multi-label.
+
+    Parameters
+    ----------
+    labels : array_like
+        As many as there are examples.
+    count : int
+        Number of examples.
+    allowed : tuple of str
+        What the measure takes.
+    measure, argument : str
+        What to call them in messages.
+    classes : tuple, optional
+        The classes of the training examples, where these are test examples.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, values are missing, there is one class only, or a class is unknown.
+    """
+    found = np.asarray(labels)
+    if found.ndim == 0 or len(found) != count:
+        raise InputError(
+            f"{argument} has shape {found.shape} for {count} examples: give one for each."
+        )
+    if found.dtype.kind in "fO" and _missing(found):
+        raise InputError(f"{argument} has missing values: leave those examples out.")
+    kind = _kind(found, argument, classes)
+    if kind not in allowed:
+        raise InputError(
+            f"{argument} are {_SAID[kind]}, and {measure} takes "
+            f"{' or '.join(_SAID[k] for k in allowed)}."
+        )
+    if kind == "numbers":
+        none = np.zeros(0, dtype=np.int64)
+        return Targets(kind, count, none, none, (), found.reshape(count, -1).astype(np.float64))
+    if kind == "multilabel":
+        return _several(found, count, argument, classes)
+    return _single(found, count, argument, classes)
+
+
+_SAID = {
+    "classes": "one class per example",
+    "multilabel": "several classes per example (a matrix of 0 and 1)",
+    "numbers": "numbers (regression)",
+}
+
+
+def _missing(found: NDArray[Any]) -> bool:
+    return any(v is None or v != v for v in found.ravel().tolist())
+
+
+def _kind(found: NDArray[Any], argument: str, classes: tuple[Any, ...] | None) -> str:
+    if found.ndim > 2:
+        raise InputError(f"{argument} has shape {found.shape}: give a vector or a matrix.")
+    if found.ndim == 2 and found.shape[1] > 1:
+        binary = found.dtype.kind in "biuf" and bool(np.isin(found, (0, 1)).all())
+        if not binary and found.dtype.kind not in "fiu":
+            raise InputError(f"{argument} has shape {found.shape}: give a matrix of 0 and 1.")
+        return "multilabel" if binary else "numbers"
+    if found.dtype.kind == "f" and (classes is None or not np.isin(found, classes).all()):
+        return "numbers"
+    return "classes"
+
+
+def _single(
+    found: NDArray[Any], count: int, argument: str, classes: tuple[Any, ...] | None
+) -> Targets:
+    values = found.reshape(count)
+    if values.dtype.kind == "O":
+        values = values.astype(np.str_)
+    names, codes = np.unique(values, return_inverse=True)
+    known = tuple(names.tolist())
+    if classes is not None:
+        place = {name: i for i, name in enumerate(classes)}
+        if lost := [name for name in known if name not in place]:
+            raise InputError(
+                f"{argument} holds class {lost[0]!r}, which no training example has: add examples "
+                "of it, or leave it out."
+            )
+        codes = np.array([place[name] for name in known])[codes]
+        known = classes
+    elif len(known) < 2:
+        raise InputError(f"{argument} holds one class only ({known[0]!r}): it takes two to tell.")
+    rows = np.arange(count, dtype=np.int64)
+    return Targets("classes", count, rows, codes.reshape(-1).astype(np.int64), known)
+
+
+def _several(
+    found: NDArray[Any], count: int, argument: str, classes: tuple[Any, ...] | None
+) -> Targets:
+    width = found.shape[1]
+    if classes is not None and len(classes) != width:
+        raise InputError(
+            f"{argument} has {width} columns and the training labels {len(classes)}: give the "
+            "same classes."
+        )
+    if found.sum(axis=0).astype(bool).sum() < 2 and classes is None:
+        raise InputError(f"{argument} marks one class only: it takes two to tell.")
+    rows, codes = np.nonzero(found)
+    return Targets("multilabel", count, rows, codes, tuple(range(width)))
