@@ -90,7 +90,9 @@ def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
         raise InputError(f"{argument} holds {found.dtype}: give numbers.")
     if found.dtype not in (np.float32, np.float64):
         found = found.astype(np.float32 if found.dtype.itemsize < 4 else np.float64)
-    if not np.isfinite(np.sum(found, dtype=np.float64)) and not np.isfinite(found).all():
+    with np.errstate(over="ignore", invalid="ignore"):  # a look at each only where the sum is odd
+        odd = not np.isfinite(np.sum(found, dtype=np.float64))
+    if odd and not np.isfinite(found).all():
         bad = int((~np.isfinite(found).all(axis=1)).sum())
         raise InputError(
             f"{argument} has NaN or infinite values in {bad} of {len(found)} rows: the network "
