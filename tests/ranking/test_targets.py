@@ -19,7 +19,7 @@ ALL = ("classes", "multilabel", "numbers")
         ([True, False, True, True], "classes", (False, True)),
         ([[0, 1], [1, 1], [0, 0], [1, 0]], "multilabel", (0, 1)),
         ([0.5, 1.5, 2.0, 3.0], "numbers", ()),
-        ([1.0, 2.0, 1.0, 2.0], "numbers", ()),
+        ([[1.0], [2.0], [1.0], [2.0]], "numbers", ()),
         ([[0.5, 1], [2, 3], [4, 5], [6, 7]], "numbers", ()),
         ([[3], [1], [3], [7]], "classes", (1, 3, 7)),
     ],
@@ -76,3 +76,9 @@ def test_a_class_that_training_lacks_is_named():
         as_targets([4, 1], 2, classes=(1, 2), argument="test_labels")
     with pytest.raises(InputError, match="3 columns and the training labels 2"):
         as_targets([[0, 1, 1]], 1, classes=(0, 1), allowed=ALL)
+
+
+def test_whole_numbers_in_floating_point_are_asked_about():
+    with pytest.raises(InputError, match=r"astype\(int\) for classes, or labels\[:, None\]"):
+        as_targets([1.0, 2.0, 1.0], 3, allowed=ALL)
+    assert as_targets([1.0, 2.0, 1.0], 3).classes == (1.0, 2.0)  # nothing else would do

@@ -62,7 +62,8 @@ def as_targets(
     """Read labels: a vector of classes, a matrix of 0 and 1 (multi-label), or numbers.
 
     A vector of whole numbers, texts or booleans is classes; a vector or matrix of other numbers is
-    numbers; a matrix of 0 and 1 with more than one column is multi-label.
+    numbers; a matrix of 0 and 1 with more than one column is multi-label. Whole numbers in floating
+    point are asked about where both classes and numbers would do.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def as_targets(
         )
     if found.dtype.kind in "fO" and _missing(found):
         raise InputError(f"{argument} has missing values: leave those examples out.")
-    kind = _kind(found, argument, classes)
+    kind = _kind(found, argument, allowed, classes)
     if kind not in allowed:
         raise InputError(
             f"{argument} are {_SAID[kind]}, and {measure} takes "
@@ -114,7 +115,9 @@ def _missing(found: NDArray[Any]) -> bool:
     return any(v is None or v != v for v in found.ravel().tolist())
 
 
-def _kind(found: NDArray[Any], argument: str, classes: tuple[Any, ...] | None) -> str:
+def _kind(
+    found: NDArray[Any], argument: str, allowed: tuple[str, ...], classes: tuple[Any, ...] | None
+) -> str:
     if found.ndim > 2:
         raise InputError(f"{argument} has shape {found.shape}: give a vector or a matrix.")
     if found.ndim == 2 and found.shape[1] > 1:
@@ -122,8 +125,15 @@ def _kind(found: NDArray[Any], argument: str, classes: tuple[Any, ...] | None) -
         if not binary and found.dtype.kind not in "fiu":
             raise InputError(f"{argument} has shape {found.shape}: give a matrix of 0 and 1.")
         return "multilabel" if binary else "numbers"
-    if found.dtype.kind == "f" and (classes is None or not np.isin(found, classes).all()):
+    if found.dtype.kind != "f" or (classes is not None and np.isin(found, classes).all()):
+        return "classes"
+    if found.ndim == 2 or (found != np.trunc(found)).any() or not np.isfinite(found).all():
         return "numbers"
+    if "numbers" in allowed:
+        raise InputError(
+            f"{argument} holds whole numbers in floating point, which could be classes or numbers: "
+            f"give {argument}.astype(int) for classes, or {argument}[:, None] for regression."
+        )
     return "classes"
 
 
