@@ -172,6 +172,49 @@ def hugging_face_model(
     return HuggingFace(model, text=text, padding=getattr(config, "pad_token_id", None))
 
 
+def hugging_face_encoder(path: Path) -> nn.Module:
+    """What a local folder holds: a classifier with its head, anything else without one."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{path} is a folder of Hugging Face, which needs transformers: pip install "
+            "transformers."
+        ) from error
+    if not (path / "config.json").is_file():
+        raise InputError(
+            f"{path}: no config.json in this folder. Give the folder that save_pretrained wrote; "
+            "nothing is downloaded."
+        )
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with _quiet(transformers):
+            config = transformers.AutoConfig.from_pretrained(path, **local)
+            kind: Any = transformers.AutoModel
+            for name in getattr(config, "architectures", None) or ():
+                if name.endswith(("ForImageClassification", "ForSequenceClassification")):
+                    kind = getattr(transformers, name, kind)
+            model: nn.Module = kind.from_pretrained(path, config=config, local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        said = str(error).strip().split("\n")[0]
+        raise InputError(f"{path} cannot be loaded by transformers: {said}") from error
+    return model
+
+
+def is_hugging_face(model: nn.Module) -> bool:
+    """Whether a network is of transformers."""
+    return hasattr(getattr(model, "config", None), "model_type")
+
+
+def call_hugging_face(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
+    """Give a network of transformers its inputs by name: whole numbers are tokens."""
+    if x.is_floating_point():
+        return model(pixel_values=x)
+    if mask is None:
+        return model(input_ids=x)
+    return model(input_ids=x, attention_mask=mask.long())
+
+
 @contextlib.contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
     """Without progress bars and reports of heads drawn anew, once per run."""

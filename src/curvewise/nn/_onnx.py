@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn._tensors import unreadable
 
-_TYPES = {
+DTYPES = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
     "tensor(float16)": np.float16,
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
+    "tensor(uint8)": np.uint8,
 }
+"""What inputs are given as, by onnxruntime's name for it."""
 
 
 class OnnxModel:
@@ -39,19 +41,19 @@ class OnnxModel:
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...], device: str | None = None) -> None:
-        self._session, told = _session(path, device)
+        self._session, told = open_session(path, device)
         self._path = path
         inputs = self._session.get_inputs()
         if len(inputs) != 1:
             names = ", ".join(i.name for i in inputs)
             raise InputError(f"{path} takes {len(inputs)} inputs ({names}): give one that takes 1.")
         self._input = inputs[0]
-        if self._input.type not in _TYPES:
+        if self._input.type not in DTYPES or self._input.type == "tensor(uint8)":
             raise InputError(
                 f"{path} takes {self._input.type}: export a network that takes floating-point "
                 "inputs, or int64 tokens."
             )
-        self._dtype = _TYPES[self._input.type]
+        self._dtype = DTYPES[self._input.type]
         size, *rest = self._input.shape or [None]
         self._last = _channels_last(path, rest, shape)
         self._batch = size if isinstance(size, int) and size > 0 else None
@@ -63,25 +65,9 @@ class OnnxModel:
         if (x.dtype.kind == "f") != (np.dtype(self._dtype).kind == "f"):
             raise InputError(f"{self._path} takes {self._input.type}, and the data is {x.dtype}.")
         x = np.moveaxis(x, 1, -1) if self._last else x
-        x = np.ascontiguousarray(x, dtype=self._dtype)
-        if self._batch is None:
-            return self._run(x)
-        size = self._batch
-        parts = []
-        for first in range(0, len(x), size):
-            part = x[first : first + size]
-            filled = np.concatenate([part, np.repeat(part[-1:], size - len(part), axis=0)])
-            parts.append(self._run(filled)[: len(part)])
-        return np.concatenate(parts)
-
-    def _run(self, x: NDArray[Any]) -> NDArray[Any]:
-        try:
-            found: NDArray[Any] = self._session.run([self._output], {self._input.name: x})[0]
-        except Exception as error:  # onnxruntime's errors have no common base
-            said = str(error).split(" : ")[-1].strip().split("\n")[0]
-            raise InputError(
-                f"{self._path} cannot be run on inputs of shape {x.shape} ({said})."
-            ) from error
+        feeds = {self._input.name: np.ascontiguousarray(x, dtype=self._dtype)}
+        found: NDArray[Any]
+        (found,) = run_session(self._session, self._path, [self._output], feeds, self._batch)
         return found
 
     def _choose_output(self) -> tuple[str, tuple[str, ...]]:
@@ -95,7 +81,36 @@ class OnnxModel:
         return chosen, (f"of its outputs {names}, {chosen} was taken",)
 
 
-def _session(path: Path, device: str | None) -> tuple[Any, tuple[str, ...]]:
+def run_session(
+    session: Any, path: Path, outputs: list[str], feeds: dict[str, NDArray[Any]], batch: int | None
+) -> list[NDArray[Any]]:
+    """Outputs for inputs by name; where the batch size is fixed, the last row fills it up."""
+    count = len(next(iter(feeds.values())))
+    size = batch or count
+    parts = []
+    for first in range(0, count, size):
+        part = {name: x[first : first + size] for name, x in feeds.items()}
+        here = min(size, count - first)
+        filled = {
+            name: np.concatenate([x, np.repeat(x[-1:], size - here, axis=0)]) if here < size else x
+            for name, x in part.items()
+        }
+        try:
+            found = session.run(outputs, filled)
+        except Exception as error:  # onnxruntime's errors have no common base
+            said = str(error).split(" : ")[-1].strip().split("\n")[0]
+            shape = next(iter(filled.values())).shape
+            raise InputError(
+                f"{path} cannot be run on inputs of shape {shape} ({said})."
+            ) from error
+        parts.append([values[:here] for values in found])
+    return [np.concatenate(values) for values in zip(*parts, strict=True)]
+
+
+def open_session(
+    path: Path, device: str | None, content: bytes | None = None
+) -> tuple[Any, tuple[str, ...]]:
+    """Have onnxruntime load a file, or changed content of it; and what there is to say of it."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -109,9 +124,14 @@ def _session(path: Path, device: str | None) -> tuple[Any, tuple[str, ...]]:
     use = ["CUDAExecutionProvider"] if gpu and (wanted or device is None) else []
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors, which are raised as well
+    if content is not None:  # weights in files of their own lie beside the file
+        beside = str(path.resolve().parent)
+        options.add_session_config_entry(
+            "session.model_external_initializers_file_folder_path", beside
+        )
     try:
         session = onnxruntime.InferenceSession(
-            str(path), options, providers=[*use, "CPUExecutionProvider"]
+            content or str(path), options, providers=[*use, "CPUExecutionProvider"]
         )
     except Exception as error:  # onnxruntime's errors have no common base
         raise unreadable(path, error) from error

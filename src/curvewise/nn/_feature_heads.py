@@ -1,0 +1,93 @@
+"""Which layer of a network gives its scores: told by their values, not by their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from curvewise.nn._pooling import are_probabilities, pooled
+
+_CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLayer:
+    """One call of a linear layer, or of a convolution of one pixel.
+
+    Attributes
+    ----------
+    name : str
+        Of the submodule.
+    module : Module
+        The layer.
+    given, gave : Tensor, optional
+        What went in and came out.
+    ready : bool
+        Whether the network's scores are probabilities.
+    """
+
+    name: str
+    module: nn.Module
+    given: Tensor | None
+    gave: Tensor | None
+    ready: bool = False
+
+    @property
+    def last(self) -> bool:
+        """Whether features are the last axis of what it is given."""
+        return not _is_convolution(self.module)
+
+
+def is_linear(module: nn.Module) -> bool:
+    """Whether a module is a linear layer, also as a convolution of one pixel or exported.
+
+    >>> is_linear(nn.Conv2d(4, 2, 1)), is_linear(nn.Conv2d(4, 2, 3))
+    (True, False)
+    """
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, Tensor):
+        return False
+    if _is_convolution(module):
+        return weight.ndim > 2 and all(side == 1 for side in weight.shape[2:])
+    return isinstance(module, nn.Linear) or _kind(module) == "Linear"
+
+
+def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
+    """The layer as a classifier, if the network's output follows the order of its scores.
+
+    Temperatures, softmax, means over places and the like keep that order. None where the output
+    is something else: a network whose classifier was taken off.
+    """
+    assert layer.gave is not None
+    scores, gave = output.float(), layer.gave.float()
+    head = replace(layer, given=None, gave=None)
+    if scores.ndim > 2:
+        return head if scores.shape == gave.shape and torch.allclose(scores, gave) else None
+    scores = scores if scores.ndim == 2 else scores[:, None]
+    for tried in (gave, gave.relu()):
+        logits = pooled(tried, "mean", last=layer.last)
+        if logits.shape == scores.shape and _follows(scores, logits):
+            same = torch.allclose(scores, logits, rtol=1e-3, atol=1e-5)
+            return replace(head, ready=not same and are_probabilities(scores))
+    return None
+
+
+def _follows(scores: Tensor, logits: Tensor) -> bool:
+    """Whether each row of scores rises with its logits."""
+    if scores.shape[1] == 1:
+        return True
+    ordered = scores.gather(1, logits.argsort(dim=1))
+    slack = 1e-3 * (ordered.amax(dim=1) - ordered.amin(dim=1)).clamp(min=1e-12)
+    return bool((ordered.diff(dim=1) >= -slack[:, None]).all())
+
+
+def _kind(module: nn.Module) -> str:
+    """The class of a layer, which exported programs only tell."""
+    tell = getattr(module, "type_name", None)
+    return str(tell()).rpartition(".")[2] if callable(tell) else type(module).__name__
+
+
+def _is_convolution(module: nn.Module) -> bool:
+    return isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) or _kind(module) in _CONVOLUTIONS

@@ -1,0 +1,274 @@
+"""Examples that every checkpoint is shown: in one order, read a batch at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from curvewise.errors import InputError
+from curvewise.nn._loading import _sampled as sampled
+from curvewise.nn.sample import _chosen as chosen
+from curvewise.nn.sample import _is_amount as is_amount
+from curvewise.nn.sample import _is_pair as is_pair
+from curvewise.nn.sample import standardised
+from curvewise.nn.task import Examples
+
+Batch = Tensor | list[Any]
+"""A tensor with a row for each example; a list of texts, or of images of several sizes."""
+
+_READ = 256
+
+
+class Inputs:
+    """Examples in their order: images as pixels, tokens, texts, or numbers as they are.
+
+    Parameters
+    ----------
+    source : array, sequence of str, Dataset
+        Anything with a length whose examples can be asked for by their positions.
+    labels : ndarray, optional
+        A label for each example of the source.
+    rows : ndarray of int
+        Positions of the examples that are shown.
+    layout : {"first", "last"}, optional
+        Where images have their channels; needed where their shape does not tell.
+    mean, std : tuple of float, optional
+        What the data says images are normalised with, for networks that were trained on it.
+    padding : int, optional
+        The token that stands for nothing.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        labels: NDArray[Any] | None,
+        rows: NDArray[np.int64],
+        *,
+        layout: str | None = None,
+        mean: tuple[float, ...] | None = None,
+        std: tuple[float, ...] | None = None,
+        padding: int | None = None,
+    ) -> None:
+        if layout not in (None, "first", "last"):
+            raise InputError(f"layout={layout!r}: use 'first' or 'last', where the channels are.")
+        self.source, self.rows, self.layout = source, rows, layout
+        self.total = len(source)
+        self.mean, self.std, self.padding = mean, std, padding
+        self._arrays = isinstance(source, np.ndarray | Tensor)
+        self._texts = _are_texts(source)
+        self._labels = None if labels is None else labels[rows]
+        self._digest: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """Labels of the examples; those of a dataset are read once, with the examples."""
+        if self._labels is None and not (self._arrays or self._texts):
+            for _ in self.batches(_READ):
+                pass
+        return self._labels
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """All examples in their order, so many at a time."""
+        labels: list[Any] = []
+        for first in range(0, len(self), size):
+            here = self.rows[first : first + size]
+            if self._texts:
+                yield [str(self.source[int(i)]) for i in here]
+            elif self._arrays:
+                yield self._laid(_tensor(_taken(self.source, here)))
+            else:
+                pairs = [_pair(self.source[int(i)]) for i in here]
+                labels.extend(label for _, label in pairs)
+                yield self._together([x for x, _ in pairs])
+        if labels and self._labels is None and all(label is not None for label in labels):
+            self._labels = np.stack([np.asarray(label) for label in labels])
+
+    def digest(self) -> str:
+        """A hash of every example and their order, computed once."""
+        if self._digest is None:
+            found = hashlib.sha256(repr((len(self), self.layout, self.padding)).encode())
+            for batch in self.batches(_READ):
+                for part in [batch] if isinstance(batch, Tensor) else batch:
+                    if isinstance(part, Tensor):
+                        found.update(repr((tuple(part.shape), part.dtype)).encode())
+                        part = part.contiguous().numpy().tobytes()
+                    else:
+                        part = part.encode()
+                    found.update(len(part).to_bytes(8, "little") + part)
+            self._digest = found.hexdigest()
+        return self._digest
+
+    def _laid(self, x: Tensor) -> Tensor:
+        """Images of bytes with their channels first; everything else as it is."""
+        if x.dtype != torch.uint8 or self.padding is not None or x.ndim < 3:
+            return x
+        if x.ndim == 3:
+            return x[:, None]  # grey images without an axis for it
+        layout = self.layout or _layout(tuple(x.shape))
+        return x.movedim(-1, 1) if layout == "last" else x
+
+    def _together(self, items: list[Any]) -> Batch:
+        """Examples of a dataset as one tensor, or in a list where their sizes differ."""
+        if items and isinstance(items[0], str):
+            return items
+        found = [self._laid(_tensor(_pixels(item))[None])[0] for item in items]
+        if len({tuple(x.shape) for x in found}) == 1:
+            return torch.stack(found)
+        if all(x.dtype == torch.uint8 and x.ndim == 3 for x in found):
+            return found
+        raise InputError(
+            "data gives inputs of several shapes that are not images of bytes: bring all to one "
+            "shape, such as with a transform."
+        )
+
+
+def read_inputs(
+    data: Any,
+    labels: Any = None,
+    *,
+    examples: float | None = None,
+    layout: str | None = None,
+    rng: int | np.random.Generator = 0,
+) -> Inputs:
+    """Examples for checkpoints out of whatever holds them; nothing is read yet.
+
+    Parameters
+    ----------
+    data : ndarray, Tensor, list of str, Examples, (inputs, labels), Dataset or DataLoader
+        Images of uint8 are pixels; numbers of floating point are what the network takes; other
+        whole numbers are tokens. Of a DataLoader, the examples that its sampler gives are taken;
+        of data of a study, those to train on.
+    labels : array_like, optional
+        Where data holds inputs only.
+    examples : int or float, optional
+        How many, or below 1 which share, drawn at random; all by default. They keep their order.
+    layout : {"first", "last"}, optional
+        Where images have their channels, if that cannot be told from their shape.
+    rng : int or Generator
+        Decides which examples.
+
+    Examples
+    --------
+    >>> inputs = read_inputs(np.zeros((10, 8, 8, 3), np.uint8), np.arange(10), examples=4)
+    >>> len(inputs), [tuple(x.shape) for x in inputs.batches(3)]
+    (4, [(3, 3, 8, 8), (1, 3, 8, 8)])
+    """
+    if isinstance(data, Inputs):
+        return data
+    if examples is not None and not is_amount(examples):
+        raise InputError(
+            f"examples={examples!r}: give a whole number of at least 1, or a share below 1."
+        )
+    about: dict[str, Any] = {"layout": layout}
+    if isinstance(data, Examples):
+        about.update(mean=data.mean, std=data.std, padding=data.padding)
+        data, labels = standardised(data), data.y if labels is None else labels
+    elif isinstance(getattr(data, "x", None), np.ndarray) and hasattr(data, "y"):
+        about.update(padding=getattr(data, "padding", None), layout=layout or "first")
+        data, labels = data.x, data.y if labels is None else labels
+    elif labels is None and is_pair(data) and not _are_texts(data):
+        data, labels = data
+    known = None
+    if isinstance(data, DataLoader):
+        data, known = _from_loader(data)
+    source = _checked(data)
+    if labels is not None and len(labels) != len(source):
+        raise InputError(f"data has {len(source):,} examples and labels {len(labels):,}.")
+    there = np.arange(len(source)) if known is None else known
+    rows = there[np.sort(chosen(len(there), examples, np.random.default_rng(rng)))]
+    if isinstance(labels, Tensor):
+        labels = labels.detach().cpu().numpy()
+    return Inputs(source, None if labels is None else np.asarray(labels), rows, **about)
+
+
+def _from_loader(loader: DataLoader[Any]) -> tuple[Any, NDArray[np.int64] | None]:
+    if isinstance(loader.dataset, IterableDataset):
+        raise InputError(
+            "data is a stream (IterableDataset), which every checkpoint would have to read anew: "
+            "give a dataset with a length, or arrays."
+        )
+    dataset: Any = loader.dataset
+    return dataset, sampled(loader, len(dataset), 0)
+
+
+def _checked(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        data = data.detach()
+    elif not isinstance(data, np.ndarray) and isinstance(data, Sequence):
+        if _are_texts(data) or (len(data) and isinstance(data[0], tuple)):
+            return data
+        data = np.asarray(data)
+    if isinstance(data, np.ndarray) and data.dtype.kind not in "fiubU":
+        raise InputError(f"data holds {data.dtype}: give numbers or texts.")
+    if isinstance(data, IterableDataset) or not (
+        hasattr(data, "__len__") and hasattr(data, "__getitem__")
+    ):
+        raise InputError(
+            f"data is a {type(data).__name__}: give arrays, texts, or a dataset with a length."
+        )
+    if not len(data):
+        raise InputError("data is empty: give at least one example.")
+    return data
+
+
+def _are_texts(data: Any) -> bool:
+    if isinstance(data, np.ndarray):
+        return bool(data.dtype.kind == "U")
+    return (
+        isinstance(data, list | tuple)
+        and len(data) > 0
+        and all(isinstance(text, str) for text in data)
+    )
+
+
+def _taken(source: Any, rows: NDArray[np.int64]) -> Any:
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return source[rows[0] : rows[-1] + 1]
+    return source[torch.from_numpy(rows).to(source.device) if isinstance(source, Tensor) else rows]
+
+
+def _tensor(value: Any) -> Tensor:
+    """On the CPU: bytes and tokens as they are, other numbers as float32."""
+    found = value.cpu() if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+    if found.dtype in (torch.uint8, torch.float32):
+        return found
+    if found.is_floating_point() or found.dtype == torch.bool:
+        return found.to(torch.float32)
+    return found.to(torch.int64)
+
+
+def _pair(item: Any) -> tuple[Any, Any]:
+    """Input and label of one example of a dataset."""
+    if isinstance(item, tuple | list) and len(item) >= 2:
+        return item[0], item[1]
+    return item, None
+
+
+def _pixels(item: Any) -> Any:
+    """A picture of Pillow as an array, channels last; anything else as it is."""
+    if hasattr(item, "getbands") and hasattr(item, "convert"):
+        grey = item.mode in ("1", "L", "I", "I;16", "F", "LA")
+        found = np.asarray(item.convert("L" if grey else "RGB"))
+        return found[None] if grey else np.moveaxis(found, -1, 0)
+    return item
+
+
+def _layout(shape: tuple[int, ...]) -> str:
+    """Where images have their channels, or an error where either is possible."""
+    first, last = shape[1] in (1, 3), shape[-1] in (1, 3)
+    if first == last:
+        raise InputError(
+            f"data has images of shape {shape[1:]}, and it cannot be told where their channels "
+            "are: pass layout='first' or layout='last', with 1 or 3 channels."
+        )
+    return "first" if first else "last"

@@ -1,0 +1,205 @@
+"""From examples as they are stored to batches as a checkpoint takes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from curvewise.errors import InputError
+from curvewise.nn._feature_inputs import Batch, Inputs
+from curvewise.nn._feature_reader import Given, Reader
+from curvewise.nn._own_preprocessing import Prepare, as_preprocessing
+from curvewise.nn._preprocessing import Preprocessing
+from curvewise.nn.checkpoints import Checkpoint
+
+LONGEST = 512
+"""Tokens that are kept of a text where neither network nor tokenizer says how many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """How batches are made ready.
+
+    Attributes
+    ----------
+    ready : callable
+        From a stored batch to what the network takes.
+    said : str, optional
+        All that determines it, as text; None where that cannot be told.
+    notes : tuple of str
+        What was taken for what.
+    """
+
+    ready: Callable[[Batch], Given]
+    said: str | None
+    notes: tuple[str, ...] = ()
+
+    def __call__(self, batch: Batch) -> Given:
+        return self.ready(batch)
+
+
+def are_images(batch: Batch) -> bool:
+    """Whether a batch holds pixels: bytes with channels, height and width."""
+    first = batch[0]
+    return isinstance(first, Tensor) and first.dtype == torch.uint8 and first.ndim == 3
+
+
+def given_preprocessing(checkpoint: Checkpoint, inputs: Inputs) -> Prepare | None:
+    """What is known before the checkpoint is opened: what the user says, then the data."""
+    if checkpoint.preprocessing is not None:
+        return as_preprocessing(checkpoint.preprocessing)
+    if inputs.mean is not None and inputs.std is not None:
+        channels = "grey" if len(inputs.mean) == 1 else "rgb"
+        return Preprocessing(mean=inputs.mean, std=inputs.std, channels=channels)
+    return None
+
+
+def input_shape(known: Prepare | None, batch: Batch) -> tuple[int, ...]:
+    """Shape of one input after preprocessing, as far as that is known."""
+    first = batch[0]
+    if not isinstance(first, Tensor):
+        return (1,)
+    if are_images(batch) and isinstance(known, Preprocessing):
+        return known.shape(int(first.shape[1]), int(first.shape[2]))
+    return tuple(first.shape)
+
+
+def preparation(
+    checkpoint: Checkpoint, reader: Reader, inputs: Inputs, first: Batch
+) -> Preparation:
+    """How the examples are made ready for a checkpoint that was opened.
+
+    Raises
+    ------
+    InputError
+        Texts without a tokenizer, or pixels and no word on what the network takes.
+    """
+    if isinstance(first[0], str):
+        return _of_texts(checkpoint, reader)
+    if are_images(first):
+        return _of_images(checkpoint, reader, inputs, first)
+    if isinstance(first, Tensor) and first.dtype == torch.int64:
+        return _of_tokens(reader, inputs)
+    notes: tuple[str, ...] = ()
+    if isinstance(first, Tensor) and first.ndim == 4 and _has_own(checkpoint, reader):
+        notes = ("images are of floating point and taken as prepared: no preprocessing was done",)
+    return Preparation(lambda batch: Given(_floating(batch)), "numbers as they are", notes)
+
+
+def _floating(batch: Batch) -> Any:
+    is_bytes = isinstance(batch, Tensor) and batch.dtype == torch.uint8
+    return batch.to(torch.float32) if is_bytes and isinstance(batch, Tensor) else batch
+
+
+def _has_own(checkpoint: Checkpoint, reader: Reader) -> bool:
+    return checkpoint.preprocessing is not None or reader.preprocessing is not None
+
+
+def _of_images(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, first: Batch) -> Preparation:
+    known = None if checkpoint.preprocessing is None else as_preprocessing(checkpoint.preprocessing)
+    is_function = checkpoint.path is None and not isinstance(checkpoint.source, nn.Module)
+    if known is None and is_function:
+        return Preparation(Given, "pixels as they are")
+    known = known or reader.preprocessing or given_preprocessing(checkpoint, inputs)
+    if known is None:
+        raise InputError(
+            f"preprocessing of {checkpoint.name!r} is not known, and the data holds images of "
+            "bytes: say what it was trained with, such as preprocessing=Preprocessing(size=256, "
+            "crop=224, mean=(.485, .456, .406), std=(.229, .224, .225)); Preprocessing() only "
+            "brings pixels to 0…1."
+        )
+    if not isinstance(known, Preprocessing):
+        own = known
+        return Preparation(lambda batch: _by_function(own, batch), None)
+    notes: tuple[str, ...] = ()
+    if reader.sides is not None and known.size is None and known.crop is None:
+        known = replace(known, size=reader.sides)
+        notes = (f"images are resized to {reader.sides[0]} × {reader.sides[1]}, which it takes",)
+    made, place = known, getattr(reader, "device", torch.device("cpu"))
+
+    def ready(batch: Batch) -> Given:  # resized where the network is: bytes are moved faster
+        if isinstance(batch, Tensor):
+            return Given(made(batch.to(place)))
+        return Given(made([image.to(place) for image in batch]))
+
+    return Preparation(ready, repr(made), notes)
+
+
+def _by_function(function: Callable[[Any], Any], batch: Batch) -> Given:
+    """Images prepared by a function of the user's: all at once, or one by one if sizes differ."""
+    if isinstance(batch, Tensor):
+        found = function(batch)
+    else:
+        found = torch.cat([torch.as_tensor(function(image[None])) for image in batch])
+    found = torch.as_tensor(found)
+    if len(found) != len(batch):
+        raise InputError(
+            f"preprocessing gave shape {tuple(found.shape)} for {len(batch)} images: it must give "
+            "a row for each."
+        )
+    return Given(found)
+
+
+def _of_tokens(reader: Reader, inputs: Inputs) -> Preparation:
+    config = getattr(getattr(reader, "model", None), "config", None)
+    padding = inputs.padding
+    if padding is None:
+        padding = getattr(config, "pad_token_id", None)
+
+    def ready(batch: Batch) -> Given:
+        assert isinstance(batch, Tensor)
+        return Given(batch, None if padding is None else batch != padding)
+
+    return Preparation(ready, f"tokens, padding {padding}")
+
+
+def _of_texts(checkpoint: Checkpoint, reader: Reader) -> Preparation:
+    """Tokens of texts, filled up to the longest of each batch."""
+    is_function = checkpoint.path is None and not isinstance(checkpoint.source, nn.Module)
+    if is_function and checkpoint.tokenizer is None:
+        return Preparation(Given, "texts as they are")
+    tokenizer = _tokenizer(checkpoint)
+    if tokenizer.pad_token_id is None:
+        raise InputError(f"the tokenizer of {checkpoint.name!r} has no padding token: set one.")
+    config = getattr(getattr(reader, "model", None), "config", None)
+    limits = (getattr(tokenizer, "model_max_length", None), _positions(config))
+    length = checkpoint.length or min([n for n in limits if n and n < 10**6] or [LONGEST])
+
+    def ready(batch: Batch) -> Given:
+        found = tokenizer(
+            list(batch), padding=True, truncation=True, max_length=length, return_tensors="pt"
+        )
+        return Given(found["input_ids"], found["attention_mask"].bool())
+
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    said = None if backend is None else f"{backend.to_str()} {length} {tokenizer.padding_side}"
+    return Preparation(ready, said, (f"texts are cut to {length} tokens",))
+
+
+def _positions(config: Any) -> int | None:
+    """How many tokens a network takes; some count two positions that are never used."""
+    most = getattr(config, "max_position_embeddings", None)
+    unused = 2 if "roberta" in getattr(config, "model_type", "") else 0
+    return None if not isinstance(most, int) or most < 1 else most - unused
+
+
+def _tokenizer(checkpoint: Checkpoint) -> Any:
+    given = checkpoint.tokenizer
+    path = checkpoint.path
+    if given is None and path is not None and path.is_dir():
+        given = path
+    if given is None:
+        raise InputError(
+            f"tokenizer of {checkpoint.name!r} is missing, and the data holds texts: pass "
+            "tokenizer=, an object or a folder of Hugging Face, or give tokens."
+        )
+    if isinstance(given, str | os.PathLike):
+        from curvewise.nn.tokens import load_tokenizer
+
+        return load_tokenizer(given)
+    return given

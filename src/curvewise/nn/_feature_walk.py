@@ -1,0 +1,122 @@
+"""What a checkpoint gave so far: rows by layer, in the course of one pass over the data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.nn._feature_reader import Found, Given, Reader
+from curvewise.nn._feature_rows import Rows
+from curvewise.nn.checkpoints import Checkpoint
+from curvewise.types.features import CheckpointFeatures
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenFeatures(CheckpointFeatures):
+    """Features with a row for each place of each example: a token, or a pixel of a feature map.
+
+    Attributes
+    ----------
+    examples : ndarray of int, shape (rows,)
+        Which example a row belongs to.
+    """
+
+    examples: NDArray[np.int64] | None = None
+
+    def take(self, rows: NDArray[Any]) -> TokenFeatures:
+        """Some of the rows: their positions, or a mask with an entry for each."""
+        owners = None if self.examples is None else self.examples[rows]
+        return replace(self, features=self.features[rows], examples=owners)
+
+
+def name_at(checkpoint: Checkpoint, layer: str) -> str:
+    """What features of a layer are called: with the layer where all are taken."""
+    return f"{checkpoint.name} @ {layer}" if checkpoint.layer == "all" else checkpoint.name
+
+
+class Walk:
+    """What a checkpoint gave so far."""
+
+    def __init__(self, checkpoint: Checkpoint, reader: Reader, limit: int) -> None:
+        self.checkpoint, self.reader, self.limit = checkpoint, reader, limit
+        self.rows: dict[str, Rows] = {}
+        self.own: Rows | None = None
+        self.places: dict[str, list[NDArray[np.int64]]] = {}
+        self.seconds, self.most = 0.0, 2**31
+        self.notes: list[str] = []
+
+    def counted(self, given: Given) -> float | None:
+        """10⁹ operations for an example, where they can be counted."""
+        try:
+            return self.reader.gflops(given.part(0, self.reader.most or 1))
+        except (InputError, torch.OutOfMemoryError, NotImplementedError):
+            return None
+
+    def add(self, given: Given) -> None:
+        """Run a batch, in halves where memory runs out."""
+        for first in range(0, len(given), self.most):
+            part = given.part(first, min(first + self.most, len(given)))
+            start = time.perf_counter()
+            try:
+                found = self.reader.read(part)
+            except torch.OutOfMemoryError as error:
+                if len(part) == 1:
+                    raise InputError(
+                        f"{self.checkpoint.name!r} does not fit into memory, not even with one "
+                        "example: use another device, or smaller inputs."
+                    ) from error
+                found = None
+            self.seconds += time.perf_counter() - start
+            if found is None:
+                self._halve(len(part))
+                self.add(given.part(first, len(given)))
+                return
+            self._keep(found, len(part))
+
+    def _halve(self, size: int) -> None:
+        self.most = size // 2
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        said = "memory ran out: batches were halved to"
+        self.notes = [n for n in self.notes if not n.startswith(said)] + [f"{said} {self.most}"]
+
+    def _keep(self, found: Found, examples: int) -> None:
+        for layer, values in found.features.items():
+            bad = examples - int(np.isfinite(values.sum(axis=1, dtype=np.float64)).sum())
+            if bad > 0 and not np.isfinite(values).all():
+                raise InputError(
+                    f"{self.checkpoint.name!r} gives NaN or infinite features at {layer!r}: the "
+                    "network diverged, overflows in half precision, or takes other inputs. Use "
+                    "precision='float32', check its preprocessing, or leave it out."
+                )
+            self.rows.setdefault(layer, Rows(self.limit)).add(values)
+        for layer, counts in found.places.items():
+            self.places.setdefault(layer, []).append(counts)
+        if found.probabilities is not None:
+            self.own = self.own or Rows(self.limit)
+            self.own.add(found.probabilities)
+
+    def features(self, about: Mapping[str, Any]) -> list[CheckpointFeatures]:
+        """Everything, by layer."""
+        own = None if self.own is None else self.own.matrix()
+        found: list[CheckpointFeatures] = []
+        for layer, rows in self.rows.items():
+            fields = {**about, "name": name_at(self.checkpoint, layer), "layer": layer}
+            if rows.on_disk:
+                fields["notes"] += ("features lie in a temporary file, mapped into memory",)
+            if layer in self.places:
+                counts = np.concatenate(self.places[layer])
+                owners = np.repeat(np.arange(len(counts)), counts)
+                found.append(TokenFeatures(features=rows.matrix(), examples=owners, **fields))
+            else:
+                found.append(
+                    CheckpointFeatures(features=rows.matrix(), probabilities=own, **fields)
+                )
+        return found
