@@ -203,7 +203,8 @@ class Page:
             table = rich_table(columns, digits)
             to.print(Text(clean(title), style="bold"))
             # Numbers are never cut: a table too wide for the terminal runs over its edge.
-            to.print(table, width=max(to.width, width_of(table)[0]), crop=False)
+            to.width = max(to.width, width_of(table)[0])  # print(width=) takes no more than this
+            to.print(table, crop=False)
             return
         from curvewise.tables import format_table
 

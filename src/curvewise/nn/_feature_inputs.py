@@ -13,11 +13,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from curvewise.errors import InputError
-from curvewise.nn._loading import _sampled as sampled
-from curvewise.nn.sample import _chosen as chosen
-from curvewise.nn.sample import _is_amount as is_amount
-from curvewise.nn.sample import _is_pair as is_pair
-from curvewise.nn.sample import standardised
+from curvewise.nn._loading import sampled_rows
+from curvewise.nn.sample import choose_rows, is_amount, is_pair, standardised
 from curvewise.nn.task import Examples
 
 Batch = Tensor | list[Any]
@@ -185,7 +182,7 @@ def read_inputs(
     if labels is not None and len(labels) != len(source):
         raise InputError(f"data has {len(source):,} examples and labels {len(labels):,}.")
     there = np.arange(len(source)) if known is None else known
-    rows = there[np.sort(chosen(len(there), examples, np.random.default_rng(rng)))]
+    rows = there[np.sort(choose_rows(len(there), examples, np.random.default_rng(rng)))]
     if isinstance(labels, Tensor):
         labels = labels.detach().cpu().numpy()
     return Inputs(source, None if labels is None else np.asarray(labels), rows, **about)
@@ -198,7 +195,7 @@ def _from_loader(loader: DataLoader[Any]) -> tuple[Any, NDArray[np.int64] | None
             "give a dataset with a length, or arrays."
         )
     dataset: Any = loader.dataset
-    return dataset, sampled(loader, len(dataset), 0)
+    return dataset, sampled_rows(loader, len(dataset), 0)
 
 
 def _checked(data: Any) -> Any:

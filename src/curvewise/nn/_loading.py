@@ -47,7 +47,7 @@ def load(
         x, y = _joined(loader, examples)
         return x, y, np.arange(len(y), dtype=np.int64)
     dataset: Any = loader.dataset
-    known = _sampled(loader, len(dataset), seed)
+    known = sampled_rows(loader, len(dataset), seed)
     rows = choose(len(dataset)) if known is None else known[choose(len(known))]
     parts = (rows[i : i + 256].tolist() for i in range(0, len(rows), 256))
     batches = (_collated(loader, [dataset[i] for i in part]) for part in parts)
@@ -55,7 +55,7 @@ def load(
     return x, y, rows
 
 
-def _sampled(loader: DataLoader[Any], size: int, seed: int) -> Integers | None:
+def sampled_rows(loader: DataLoader[Any], size: int, seed: int) -> Integers | None:
     """Positions that a loader's sampler gives, in order; None where that is the whole dataset."""
     sampler: Any = loader.sampler
     if loader.batch_sampler is not None:

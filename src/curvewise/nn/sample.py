@@ -124,7 +124,7 @@ def draw_sample(
     InputError
         If data is empty, inputs and labels do not match, or labels are no classes.
     """
-    if examples is not None and not _is_amount(examples):
+    if examples is not None and not is_amount(examples):
         raise InputError(
             f"examples={examples!r}: give a whole number of at least 1, or a share below 1."
         )
@@ -134,7 +134,7 @@ def draw_sample(
         mean, std = mean or data.mean, std or data.std
         labels, padding = data.y, data.padding
         data = standardised(data)
-    if labels is None and _is_pair(data):
+    if labels is None and is_pair(data):
         data, labels = data
     if labels is not None:
         x, y, rows = _from_arrays(data, labels, examples, random)
@@ -145,7 +145,7 @@ def draw_sample(
     return Sample(x, _classes(y), rows, centre, spread, padding)
 
 
-def _is_pair(data: Any) -> bool:
+def is_pair(data: Any) -> bool:
     """Whether there are inputs and labels, not a list of two examples with theirs."""
     if not isinstance(data, tuple | list) or len(data) != 2:
         return False
@@ -176,7 +176,7 @@ def _from_arrays(
 ) -> tuple[Tensor, Any, NDArray[np.int64]]:
     if len(data) != len(labels):
         raise InputError(f"data has {len(data):,} examples and labels {len(labels):,}.")
-    rows = _chosen(len(data), examples, random)
+    rows = choose_rows(len(data), examples, random)
     if isinstance(data, Tensor):
         x = data.detach()[torch.from_numpy(rows).to(data.device)].cpu()
     else:
@@ -199,10 +199,13 @@ def _from_dataset(
         raise InputError(f"examples={examples!r}: a stream has no share, give a whole number.")
     count = int(examples) if stream and examples is not None else None
     seed = int(random.spawn(1)[0].integers(2**31))
-    return load(data, count, lambda there: _chosen(there, examples, random), seed)
+    return load(data, count, lambda there: choose_rows(there, examples, random), seed)
 
 
-def _chosen(there: int, examples: float | None, random: np.random.Generator) -> NDArray[np.int64]:
+def choose_rows(
+    there: int, examples: float | None, random: np.random.Generator
+) -> NDArray[np.int64]:
+    """Positions of so many examples, or of a share below 1, out of those there are."""
     if there == 0:
         raise InputError("data is empty: give at least one example.")
     wanted = there if examples is None else examples
@@ -210,7 +213,8 @@ def _chosen(there: int, examples: float | None, random: np.random.Generator) -> 
     return random.permutation(there)[:count].astype(np.int64)
 
 
-def _is_amount(examples: Any) -> bool:
+def is_amount(examples: Any) -> bool:
+    """Whether it is a number of examples of at least 1, or a share of them below 1."""
     if isinstance(examples, bool) or not isinstance(examples, int | float | np.number):
         return False
     amount = float(examples)

@@ -1,0 +1,144 @@
+"""The arithmetic of linear classifiers: their loss, its minimum, and a few epochs towards it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from curvewise.nn._labelled import Labelled, fifth
+
+PENALTIES = (1.0, 0.1, 0.01, 0.001)
+"""Among which the penalty of a converged classifier is chosen, from strong to weak."""
+
+MOMENTUM = 0.9
+GAP = 1e-4
+"""How far above its minimum the loss may be, relative to it, to be called converged."""
+
+STEPS = 2000
+CHOOSING_ROWS = 4000
+"""Most examples on which a penalty is chosen."""
+
+
+def batch_size(examples: int) -> int:
+    """A fiftieth of the examples, from 32 to 512, and no more than there are.
+
+    >>> [batch_size(n) for n in (10, 100, 5_000, 100_000)]
+    [10, 32, 100, 512]
+    """
+    return min(max(examples // 50, 32), 512, examples)
+
+
+def standardised(train: Labelled, test: Labelled, place: torch.device) -> tuple[Tensor, Tensor]:
+    """Both in units of the training examples' spread; what does not vary stays at 0 there."""
+    x = torch.from_numpy(np.array(train.x)).to(place)
+    mean, spread = x.mean(dim=0), x.std(dim=0, correction=0)
+    spread = torch.where(spread > 1e-6 * mean.abs(), spread, torch.ones_like(spread))
+    x = ((x - mean) / spread).to(torch.float32)
+    if test is train:
+        return x, x
+    shown = torch.from_numpy(np.array(test.x)).to(place)
+    return x, ((shown - mean) / spread).to(torch.float32)
+
+
+def logits(x: Tensor, weights: Tensor) -> Tensor:
+    return torch.addmm(weights[-1], x, weights[:-1])
+
+
+def _loss(x: Tensor, target: Tensor, weights: Tensor, several: bool) -> tuple[Tensor, Tensor]:
+    """The mean logistic loss in double precision, and its gradient; the last row is the bias."""
+    z = logits(x, weights)
+    if several:
+        each = (torch.nn.functional.softplus(z) - z * target).sum(dim=1)
+        off = torch.sigmoid(z) - target
+    else:
+        total = z.logsumexp(dim=1)
+        each = total - (z * target).sum(dim=1)
+        off = torch.exp(z - total[:, None]) - target
+    gradient = torch.cat([x.T @ off, off.sum(dim=0, keepdim=True)]) / len(x)
+    return each.mean(dtype=torch.float64), gradient
+
+
+def converged(
+    x: Tensor, target: Tensor, several: bool, penalty: float, start: Tensor | None, enough: float
+) -> tuple[Tensor, float]:
+    """Weights that minimise the penalised loss, and how far above the minimum it is at most.
+
+    A loss that curves by λ at least is within ‖gradient‖²/2λ of its minimum: it is minimised until
+    that is a share ``enough`` of it.
+    """
+    shape = (x.shape[1] + 1, target.shape[1])
+    weights = torch.zeros(shape, device=x.device) if start is None else start.clone()
+    # Tolerances of 0 leave the end to the share; ten steps are done between two looks at it.
+    search = torch.optim.LBFGS(
+        [weights],
+        max_iter=10,
+        history_size=10,
+        tolerance_grad=0,
+        tolerance_change=0,
+        line_search_fn="strong_wolfe",
+    )
+
+    @torch.no_grad()
+    def value() -> Tensor:
+        loss, weights.grad = _loss(x, target, weights, several)
+        weights.grad[:-1] += penalty * weights[:-1]
+        return loss + penalty / 2 * weights[:-1].square().sum(dtype=torch.float64)
+
+    gap = np.inf
+    for _ in range(0, STEPS, 10):
+        search.step(value)  # type: ignore[no-untyped-call]
+        loss = float(value())
+        assert weights.grad is not None
+        gap = float(weights.grad.square().sum(dtype=torch.float64)) / (2 * penalty * loss)
+        if gap <= enough:
+            break
+    return weights, gap
+
+
+def chosen_penalty(
+    x: Tensor, target: Tensor, train: Labelled, random: np.random.Generator
+) -> float:
+    """The penalty under which held-out examples are the most likely."""
+    order = random.permutation(len(x))[:CHOOSING_ROWS]
+    kept, out = (torch.from_numpy(rows).to(x.device) for rows in fifth(order, train.targets))
+    best, least, weights = PENALTIES[0], np.inf, None
+    for penalty in PENALTIES:
+        weights, _ = converged(x[kept], target[kept], train.several, penalty, weights, 10 * GAP)
+        loss = float(_loss(x[out], target[out], weights, train.several)[0])
+        if loss > least:
+            break
+        best, least = penalty, loss
+    return best
+
+
+def descended(
+    x: Tensor,
+    target: Tensor,
+    several: bool,
+    how: tuple[int, float | None, int],
+    random: np.random.Generator,
+) -> Tensor:
+    """Weights after epochs of SGD with momentum at a rate, in batches of about one size."""
+    epochs, rate, size = how
+    n, steps = len(x), -(-len(x) // size)
+    if rate is None:
+        rate = 1 / (_largest_variance(x, random) + x.shape[1] / size)
+    weights = torch.zeros((x.shape[1] + 1, target.shape[1]), device=x.device)
+    velocity = torch.zeros_like(weights)
+    for _ in range(epochs):
+        order = torch.from_numpy(random.permutation(n)).to(x.device)
+        for rows in order.tensor_split(steps):
+            _, slope = _loss(x[rows], target[rows], weights, several)
+            velocity.mul_(MOMENTUM).add_(slope)
+            weights.sub_(velocity, alpha=rate)
+    return weights
+
+
+def _largest_variance(x: Tensor, random: np.random.Generator) -> float:
+    """The largest eigenvalue of the covariance of centred rows, by power iteration."""
+    start = random.standard_normal(x.shape[1])
+    axis = torch.from_numpy(start).to(x.device, torch.float32)
+    for _ in range(10):
+        axis = x.T @ (x @ (axis / axis.norm().clamp(min=1e-30))) / len(x)
+    return max(float(axis.norm()), 1e-12)

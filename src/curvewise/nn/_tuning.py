@@ -1,0 +1,193 @@
+"""A copy of a network with a new last layer, trained for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from curvewise.errors import InputError
+from curvewise.nn._flags import reproducible
+from curvewise.nn._guarding import PRECISIONS
+from curvewise.nn._labelled import Labelled
+from curvewise.nn.architectures import features_of, head_of
+from curvewise.nn.resident import MOST_READY
+from curvewise.nn.schedules import rate_factors
+from curvewise.nn.settings import Training
+from curvewise.progress import Advance
+
+MOMENTUM = 0.9
+SHOWN = 256
+"""Test examples in a batch."""
+
+SCHEDULES = ("constant", "linear", "cosine")
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """How to fine-tune; see :func:`curvewise.nn.finetuning.finetuning_score`."""
+
+    epochs: int
+    batch: int
+    schedule: str
+    precision: str
+    prepare: Callable[[Tensor], Any]
+    features: Callable[[nn.Module, Any], Tensor] | None
+
+    def __post_init__(self) -> None:
+        if int(self.epochs) != self.epochs or self.epochs < 1:
+            raise InputError(f"epochs={self.epochs!r}: give a whole number of at least 1.")
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"schedule={self.schedule!r}: use one of {', '.join(SCHEDULES)}.")
+        if self.precision not in ("float32", "bfloat16"):
+            raise InputError(f"precision={self.precision!r}: use 'float32' or 'bfloat16'.")
+
+    def arithmetic(self, place: torch.device) -> torch.autocast:
+        """Its precision."""
+        kind = PRECISIONS[self.precision]
+        return torch.autocast(place.type, dtype=kind, enabled=kind is not None)
+
+
+def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) -> Tensor:
+    """Inputs as a tensor, on the device where there is room for them.
+
+    Bytes are refused where nothing makes them into what a network takes.
+    """
+    x = data.detach() if isinstance(data, Tensor) else torch.from_numpy(np.array(data))
+    if not len(x):
+        raise InputError(f"{argument} is empty: give examples.")
+    if prepare is None:
+        if x.dtype == torch.uint8:
+            raise InputError(
+                f"{argument} holds bytes: say with prepare= how the network takes them, such as "
+                "lambda x: (x / 255 - mean) / std."
+            )
+        x = x.to(torch.float32 if x.is_floating_point() else torch.int64)
+    return x.to(place) if x.numel() * x.element_size() <= MOST_READY else x
+
+
+def tuned_logits(
+    network: nn.Module,
+    train: Labelled,
+    test: Labelled,
+    how: Tuning,
+    rate: float,
+    place: torch.device,
+    seed: int,
+    advance: Advance,
+) -> Tensor | None:
+    """What a copy of a network says of test examples after it was fine-tuned; None: it diverged."""
+    with _reproducible(place, seed):
+        model = _copied(network).to(place)
+        tuned = _Tuned(model, how, train.x[:2].to(place), len(train.targets.classes))
+        if not _train(tuned, train, how, rate, seed, advance):
+            return None
+        tuned.eval()
+        with torch.no_grad():
+            parts = [tuned(rows.to(place)).float() for rows in test.x.split(SHOWN)]
+        return torch.cat(parts)
+
+
+class _Tuned(nn.Module):
+    """A network whose features go into a new linear layer that begins at 0."""
+
+    def __init__(self, model: nn.Module, how: Tuning, few: Tensor, classes: int) -> None:
+        super().__init__()
+        self.model, self.how, self.place = model, how, few.device
+        model.eval()
+        with torch.no_grad(), how.arithmetic(self.place):
+            width = self._features(few).shape[1]
+        self.head = nn.Linear(width, classes).to(self.place)
+        for weights in (self.head.weight, self.head.bias):
+            nn.init.zeros_(weights)
+        for weights in model.parameters():
+            weights.requires_grad_(weights.is_floating_point())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits for stored inputs."""
+        with self.how.arithmetic(self.place):
+            logits: Tensor = self.head(self._features(x))
+        return logits
+
+    def _features(self, x: Tensor) -> Tensor:
+        given = self.how.prepare(x)
+        if self.how.features is not None:
+            found = self.how.features(self.model, given)
+        else:
+            found = features_of(self.model, given)
+            name, head = head_of(self.model)
+            if found.ndim == 2 and found.shape[1] != head.in_features:
+                raise InputError(
+                    f"The network's last linear layer, {name!r}, is applied at "
+                    f"{found.shape[1] // head.in_features} places: it is no classifier of whole "
+                    "examples. Say with features= what a new layer is put on."
+                )
+        if found.ndim != 2 or len(found) != len(x):
+            raise InputError(
+                f"features gave shape {tuple(found.shape)} for {len(x)} examples: give a row of "
+                "features for each."
+            )
+        return found
+
+
+def _copied(network: nn.Module) -> nn.Module:
+    """A copy in float32 that can be trained."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of torch to itself, of its programs
+            return copy.deepcopy(network).float().train()
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        said = str(error).strip().split("\n")[0][:200]
+        raise InputError(
+            f"network ({type(network).__name__}) cannot be copied and trained: {said}. Make it "
+            "anew from its code and weights, or take linear_score of its features."
+        ) from error
+
+
+def _train(
+    tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, advance: Advance
+) -> bool:
+    """Train in place; false if the loss is no longer a number."""
+    place, random = tuned.place, np.random.default_rng(seed)
+    target = train.target(place)
+    loss_of = nn.BCEWithLogitsLoss() if train.several else nn.CrossEntropyLoss()
+    trained = [weights for weights in tuned.parameters() if weights.requires_grad]
+    search = torch.optim.SGD(trained, lr=rate, momentum=MOMENTUM)
+    steps = max(len(train) // how.batch, 1)  # no batch is smaller: of one, batch norm has no spread
+    factors = iter(rate_factors(Training(schedule=how.schedule), how.epochs * steps).tolist())
+    tuned.train()
+    for _ in range(how.epochs):
+        total = torch.zeros((), device=place)
+        for rows in torch.from_numpy(random.permutation(len(train))).tensor_split(steps):
+            search.param_groups[0]["lr"] = rate * next(factors)
+            search.zero_grad(set_to_none=True)
+            logits = tuned(train.x[rows.to(train.x.device)].to(place, non_blocking=True))
+            loss = loss_of(logits.float(), target[rows.to(place)])
+            loss.backward()
+            search.step()
+            total += loss.detach()
+            advance(1)
+        if not bool(total.isfinite()):
+            return False
+    return all(bool(weights.isfinite().all()) for weights in trained)
+
+
+@contextlib.contextmanager
+def _reproducible(place: torch.device, seed: int) -> Iterator[None]:
+    """The same every time with as many threads as there are; torch's own chance is put back."""
+    gpu = place.type == "cuda"
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[place] if gpu else []), reproducible():
+        torch.set_num_threads(threads)
+        torch.default_generator.manual_seed(seed)
+        if gpu:
+            with torch.cuda.device(place):
+                torch.cuda.manual_seed(seed)
+        yield

@@ -1,0 +1,166 @@
+"""Rank checkpoints of any format: one forward pass each, then measures of their features."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.nn import information, probes
+from curvewise.nn.features import TokenFeatures, extract_many, read_inputs
+from curvewise.ranking import catalogue
+from curvewise.ranking._scoring import Candidate, Named, find_measures
+from curvewise.ranking.certainty import Reliability
+from curvewise.ranking.measure import RankingMeasure
+from curvewise.ranking.rank import DEFAULT_MEASURES, rank_candidates
+from curvewise.ranking.ranking_result import CheckpointRanking
+from curvewise.types.features import CheckpointFeatures
+
+MEASURES: Mapping[str, RankingMeasure] = {
+    **catalogue.MEASURES,
+    **{measure.name: measure for measure in (*probes.MEASURES, *information.MEASURES)},
+}
+"""By name: those of the lens, and those that train something."""
+
+HITS: Mapping[str, Callable[..., NDArray[Any]]] = {
+    "linear-1": partial(probes.linear_hits, epochs=1),
+    "linear-5": partial(probes.linear_hits, epochs=5),
+    "linear": probes.linear_hits,
+}
+"""What each test example adds to a measure that is a mean over them."""
+
+
+def rank_checkpoints(
+    checkpoints: Any,
+    data: Any,
+    measures: Sequence[Named] | Named | None = None,
+    *,
+    labels: Any = None,
+    examples: float | None = None,
+    layer: str | None = None,
+    layout: str | None = None,
+    batch: int | None = None,
+    device: str | None = None,
+    precision: str = "float32",
+    cache: str | os.PathLike[str] | None = None,
+    test: float | ArrayLike | None = 0.2,
+    by: str | None = None,
+    resamples: int = 50,
+    level: float = 0.95,
+    k: int = 3,
+    reliability: Reliability | float | None = None,
+    rng: int | np.random.Generator = 0,
+    progress: bool | None = None,
+) -> CheckpointRanking:
+    """Rank checkpoints for a task: run its examples through each once, and score the features.
+
+    Parameters
+    ----------
+    checkpoints : mapping or sequence
+        Checkpoints, or whatever stands for one: networks, paths, features; a mapping names them.
+        See :class:`curvewise.nn.checkpoints.Checkpoint`.
+    data : ndarray, Tensor, list of str, Examples, (inputs, labels), Dataset or DataLoader
+        Labelled examples of the task.
+    measures : sequence of str, RankingMeasure or callable, optional
+        What to compute; the lens's default otherwise.
+    labels : array_like, optional
+        A class for each example (a matrix of 0 and 1 for several, or numbers), where data holds
+        inputs only.
+    examples : int or float, optional
+        How many examples to draw, or below 1 which share; all by default.
+    layer, layout, batch, device, precision, cache
+        How features are taken, as for :func:`curvewise.nn.features.extract_features`.
+    test, by, resamples, level, k, reliability
+        How they are scored and ranked, as for :func:`curvewise.ranking.rank.rank_features`.
+    rng : int or Generator
+        Decides the examples, the split, the halves and what is random in measures.
+    progress : bool, optional
+        Show bars with the time left; by default where stderr is a terminal.
+
+    Returns
+    -------
+    CheckpointRanking
+        Checkpoints that could not be run are among its failures, and the others ranked.
+
+    Raises
+    ------
+    InputError
+        If there are no labels, or no checkpoint could be run.
+
+    Examples
+    --------
+    >>> import torch
+    >>> random = np.random.default_rng(0)
+    >>> labels = np.arange(200) % 2
+    >>> x = random.standard_normal((200, 6)).astype(np.float32) + labels[:, None]
+    >>> sees = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Linear(6, 2))
+    >>> blind = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Linear(6, 2))
+    >>> _ = torch.nn.init.eye_(sees[0].weight), torch.nn.init.zeros_(blind[0].weight)
+    >>> pool = {"blind": blind, "sees": sees}
+    >>> rank_checkpoints(pool, (x, labels), "linear-5", resamples=0).checkpoints
+    ('sees', 'blind')
+    """
+    generator = np.random.default_rng(rng)
+    chosen = find_measures(DEFAULT_MEASURES if measures is None else measures, MEASURES)
+    inputs = read_inputs(data, labels, examples=examples, layout=layout, rng=generator)
+    found, failures = extract_many(
+        checkpoints,
+        inputs,
+        layer=layer,
+        batch=batch,
+        device=device,
+        precision=precision,
+        cache=cache,
+        progress=progress,
+    )
+    given = inputs.labels
+    if given is None:
+        raise InputError("labels is missing: data holds inputs only. Pass labels=.")
+    whole, lost = _by_example(found)
+    failures |= lost
+    if not whole:
+        name, reason = next(iter(failures.items()))
+        raise InputError(f"No checkpoint could be run on the data. {name}: {reason}")
+    return rank_candidates(
+        [Candidate.of(one) for one in whole],
+        given,
+        chosen,
+        test=_rows_of(test, inputs.rows, inputs.total),
+        by=by,
+        resamples=resamples,
+        level=level,
+        k=k,
+        reliability=reliability,
+        rng=generator,
+        progress=progress,
+        failures=failures,
+        hits={m.name: HITS[m.name] for m in chosen if m.name in HITS and m is MEASURES[m.name]},
+    )
+
+
+def _by_example(
+    found: Mapping[str, CheckpointFeatures],
+) -> tuple[list[CheckpointFeatures], dict[str, str]]:
+    """Features with a row for each example, and why the others cannot be ranked."""
+    whole = [one for one in found.values() if not isinstance(one, TokenFeatures)]
+    lost = {
+        name: "it has a row for each token, and labels are for whole examples: pool them."
+        for name, one in found.items()
+        if isinstance(one, TokenFeatures)
+    }
+    return whole, lost
+
+
+def _rows_of(
+    test: float | ArrayLike | None, rows: NDArray[np.int64], total: int
+) -> float | ArrayLike | None:
+    """A mask of test examples for those that were drawn, where it is given for all."""
+    if test is None or np.ndim(test) == 0 or np.shape(test) != (total,):
+        return test
+    found: NDArray[Any] = np.asarray(test)[rows]
+    return found
