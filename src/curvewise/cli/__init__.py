@@ -1,4 +1,4 @@
-"""The command line: ``curvewise learning …``, ``variance …``, ``response …``, ``demo``."""
+"""The command line: ``curvewise learning …``, ``variance …``, ``ranking …``, ``demo``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warning
 from curvewise.cli._files import STDIN
 from curvewise.cli.demo import demo
 from curvewise.cli.learning import learning
+from curvewise.cli.ranking import ranking
 from curvewise.cli.response import response
 from curvewise.cli.store import store
 from curvewise.cli.study import study
@@ -34,6 +35,7 @@ app = App(
 app.command(learning)
 app.command(variance)
 app.command(response)
+app.command(ranking)
 app.command(study)
 app.command(store)
 app.command(demo)

@@ -3,6 +3,10 @@
 Every picture returns the Axes it was drawn on, and changes no global setting of matplotlib.
 """
 
+from curvewise.plot.checkpoint_bars import plot_fine_tuning
+from curvewise.plot.checkpoint_judge import plot_ranking_judgement
+from curvewise.plot.checkpoint_ranks import plot_checkpoint_ranking
+from curvewise.plot.checkpoint_scores import plot_checkpoint_scores
 from curvewise.plot.curves import plot_learning_curves
 from curvewise.plot.dispatch import draw
 from curvewise.plot.response_curves import plot_response, plot_responses
@@ -18,10 +22,14 @@ from curvewise.plot.style import PALETTE
 __all__ = [
     "PALETTE",
     "draw",
+    "plot_checkpoint_ranking",
+    "plot_checkpoint_scores",
+    "plot_fine_tuning",
     "plot_judgement",
     "plot_learning_curves",
     "plot_measures",
     "plot_perturbed",
+    "plot_ranking_judgement",
     "plot_response",
     "plot_response_comparison",
     "plot_response_difference",

@@ -19,6 +19,10 @@ from curvewise.learning import (
     VarianceCheck,
 )
 from curvewise.learning.base import Curve
+from curvewise.plot.checkpoint_compare import plot_ranking_agreement, plot_ranking_comparisons
+from curvewise.plot.checkpoint_grid import plot_nleep_grid
+from curvewise.plot.checkpoint_judge import plot_ranking_judgement
+from curvewise.plot.checkpoint_ranks import plot_checkpoint_ranking
 from curvewise.plot.checks import plot_left_out, plot_plan, plot_stability, plot_variance_check
 from curvewise.plot.compare import plot_comparison
 from curvewise.plot.curves import plot_learning_curves
@@ -42,6 +46,11 @@ from curvewise.plot.variance_plan import plot_run_plan, plot_stopping_check, plo
 from curvewise.plot.variance_sources import plot_sources, plot_twins
 from curvewise.plot.variance_spread import plot_decomposition
 from curvewise.plot.variance_sweep import plot_sweep
+from curvewise.ranking.agreement import RankingAgreement
+from curvewise.ranking.comparing import RankingComparisons
+from curvewise.ranking.grid import NleepGrid
+from curvewise.ranking.judgement import RankingJudgement
+from curvewise.ranking.ranking_result import CheckpointRanking
 from curvewise.response.cmi import ConditionalInformation
 from curvewise.response.compare import ResponseComparison
 from curvewise.response.curve import ResponseCurve
@@ -99,6 +108,11 @@ PICTURES: dict[type, Callable[..., Axes]] = {
     ConditionalInformation: plot_information,
     MeasureJudgement: plot_judgement,
     MeasureComparison: plot_measure_comparison,
+    CheckpointRanking: plot_checkpoint_ranking,
+    RankingJudgement: plot_ranking_judgement,
+    RankingComparisons: plot_ranking_comparisons,
+    RankingAgreement: plot_ranking_agreement,
+    NleepGrid: plot_nleep_grid,
 }
 """How a result of each class, or of a class derived from it, is drawn."""
 

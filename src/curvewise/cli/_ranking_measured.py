@@ -1,0 +1,159 @@
+"""Checkpoints scored and ranked: the calls behind ``curvewise ranking rank``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curvewise.cli._console import UsageError, note
+from curvewise.cli._files import quietly
+from curvewise.cli._ranking_inputs import FeatureReading, Found, TargetReading
+from curvewise.cli._ranking_words import worded
+from curvewise.cli._response_options import need_torch
+from curvewise.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from curvewise.ranking.measure import RankingMeasure
+    from curvewise.ranking.ranking_result import CheckpointRanking
+    from curvewise.types.features import CheckpointFeatures
+
+
+def known_measures() -> dict[str, RankingMeasure]:
+    """All measures by name; those that are trained where torch is installed."""
+    from curvewise.ranking.catalogue import MEASURES
+
+    if not _has_torch():
+        note('measures that are trained need torch: pip install "curvewise[torch]"')
+        return dict(MEASURES)
+    from curvewise.nn.ranking import MEASURES as EVERY
+
+    return dict(EVERY)
+
+
+def _has_torch() -> bool:
+    return find_spec("torch") is not None
+
+
+def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
+    """Measures by name; the usual ones if none is named."""
+    from curvewise.ranking._scoring import find_measures
+    from curvewise.ranking.rank import DEFAULT_MEASURES
+
+    try:
+        return list(find_measures(list(names) or DEFAULT_MEASURES, known_measures()))
+    except InputError as error:
+        raise UsageError(str(error).replace("measures holds", "--measures")) from error
+
+
+def plan_rows(found: Sequence[Found]) -> list[dict[str, Any]]:
+    """What is known of checkpoints before they are read."""
+    return [
+        {
+            "checkpoint": one.name,
+            "file": str(one.path),
+            "size": _size(one.path),
+            "as": "features" if one.is_array else "network",
+        }
+        for one in found
+    ]
+
+
+def _size(path: Path) -> str:
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    total = sum(p.stat().st_size for p in files)
+    return f"{total / 1e6:,.1f} MB" if total >= 1e5 else f"{total / 1e3:,.1f} kB"
+
+
+def rank_found(
+    found: Sequence[Found],
+    reading: TargetReading,
+    measures: Sequence[RankingMeasure],
+    extracting: FeatureReading,
+    ranking: Mapping[str, Any],
+) -> CheckpointRanking:
+    """Features once for each checkpoint, then every measure."""
+    data, labels, _ = reading.load()
+    if data is None:
+        return rank_stored(found, labels, measures, reading.examples, ranking)
+    need_torch()
+    from curvewise.nn.checkpoints import Checkpoint
+    from curvewise.nn.ranking import rank_checkpoints
+
+    with quietly(), worded():
+        given = [
+            Checkpoint(one.name, one.path, **{**extracting.making, **one.about}, folder=Path())
+            for one in found
+        ]
+        more = {**extracting.running, "examples": reading.examples}
+        return rank_checkpoints(given, (data, labels), measures, **more, **ranking)
+
+
+def rank_stored(
+    found: Sequence[Found],
+    labels: NDArray[Any],
+    measures: Sequence[RankingMeasure],
+    examples: int | None,
+    ranking: Mapping[str, Any],
+) -> CheckpointRanking:
+    """Features that are on disk: no network is run, and torch is not needed."""
+    from curvewise.ranking._scoring import Candidate
+    from curvewise.ranking.rank import rank_candidates
+
+    read, failures = [], {}
+    for one in found:
+        try:
+            read.append(_read(one, len(labels)))
+        except InputError as error:
+            failures[one.name] = str(error)
+    if not read:
+        raise InputError("no checkpoint could be read: " + next(iter(failures.values())))
+    if examples is not None and examples < len(labels):
+        rows = _drawn(len(labels), examples, ranking["rng"])
+        read, labels = [one.take(rows) for one in read], labels[rows]
+    options: dict[str, Any] = {"failures": failures, **ranking}
+    if _has_torch():
+        from curvewise.nn.ranking import HITS
+
+        options["hits"] = HITS
+    with quietly(), worded():
+        return rank_candidates([Candidate.of(one) for one in read], labels, measures, **options)
+
+
+def _drawn(total: int, examples: int, seed: int) -> NDArray[Any]:
+    """Rows of examples at random, in their order."""
+    import numpy as np
+
+    return np.sort(np.random.default_rng(seed).permutation(total)[:examples])
+
+
+def _read(one: Found, count: int) -> CheckpointFeatures:
+    """Features of an .npy file, or of an .npz file, with probabilities maybe."""
+    import numpy as np
+
+    from curvewise.types.features import CheckpointFeatures
+
+    about = {k: v for k, v in one.about.items() if k == "source_accuracy"}
+    try:
+        if one.path.suffix.lower() == ".npy":
+            features, own = np.load(one.path, mmap_mode="r", allow_pickle=False), None
+        else:
+            with np.load(one.path, allow_pickle=False) as arrays:
+                features, own = _picked(one.path, arrays)
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError) as error:
+        raise InputError(f"{one.path} cannot be read ({error}).") from error
+    if len(features) != count:
+        raise InputError(f"{one.path} has {len(features):,} rows, and there are {count:,} labels.")
+    return CheckpointFeatures(one.name, features, own, **about)
+
+
+def _picked(path: Path, arrays: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    if "features" not in arrays and len(arrays.files) != 1:
+        raise InputError(f"{path} holds {', '.join(arrays.files)}: call the matrix features.")
+    key = "features" if "features" in arrays else arrays.files[0]
+    return arrays[key], arrays.get("probabilities")

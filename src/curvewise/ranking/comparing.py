@@ -1,0 +1,206 @@
+"""Measures against each other on the same checkpoints and tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr
+
+from curvewise.errors import InputError
+from curvewise.ranking._left_out import CORRELATIONS
+from curvewise.ranking._pools import Pool
+from curvewise.ranking._uncertainty import FEWEST, Spread, two_way
+from curvewise.ranking.agreement import metric_of_tasks
+from curvewise.stats import holm, sign_flip_pvalue
+from curvewise.tables import number
+from curvewise.types import FloatArray, Interval, Result
+
+ENOUGH_TASKS = 6  # with fewer, no arrangement of signs is rarer than 5%
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """How much better one measure ranks than another.
+
+    Attributes
+    ----------
+    one, two : str
+        The measures.
+    group : str
+        Whose checkpoints.
+    value : str
+        What is compared: "kendall", "pearson", …
+    difference : Interval
+        Mean over the tasks of the value of ``one`` less that of ``two``.
+    pvalue : float
+        Two-sided, that it is 0 for other checkpoints and tasks like these.
+    adjusted : float
+        By Holm's method for all comparisons made together.
+    task_pvalue : float
+        That it is 0 for these checkpoints and other tasks: how often differences with random signs
+        are as large. NaN with fewer than six tasks.
+    tasks, checkpoints : int
+        How many it rests on.
+    test : str
+        How ``pvalue`` was found.
+    """
+
+    one: str
+    two: str
+    group: str
+    value: str
+    difference: Interval
+    pvalue: float
+    adjusted: float
+    task_pvalue: float
+    tasks: int
+    checkpoints: int
+    test: str
+
+
+@dataclass(frozen=True, eq=False)
+class RankingComparisons(Result):
+    """Measures against each other.
+
+    Attributes
+    ----------
+    rows : tuple of Compared
+        A row for each pair and group.
+    """
+
+    rows: tuple[Compared, ...]
+    warnings: tuple[str, ...] = ()
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each pair of measures and group."""
+        return {
+            "group": [r.group for r in self.rows],
+            "one": [r.one for r in self.rows],
+            "two": [r.two for r in self.rows],
+            "value": [r.value for r in self.rows],
+            "difference": [r.difference.estimate for r in self.rows],
+            "low": [r.difference.low for r in self.rows],
+            "high": [r.difference.high for r in self.rows],
+            "pvalue": [r.pvalue for r in self.rows],
+            "adjusted": [r.adjusted for r in self.rows],
+            "task_pvalue": [r.task_pvalue for r in self.rows],
+            "tasks": [r.tasks for r in self.rows],
+            "checkpoints": [r.checkpoints for r in self.rows],
+            "test": [r.test for r in self.rows],
+        }
+
+    def summary(self) -> str:
+        """A sentence for each pair."""
+        return "\n".join(
+            f"{r.group}: {r.value} of {r.one} less that of {r.two}: {r.difference}, "
+            f"p = {number(r.pvalue, 2)} ({number(r.adjusted, 2)} for all comparisons together)."
+            for r in self.rows
+        )
+
+
+def compare_pairs(
+    pool: Pool,
+    pairs: Sequence[tuple[str, str]],
+    value: str,
+    level: float,
+    permutations: int,
+    rng: int | np.random.Generator,
+) -> RankingComparisons:
+    """Compare pairs of measures on the checkpoints of a pool that have both.
+
+    Correlations differ by Student's t with the variance of the difference over tasks and the
+    jackknife's over checkpoints; Recall@k and Rel@k, for which there is no jackknife, by random
+    signs over the tasks.
+    """
+    generator = np.random.default_rng(rng)
+    rows = [_pair(pool, one, two, value, level, permutations, generator) for one, two in pairs]
+    known = np.array([i for i, r in enumerate(rows) if not math.isnan(r.pvalue)], dtype=np.intp)
+    adjusted = np.full(len(rows), np.nan)
+    adjusted[known] = holm([rows[i].pvalue for i in known])
+    found = tuple(replace(r, adjusted=float(p)) for r, p in zip(rows, adjusted, strict=True))
+    return RankingComparisons(found)
+
+
+def _pair(
+    pool: Pool,
+    one: str,
+    two: str,
+    value: str,
+    level: float,
+    permutations: int,
+    rng: np.random.Generator,
+) -> Compared:
+    both = ~np.isnan(pool.scores[one]) & ~np.isnan(pool.scores[two])
+    first, second = (
+        metric_of_tasks(np.where(both, pool.scores[m], np.nan), pool.accuracy, value)
+        for m in (one, two)
+    )
+    told = ~np.isnan(first.values) & ~np.isnan(second.values)
+    difference = first.values[told] - second.values[told]
+    usable = (both & ~np.isnan(pool.accuracy))[told]
+    count = int(usable.any(axis=0).sum())
+    fewest = int(usable.sum(axis=1).min(initial=count))
+    flipped = math.nan
+    if len(difference) >= ENOUGH_TASKS:
+        flipped = sign_flip_pvalue(difference, draws=permutations, rng=rng)
+    if value in CORRELATIONS:
+        where = "checkpoints and tasks" if len(difference) > 1 else "checkpoints"
+        test = f"jackknife over {where}"
+        without = (first.without - second.without)[told]
+        interval, pvalue = _tested(difference, without, fewest, level)
+    else:
+        test = "signs over tasks"
+        interval, pvalue = _over_tasks(difference, level), flipped
+    return Compared(
+        one=one,
+        two=two,
+        group=pool.group,
+        value=value,
+        difference=interval,
+        pvalue=pvalue,
+        adjusted=math.nan,
+        task_pvalue=flipped,
+        tasks=len(difference),
+        checkpoints=count,
+        test=test,
+    )
+
+
+def _tested(
+    difference: FloatArray, without: FloatArray, fewest: int, level: float
+) -> tuple[Interval, float]:
+    """Interval and p-value of a mean difference of correlations."""
+    if not len(difference):
+        return Interval(math.nan, math.nan, math.nan, level), math.nan
+    mean = float(difference.mean())
+    spread = two_way(difference, without)
+    if fewest < FEWEST:
+        return Interval(mean, -2.0, 2.0, level), math.nan
+    if not spread.error:
+        # Every pair of checkpoints says the same; half as many pairs as checkpoints are
+        # independent of each other.
+        pvalue = 2.0 ** (1 - fewest // 2) if mean else 1.0
+        return Interval(mean, -2.0 if mean else 0.0, 2.0 if mean else 0.0, level), pvalue
+    half = spread.half(level)
+    pvalue = 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
+    return Interval(mean, max(-2.0, mean - half), min(2.0, mean + half), level), pvalue
+
+
+def _over_tasks(difference: FloatArray, level: float) -> Interval:
+    tasks = len(difference)
+    if tasks < 2:
+        mean = float(difference.mean()) if tasks else math.nan
+        return Interval(mean, math.nan, math.nan, level)
+    mean = float(difference.mean())
+    half = Spread(float(difference.std(ddof=1)) / math.sqrt(tasks), tasks - 1.0).half(level)
+    return Interval(mean, mean - half, mean + half, level)
+
+
+def check_value(value: str, known: Sequence[str]) -> None:
+    """Raise unless a metric is known."""
+    if value not in known:
+        raise InputError(f"value={value!r}: use one of {', '.join(map(repr, known))}.")
