@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -140,13 +139,13 @@ class _Tuned(nn.Module):
 def _copied(network: nn.Module) -> nn.Module:
     """A copy in float32 that can be trained."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of torch to itself, of its programs
-            return copy.deepcopy(network).float().train()
+        if "train" in vars(network):  # an exported program's refuses; its copy would not
+            network.train(network.training)
+        return copy.deepcopy(network).float()
     except (NotImplementedError, RuntimeError, TypeError) as error:
         said = str(error).strip().split("\n")[0][:200]
         raise InputError(
-            f"network ({type(network).__name__}) cannot be copied and trained: {said}. Make it "
+            f"network ({type(network).__name__}) cannot be copied and trained: {said} Make it "
             "anew from its code and weights, or take linear_score of its features."
         ) from error
 

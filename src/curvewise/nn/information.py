@@ -89,8 +89,8 @@ def information_score(
     >>> random = np.random.default_rng(0)
     >>> labels = random.integers(2, size=1000)
     >>> x = random.standard_normal((1000, 2)) + 10 * labels[:, None]
-    >>> round(information_score(x[:500], labels[:500], test_features=x[500:],
-    ...     test_labels=labels[500:]), 2)  # log 2 = 0.69
+    >>> test = {"test_features": x[500:], "test_labels": labels[500:]}
+    >>> round(information_score(x[:500], labels[:500], **test, steps=300), 2)  # log 2 = 0.69
     0.69
     """
     how = Settings(alpha, energy, batch, steps)

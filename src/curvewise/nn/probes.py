@@ -229,7 +229,7 @@ MEASURES = (
             functools.partial(linear_score, epochs=epochs),
             about=f"Accuracy of a linear classifier of the features after {said} of SGD (Li et al. "
             "2021).",
-            cost="Two products with the features for each epoch: below a second of CPU for 10,000 "
+            cost="Two products with the features for each epoch: a second or so of CPU for 10,000 "
             "examples of 2,048 dimensions and 100 classes.",
             fails=_FAILS.format(
                 "What is not yet trained tells little: it ranked worst beside fine-tuning in the "
@@ -247,8 +247,8 @@ MEASURES = (
         linear_score,
         about="Accuracy of a linear classifier of the features trained until converged, its "
         "penalty chosen on held-out training examples (Li et al. 2021).",
-        cost="About 60 passes over the features and 120 over at most 4,000 rows: ten seconds of "
-        "CPU for 10,000 examples of 2,048 dimensions and 100 classes.",
+        cost="About 60 passes over the features and 120 over at most 4,000 rows: under ten seconds "
+        "of CPU for 10,000 examples of 2,048 dimensions and 100 classes.",
         fails=_FAILS.format("It sees what is linearly separable before fine-tuning only."),
         flops=_lbfgs_flops,
         splits=True,
