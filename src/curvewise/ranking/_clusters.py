@@ -1,0 +1,93 @@
+"""Where a mixture starts: k-means from seeds that lie far apart, for numpy or torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+ROUNDS = 10  # of Lloyd's algorithm: a start for EM, which goes on from there
+
+
+def cluster(x: Any, draws: Any, xp: Any = np) -> Any:
+    """Assign examples to clusters by k-means.
+
+    Seeds are drawn with chances in proportion to the squared distance from those already there
+    (k-means++), along the order of the first coordinate, so that the order in which examples are
+    given does not matter.
+
+    Parameters
+    ----------
+    x : array, shape (examples, dimensions)
+        Coordinates.
+    draws : array of float64
+        A random number from 0 to 1 for each cluster.
+    xp : module
+        numpy or torch.
+
+    Returns
+    -------
+    array of int
+        A cluster for each example. One without examples stays empty.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> cluster(x, np.array([0.2, 0.9]))
+    array([0, 0, 1, 1])
+    """
+    centres = seeds(x[xp.argsort(x[:, 0])], draws, xp)
+    for _ in range(ROUNDS):
+        centres = _centres(x, nearest(x, centres, xp), centres, xp)
+    return nearest(x, centres, xp)
+
+
+def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
+    """A row of x for each draw: far from each other, by chance.
+
+    >>> seeds(np.array([[0.0], [0.0], [3.0]]), np.array([0.1, 0.5]))
+    array([[0.],
+           [3.]])
+    """
+    lengths = (x * x).sum(axis=1)
+    rounding = 16 * float(xp.finfo(x.dtype).eps)
+    chances, found = xp.ones_like(lengths), []
+    for k in range(len(draws)):
+        sums = xp.cumsum(chances, 0, dtype=xp.float64)
+        row = xp.clip(xp.searchsorted(sums, draws[k : k + 1] * sums[-1:]), 0, len(x) - 1)
+        found.append(x[row])
+        both = lengths + lengths[row]
+        apart = both - 2 * (x @ found[-1].T)[:, 0]
+        apart = xp.where(apart > rounding * both, apart, xp.zeros_like(apart))
+        chances = apart if k == 0 else xp.minimum(chances, apart)
+    return xp.concatenate(found)
+
+
+def nearest(x: Any, centres: Any, xp: Any = np) -> Any:
+    """The nearest centre to each row.
+
+    >>> nearest(np.array([[0.0], [2.0]]), np.array([[3.0], [-1.0]]))
+    array([1, 0])
+    """
+    half = (centres * centres).sum(axis=1) / 2
+    return xp.concatenate(
+        [(x[rows] @ centres.T - half).argmax(axis=1) for rows in parts(x, len(centres))]
+    )
+
+
+def parts(x: Any, width: int) -> list[slice]:
+    """Rows to take at a time, so that a table of them stays in the cache (of a GPU: in memory)."""
+    most = 2**19 if str(getattr(x, "device", "cpu")) == "cpu" else 2**29
+    rows = max(most // width, 128)
+    return [slice(start, start + rows) for start in range(0, len(x), rows)]
+
+
+def _centres(x: Any, labels: Any, old: Any, xp: Any) -> Any:
+    """Means of clusters; of an empty one the old."""
+    sums, counts = xp.zeros_like(old), xp.zeros_like(old[:, 0])
+    names = xp.arange(len(old))
+    for rows in parts(x, len(old)):
+        marks = xp.asarray(labels[rows][:, None] == names, dtype=x.dtype)
+        sums = sums + marks.T @ x[rows]
+        counts = counts + marks.sum(axis=0)
+    return xp.where(counts[:, None] > 0, sums / xp.clip(counts, 1, None)[:, None], old)
