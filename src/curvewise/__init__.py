@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from curvewise.errors import CurvewiseError as CurvewiseError
     from curvewise.errors import CurvewiseWarning as CurvewiseWarning
     from curvewise.errors import InputError as InputError
+    from curvewise.io import load_checkpoint_scores as load_checkpoint_scores
     from curvewise.io import load_corpus as load_corpus
     from curvewise.io import load_measurements as load_measurements
     from curvewise.io import load_predictions as load_predictions
@@ -24,17 +25,44 @@ if TYPE_CHECKING:
     from curvewise.learning import partition_training_set as partition_training_set
     from curvewise.learning import plan_sizes as plan_sizes
     from curvewise.learning import rank_learners as rank_learners
+    from curvewise.nn.checkpoints import Checkpoint as Checkpoint
+    from curvewise.nn.checkpoints import Preprocessing as Preprocessing
+    from curvewise.nn.features import extract_features as extract_features
+    from curvewise.nn.features import extract_many as extract_many
+    from curvewise.nn.finetuning import finetuning_score as finetuning_score
+    from curvewise.nn.information import information_score as information_score
     from curvewise.nn.invariance import perturbed_accuracy as perturbed_accuracy
     from curvewise.nn.measures import list_measures as list_measures
     from curvewise.nn.measures import measure_model as measure_model
     from curvewise.nn.perturbations import perturb as perturb
+    from curvewise.nn.probes import linear_score as linear_score
+    from curvewise.nn.ranking import list_ranking_measures as list_ranking_measures
+    from curvewise.nn.ranking import rank_checkpoints as rank_checkpoints
     from curvewise.nn.response import measure_response as measure_response
     from curvewise.nn.response import measure_responses as measure_responses
     from curvewise.nn.response import measure_sensitivity as measure_sensitivity
+    from curvewise.plot import plot_checkpoint_ranking as plot_checkpoint_ranking
+    from curvewise.plot import plot_checkpoint_scores as plot_checkpoint_scores
+    from curvewise.plot import plot_fine_tuning as plot_fine_tuning
     from curvewise.plot import plot_learning_curves as plot_learning_curves
     from curvewise.plot import plot_measures as plot_measures
     from curvewise.plot import plot_perturbed as plot_perturbed
+    from curvewise.plot import plot_ranking_judgement as plot_ranking_judgement
     from curvewise.plot import plot_responses as plot_responses
+    from curvewise.ranking import add_rankings as add_rankings
+    from curvewise.ranking import gbc as gbc
+    from curvewise.ranking import h_score as h_score
+    from curvewise.ranking import judge_rankings as judge_rankings
+    from curvewise.ranking import knn as knn
+    from curvewise.ranking import leep as leep
+    from curvewise.ranking import logme as logme
+    from curvewise.ranking import measure_nleep_grid as measure_nleep_grid
+    from curvewise.ranking import nce as nce
+    from curvewise.ranking import nleep as nleep
+    from curvewise.ranking import parc as parc
+    from curvewise.ranking import rank_features as rank_features
+    from curvewise.ranking import ranking_agreement as ranking_agreement
+    from curvewise.ranking import transrate as transrate
     from curvewise.response import ResponseCurve as ResponseCurve
     from curvewise.response import accuracy_at as accuracy_at
     from curvewise.response import cmi_score as cmi_score
@@ -54,6 +82,7 @@ if TYPE_CHECKING:
     from curvewise.study import Learner as Learner
     from curvewise.study import Study as Study
     from curvewise.study import Training as Training
+    from curvewise.study import checkpoint_files as checkpoint_files
     from curvewise.study import export_store as export_store
     from curvewise.study import judge_invariance as judge_invariance
     from curvewise.study import list_runs as list_runs
@@ -62,10 +91,13 @@ if TYPE_CHECKING:
     from curvewise.study import measure_corpus as measure_corpus
     from curvewise.study import measure_invariance as measure_invariance
     from curvewise.study import measure_learning_curve as measure_learning_curve
+    from curvewise.study import ranking_table as ranking_table
     from curvewise.study import read_run as read_run
     from curvewise.study import study_recipe as study_recipe
     from curvewise.study import verify_store as verify_store
     from curvewise.study import write_run as write_run
+    from curvewise.types import CheckpointFeatures as CheckpointFeatures
+    from curvewise.types import CheckpointScores as CheckpointScores
     from curvewise.types import Interval as Interval
     from curvewise.types import Measurements as Measurements
     from curvewise.types import ModelCorpus as ModelCorpus
@@ -97,8 +129,22 @@ __version__ = "0.1.0"
 # `import curvewise` stays quick.
 _HOMES = {
     "errors": ("CurvewiseError", "CurvewiseWarning", "InputError"),
-    "types": ("Interval", "Measurements", "ModelCorpus", "Predictions", "Unit"),
-    "io": ("load_corpus", "load_measurements", "load_predictions", "load_scores"),
+    "types": (
+        "CheckpointFeatures",
+        "CheckpointScores",
+        "Interval",
+        "Measurements",
+        "ModelCorpus",
+        "Predictions",
+        "Unit",
+    ),
+    "io": (
+        "load_checkpoint_scores",
+        "load_corpus",
+        "load_measurements",
+        "load_predictions",
+        "load_scores",
+    ),
     "learning": (
         "Constants",
         "check_variance_model",
@@ -112,11 +158,42 @@ _HOMES = {
         "plan_sizes",
         "rank_learners",
     ),
+    "nn.checkpoints": ("Checkpoint", "Preprocessing"),
+    "nn.features": ("extract_features", "extract_many"),
+    "nn.finetuning": ("finetuning_score",),
+    "nn.information": ("information_score",),
     "nn.invariance": ("perturbed_accuracy",),
     "nn.measures": ("list_measures", "measure_model"),
     "nn.perturbations": ("perturb",),
+    "nn.probes": ("linear_score",),
+    "nn.ranking": ("list_ranking_measures", "rank_checkpoints"),
     "nn.response": ("measure_response", "measure_responses", "measure_sensitivity"),
-    "plot": ("plot_learning_curves", "plot_measures", "plot_perturbed", "plot_responses"),
+    "plot": (
+        "plot_checkpoint_ranking",
+        "plot_checkpoint_scores",
+        "plot_fine_tuning",
+        "plot_learning_curves",
+        "plot_measures",
+        "plot_perturbed",
+        "plot_ranking_judgement",
+        "plot_responses",
+    ),
+    "ranking": (
+        "add_rankings",
+        "gbc",
+        "h_score",
+        "judge_rankings",
+        "knn",
+        "leep",
+        "logme",
+        "measure_nleep_grid",
+        "nce",
+        "nleep",
+        "parc",
+        "rank_features",
+        "ranking_agreement",
+        "transrate",
+    ),
     "response": (
         "ResponseCurve",
         "accuracy_at",
@@ -139,6 +216,7 @@ _HOMES = {
         "Learner",
         "Study",
         "Training",
+        "checkpoint_files",
         "export_store",
         "judge_invariance",
         "list_runs",
@@ -147,6 +225,7 @@ _HOMES = {
         "measure_corpus",
         "measure_invariance",
         "measure_learning_curve",
+        "ranking_table",
         "read_run",
         "study_recipe",
         "verify_store",

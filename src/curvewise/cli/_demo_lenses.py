@@ -12,6 +12,7 @@ from curvewise.cli._answers import show_curves
 from curvewise.cli._console import sentences, warn_each
 from curvewise.cli._demo_study import A, B
 from curvewise.cli._demo_words import (
+    said_checkpoints,
     said_crossing,
     said_ranking,
     said_reach,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 TARGET = 0.05
 MOVED, BY = "shift-x", [-0.25, -0.125, 0, 0.125, 0.25]
+TURNED, EXAMPLES = ("nleep", "logme", "knn"), 800
 LEGEND = (
     "e_N: error after training on N digits. β_N: how much it would rise with a quarter of them. "
     "γ: how fast it falls."
@@ -182,6 +184,45 @@ def show_response(report: Report, study: Study) -> Shown:
     )
 
 
+def show_ranking(report: Report, study: Study) -> Shown:
+    """Say which of the networks is the best start for digits that lie on their side."""
+    import numpy as np
+
+    from curvewise.nn.checkpoints import Checkpoint, Preprocessing
+    from curvewise.nn.ranking import rank_checkpoints
+
+    found = {
+        f"{name}, {n} digits": study.network(name, n=n)
+        for name in (A, B)
+        for n in study.partition.sizes
+    }
+    seen = next(iter(found.values())).examples
+    scale = Preprocessing(mean=seen.mean, std=seen.std, channels="grey")
+    pool = [Checkpoint(name, one.network, preprocessing=scale) for name, one in found.items()]
+    turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()
+    with quietly():
+        ranking = rank_checkpoints(
+            pool, (turned, study.dataset.y), TURNED, examples=EXAMPLES, progress=False
+        )
+    report.page.document["checkpoints"] = ranking
+    ask(report, "Which network to start from, if digits come lying on their side?", ranking)
+    report.figure("checkpoints", ranking.plot)
+    return Shown(
+        [said_checkpoints(ranking)],
+        [
+            "import numpy as np",
+            "turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()",
+            'scale = cw.Preprocessing(mean=data.mean, std=data.std, channels="grey")',
+            f'starts = [(k, n) for k in ("{A}", "{B}") for n in study.partition.sizes]',
+            "pool = [cw.Checkpoint(f'{k}, {n} digits', study.network(k, n=n).network, "
+            "preprocessing=scale) for k, n in starts]",
+            f"print(cw.rank_checkpoints(pool, (turned, study.dataset.y), {list(TURNED)}, "
+            f"examples={EXAMPLES}))",
+        ],
+        ["curvewise ranking measures"],
+    )
+
+
 def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = ()) -> None:
     """Put a question and its answers on the page and into the report.
 
@@ -196,5 +237,5 @@ def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = 
         warn_each(found)
 
 
-LENSES = (show_learning, show_variance, show_response)
+LENSES = (show_learning, show_variance, show_response, show_ranking)
 """Every lens there is, in the order of the demo."""

@@ -10,6 +10,7 @@ from curvewise.tables import about
 
 if TYPE_CHECKING:
     from curvewise.learning import CurveComparison, LearnerRanking, LearningCurves, SamplesToReach
+    from curvewise.ranking import CheckpointRanking
     from curvewise.response import ResponseComparison, ResponseCurve
     from curvewise.variance import RunComparison, VarianceDecomposition
 
@@ -51,6 +52,14 @@ def said_response(found: ResponseComparison, curves: Mapping[str, ResponseCurve]
     ]
     sure = "" if found.verdict != "undecided" else ", which may be chance"
     return f"With the digits it learned moved by {at}, {parts[0]} at worst, {parts[1]}{sure}."
+
+
+def said_checkpoints(ranking: CheckpointRanking) -> str:
+    """Which network is the best start for another task."""
+    first = ranking.checkpoints[0]
+    tied = int((ranking.rank_low == 1).sum()) - 1
+    text = f"For digits that lie on their side, {first} is the network to start from"
+    return text + (f", though {tied} others may be as good." if tied else ".")
 
 
 def said_reach(answers: Sequence[SamplesToReach]) -> str:

@@ -12,6 +12,7 @@ from curvewise.study.export import export_store
 from curvewise.study.invariance import judge_invariance, measure_invariance
 from curvewise.study.learner import Learner
 from curvewise.study.plan import Plan
+from curvewise.study.ranking import checkpoint_files, ranking_table
 from curvewise.study.recipes import RECIPES, study_recipe
 from curvewise.study.run import Run
 from curvewise.study.status import Status
@@ -32,6 +33,7 @@ __all__ = [
     "Status",
     "Study",
     "Training",
+    "checkpoint_files",
     "export_store",
     "judge_invariance",
     "list_runs",
@@ -40,6 +42,7 @@ __all__ = [
     "measure_corpus",
     "measure_invariance",
     "measure_learning_curve",
+    "ranking_table",
     "read_run",
     "study_recipe",
     "verify_store",
