@@ -5,25 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.nn import information, probes
+from curvewise.nn import finetuning, information, probes
+from curvewise.nn._tunable import find_networks
 from curvewise.nn.features import TokenFeatures, extract_many, read_inputs
 from curvewise.ranking import catalogue
 from curvewise.ranking._scoring import Candidate, Named, find_measures
-from curvewise.ranking.certainty import Reliability
+from curvewise.ranking.certainty import RELIABILITY, Reliability
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.rank import DEFAULT_MEASURES, rank_candidates
 from curvewise.ranking.ranking_result import CheckpointRanking
 from curvewise.types.features import CheckpointFeatures
+from curvewise.types.results import data_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEASURES: Mapping[str, RankingMeasure] = {
     **catalogue.MEASURES,
-    **{measure.name: measure for measure in (*probes.MEASURES, *information.MEASURES)},
+    **{
+        measure.name: measure
+        for family in (probes.MEASURES, information.MEASURES, finetuning.MEASURES)
+        for measure in family
+    },
 }
 """By name: those of the lens, and those that train something."""
 
@@ -31,8 +40,35 @@ HITS: Mapping[str, Callable[..., NDArray[Any]]] = {
     "linear-1": partial(probes.linear_hits, epochs=1),
     "linear-5": partial(probes.linear_hits, epochs=5),
     "linear": probes.linear_hits,
+    **finetuning.HITS,
 }
 """What each test example adds to a measure that is a mean over them."""
+
+
+def list_ranking_measures() -> pd.DataFrame:
+    """Every measure: what it takes and is, its cost and known failure, and how it did elsewhere.
+
+    Returns
+    -------
+    DataFrame
+        A row for each. ``correlation`` is that of its scores with fine-tuned accuracies on a
+        typical task of the ``reference``; NaN where there is none.
+
+    Examples
+    --------
+    >>> table = list_ranking_measures().set_index("measure")
+    >>> table.loc["leep", "takes"], round(float(table.loc["nleep", "correlation"]), 2)
+    ('probabilities', 0.86)
+    """
+    found = [RELIABILITY.get(name) for name in MEASURES]
+    rows = [measure.columns() for measure in MEASURES.values()]
+    return data_frame(
+        {
+            **{column: [row[column] for row in rows] for column in rows[0]},
+            "correlation": [np.nan if r is None else r.correlation for r in found],
+            "reference": ["" if r is None else r.source for r in found],
+        }
+    )
 
 
 def rank_checkpoints(
@@ -78,7 +114,7 @@ def rank_checkpoints(
     test, by, resamples, level, k, reliability
         How they are scored and ranked, as for :func:`curvewise.ranking.rank.rank_features`.
     rng : int or Generator
-        Decides the examples, the split, the halves and what is random in measures.
+        Decides the examples, the split, the parts and what is random in measures.
     progress : bool, optional
         Show bars with the time left; by default where stderr is a terminal.
 
@@ -126,8 +162,11 @@ def rank_checkpoints(
     if not whole:
         name, reason = next(iter(failures.items()))
         raise InputError(f"No checkpoint could be run on the data. {name}: {reason}")
+    networks = {}
+    if any(measure.takes == "network" for measure in chosen):
+        networks = find_networks(checkpoints, inputs, device, precision)
     return rank_candidates(
-        [Candidate.of(one) for one in whole],
+        [Candidate.of(one, network=networks.get(one.name)) for one in whole],
         given,
         chosen,
         test=_rows_of(test, inputs.rows, inputs.total),

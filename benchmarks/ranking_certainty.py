@@ -1,0 +1,164 @@
+"""How sure it is that the best checkpoint is among the first k: constants, and whether it holds.
+
+    python benchmarks/ranking_certainty.py [folder of the data]
+
+Prints the table ``RELIABILITY`` of ``curvewise.ranking.certainty``, and the stated certainty beside
+the observed share, leaving one target out at a time (its reliability comes from the others):
+
+- ``architectures``: 19 architectures × 9 targets, fine-tuned; the constants come from these.
+- ``frozen``: the same with a linear classifier on frozen features.
+- ``segmentation``: 16 sources × 17 targets of another kind, with the constants of
+  ``architectures``: none comes from it.
+
+The form of the model (scores as they are rather than their ranks, reliability that varies between
+tasks) was chosen with these tables in view, so that agreement is a little flattered; targets share
+their checkpoints and are no independent draws.
+
+A table on stderr, one JSON line on stdout.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from curvewise.ranking.certainty import Reliability, best_certainty
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("CURVEWISE_DATA", ROOT.parent / "shared" / "data"))
+NAMES = {"nleep": "nleep", "leep": "leep", "logme": "logme", "gbc": "gbc", "hscore": "h-score"}
+PRINTED = {  # how the paper's tables call what has no other reference
+    "linear (1": "linear-1",
+    "linear (5": "linear-5",
+    "linear (c": "linear",
+    "fine-tune (1": "finetune-1",
+    "fine-tune (5": "finetune-5",
+    "mi ($\\alpha=0.01$)": "mi-0.01",
+    "mi ($\\alpha=0.50$)": "mi-0.5",
+    "mi w/ pca ($\\alpha=0.01$)": "mi-pca-0.01",
+    "mi w/ pca ($\\alpha=0.50$)": "mi-pca-0.5",
+}
+KS = (1, 3, 5)
+Task = tuple[np.ndarray, np.ndarray]
+
+
+def main() -> None:
+    """Print constants and calibration."""
+    folder = (Path(sys.argv[1]) if len(sys.argv) > 1 else DATA) / "ranking"
+    table = folder / "source_model_architectures_table.csv"
+    tuned, frozen = read(table, "Test Accuracy", "True"), read(table, "Test Accuracy", "False")
+    other = read(folder / "source_datasets_table.csv", "Test Mean IoU", None)
+    known = constants(tuned, folder / "neucrab_tables")
+    for name, found in known.items():
+        print(f"    {name!r}: {found},", file=sys.stderr)
+    rows = []
+    for name in tuned:
+        rows += calibration("architectures", name, tuned[name], None)
+        rows += calibration("frozen", name, frozen[name], None)
+        rows += calibration("segmentation", name, other[name], known[name])
+    show(rows)
+    print(
+        json.dumps(
+            {
+                "benchmark": "ranking certainty",
+                "constants": {name: vars(found) for name, found in known.items()},
+                "calibration": rows,
+            }
+        )
+    )
+
+
+def read(path: Path, accuracy: str, tuned: str | None) -> dict[str, list[Task]]:
+    """Scores and accuracies of each target, by measure."""
+    tasks: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            if tuned is None or row["Trainable Backbone"] == tuned:
+                pair = float(row["Transferability Metric Score"]), float(row[accuracy])
+                name = NAMES[row["Transferability Metric"]]
+                tasks[name][row["Target Dataset"]].append(pair)
+    return {
+        name: [tuple(np.array(pairs).T) for pairs in own.values()] for name, own in tasks.items()
+    }
+
+
+def constants(tuned: dict[str, list[Task]], printed: Path) -> dict[str, Reliability]:
+    """Reliability of each measure that has a reference, and of one that has none."""
+    known = {name: reliability(tasks, "stable_transfer") for name, tasks in sorted(tuned.items())}
+    spread = math.sqrt(np.mean([found.spread**2 for found in known.values()]))
+    for name, values in sorted(pearsons(printed).items()):
+        mean = float(np.mean(np.arctanh(values)))
+        known[name] = Reliability(round(mean, 3), round(spread, 3), 4, "NeuCRaB")
+    lower = float(np.quantile([found.fisher for found in known.values()], 0.25))
+    known[""] = Reliability(round(lower, 3), round(spread, 3), 4, "")
+    return known
+
+
+def pearsons(folder: Path) -> dict[str, list[float]]:
+    """Pearson's correlations of tables 1 to 3 (means over four tasks) by measure."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for number in (1, 2, 3):
+        with (folder / f"table{number}.csv").open() as file:
+            for row in csv.DictReader(file):
+                for start, name in PRINTED.items():
+                    if row["Method"].lower().startswith(start):
+                        found[name].append(float(row["Pearson"]) / 100)
+    return found
+
+
+def reliability(tasks: list[Task], source: str) -> Reliability:
+    """Mean and spread of Fisher's z over tasks."""
+    z = np.arctanh([np.corrcoef(scores, accuracy)[0, 1] for scores, accuracy in tasks])
+    mean, spread = float(z.mean()), float(z.std(ddof=1))
+    return Reliability(round(mean, 3), round(spread, 3), len(tasks), source)
+
+
+def calibration(
+    table: str, name: str, tasks: list[Task], given: Reliability | None
+) -> list[dict[str, object]]:
+    """Stated certainty and observed share for each k."""
+    stated, seen = [], []
+    for i, (scores, accuracy) in enumerate(tasks):
+        others = given or reliability(tasks[:i] + tasks[i + 1 :], "")
+        chances = best_certainty(scores, reliability=others, rng=i)
+        order = np.argsort(-scores, kind="stable")
+        place = int(np.flatnonzero(order == accuracy.argmax())[0])
+        stated.append([chances[order[:k]].sum() for k in KS])
+        seen.append([place < k for k in KS])
+    return [
+        {
+            "table": table,
+            "measure": name,
+            "k": k,
+            "stated": round(float(np.mean(stated, axis=0)[i]), 3),
+            "observed": round(float(np.mean(seen, axis=0)[i]), 3),
+            "expected spread": round(spread_of(np.array(stated)[:, i]), 3),
+            "tasks": len(tasks),
+        }
+        for i, k in enumerate(KS)
+    ]
+
+
+def spread_of(chances: np.ndarray) -> float:
+    """Standard error of an observed share, were the stated chances true and tasks independent."""
+    return float(np.sqrt(np.sum(chances * (1 - chances))) / len(chances))
+
+
+def show(rows: list[dict[str, object]]) -> None:
+    """Tables on stderr: stated / observed."""
+    print(f"\n{'stated / observed':28}" + "".join(f"{f'k = {k}':>16}" for k in KS), file=sys.stderr)
+    for table, name in dict.fromkeys((row["table"], row["measure"]) for row in rows):
+        own = [row for row in rows if (row["table"], row["measure"]) == (table, name)]
+        cells = [f"{row['stated']:.2f} / {row['observed']:.2f}" for row in own]
+        print(f"{f'{table}, {name}':28}" + "".join(f"{c:>16}" for c in cells), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""How sure it is that the best checkpoint is among the first few."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curvewise.errors import InputError
+from curvewise.ranking._limits import DRAWS
+from curvewise.ranking._resampling import Replicates
+from curvewise.types import FloatArray
+from curvewise.types.units import as_floats
+
+GRID = 200  # values of τ that are tried
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How a measure's scores correlate with fine-tuned accuracies, from task to task.
+
+    Attributes
+    ----------
+    fisher : float
+        Mean of Fisher's z = artanh(r) over tasks, where r is Pearson's correlation over the
+        checkpoints of a pool.
+    spread : float
+        Standard deviation of z between tasks.
+    tasks : int
+        How many tasks they come from.
+    source : str
+        Which table.
+    """
+
+    fisher: float
+    spread: float
+    tasks: int
+    source: str
+
+    @property
+    def correlation(self) -> float:
+        """The correlation on a typical task."""
+        return math.tanh(self.fisher)
+
+    def draw(self, draws: int, rng: np.random.Generator) -> FloatArray:
+        """Correlations as they may be on a further task.
+
+        Student's t with a degree of freedom less than tasks, spread out by the error of the mean:
+        the predictive distribution of a further value of a normal sample.
+        """
+        if not self.spread:
+            return np.full(draws, self.correlation)
+        noise = rng.standard_t(max(self.tasks - 1, 1), draws)
+        error = self.spread * math.sqrt(1 + 1 / self.tasks)
+        found: FloatArray = np.tanh(self.fisher + error * noise)
+        return found
+
+
+# Printed by benchmarks/ranking_certainty.py. "stable_transfer": 19 architectures, fine-tuned on 9
+# image sets (Agostinelli et al. 2022); its H-score is the plain one. "NeuCRaB": the mean
+# correlations that tables 1 to 3 of Li et al. 2021 print, with the spread between tasks of the
+# former, as none is printed.
+RELIABILITY = {
+    "gbc": Reliability(0.821, 0.155, 9, "stable_transfer"),
+    "h-score": Reliability(0.159, 0.103, 9, "stable_transfer"),
+    "leep": Reliability(0.163, 0.306, 9, "stable_transfer"),
+    "logme": Reliability(0.822, 0.225, 9, "stable_transfer"),
+    "nleep": Reliability(1.283, 0.385, 9, "stable_transfer"),
+    "finetune-1": Reliability(0.23, 0.256, 4, "NeuCRaB"),
+    "finetune-5": Reliability(0.542, 0.256, 4, "NeuCRaB"),
+    "linear": Reliability(0.892, 0.256, 4, "NeuCRaB"),
+    "linear-1": Reliability(0.276, 0.256, 4, "NeuCRaB"),
+    "linear-5": Reliability(0.505, 0.256, 4, "NeuCRaB"),
+    "mi-0.01": Reliability(-0.078, 0.256, 4, "NeuCRaB"),
+    "mi-0.5": Reliability(-0.087, 0.256, 4, "NeuCRaB"),
+    "mi-pca-0.01": Reliability(0.488, 0.256, 4, "NeuCRaB"),
+    "mi-pca-0.5": Reliability(0.111, 0.256, 4, "NeuCRaB"),
+}
+UNKNOWN = Reliability(0.16, 0.256, 4, "no reference")
+"""Of a measure without a reference: the lower quartile of those that have one."""
+
+LOW = 0.3
+"""Correlation below which a measure tells next to nothing."""
+
+
+def find_reliability(measure: str, given: Reliability | float | None) -> tuple[Reliability, str]:
+    """How far a measure can be relied on, and what should be said about that.
+
+    >>> found, said = find_reliability("nleep", None)
+    >>> round(found.correlation, 2), said
+    (0.86, '')
+    """
+    if given is not None:
+        return as_reliability(given), ""
+    found = RELIABILITY.get(measure, UNKNOWN)
+    if measure not in RELIABILITY:
+        return found, (
+            f"No reference says how scores of {measure} correlate with accuracies: a cautious "
+            f"correlation of about {found.correlation:.2f} is taken. Pass reliability= if you know."
+        )
+    if found.correlation < LOW:
+        return found, (
+            f"Scores of {measure} correlated with accuracies by {found.correlation:.2f} only in "
+            f"the reference ({found.source}): the certainty is hardly more than that of a blind "
+            "choice, and may be less."
+        )
+    return found, ""
+
+
+def best_certainty(
+    scores: ArrayLike,
+    *,
+    reliability: Reliability | float,
+    likely: FloatArray | None = None,
+    rng: int | np.random.Generator = 0,
+) -> FloatArray:
+    """Chance of each checkpoint to be the one that fine-tunes best.
+
+    Accuracies are taken as r·z + √(1 − r²)·noise, with z the scores brought to mean 0 and variance
+    1 over the pool and r the measure's reliability, which varies from task to task.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score for each checkpoint; higher predicts better.
+    reliability : Reliability or float
+        How scores correlate with accuracies; a number is taken as exact.
+    likely : ndarray, shape (draws, checkpoints), optional
+        Scores as they may be in the population; the scores themselves by default.
+    rng : int or Generator
+        Decides the draws.
+
+    Returns
+    -------
+    ndarray
+        Sums to 1.
+
+    Examples
+    --------
+    >>> best_certainty([1.0, 2.0, 4.0], reliability=0.8).round(1)
+    array([0. , 0.1, 0.9])
+    """
+    values = as_floats(scores, "scores")
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+        raise InputError(f"scores has shape {values.shape}: give a finite score per checkpoint.")
+    generator = np.random.default_rng(rng)
+    drawn = np.tile(values, (DRAWS, 1)) if likely is None else likely
+    z = drawn - drawn.mean(axis=1, keepdims=True)
+    size = z.std(axis=1, keepdims=True)
+    z = np.divide(z, size, out=np.zeros_like(z), where=size > 0)
+    r = as_reliability(reliability).draw(len(z), generator)[:, None]
+    accuracy = r * z + np.sqrt(1 - r * r) * generator.standard_normal(z.shape)
+    return _shares(accuracy, generator)
+
+
+def as_reliability(value: Reliability | float) -> Reliability:
+    """A correlation as it is given, or a reference."""
+    if isinstance(value, Reliability):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InputError(f"reliability={value!r}: give a correlation between -1 and 1.")
+    if not -1 <= value <= 1:
+        raise InputError(f"reliability={value!r}: a correlation lies between -1 and 1.")
+    bound = 1 - 1e-12
+    return Reliability(math.atanh(min(max(float(value), -bound), bound)), 0.0, 1, "given")
+
+
+def likely_scores(
+    scores: FloatArray, replicates: Replicates, rng: np.random.Generator, draws: int = DRAWS
+) -> FloatArray:
+    """Draw what the scores may be in the population, given those of the sample.
+
+    Scores of a pool are taken as drawn from a normal distribution of unknown mean (flat prior) and
+    spread τ, and seen with an error of sampling of size s (τ has density ∝ 1/(s + τ)²; DuMouchel
+    1994). The highest of many is too high in part by luck, and is drawn back accordingly. Only
+    differences matter, so that what the same examples do to all scores at once is removed first.
+
+    Returns
+    -------
+    ndarray, shape (draws, checkpoints)
+        Differences from the mean over checkpoints.
+    """
+    count = len(scores)
+    if count == 1:
+        return np.zeros((draws, 1))
+    covariance = _covariance(replicates)
+    contrasts = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, 1:]]))[0][:, 1:]
+    noise, vectors = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
+    noise = np.clip(noise, 0.0, None)
+    turned = vectors.T @ contrasts.T @ scores
+    top = 3 * math.sqrt(float(np.mean(turned**2 + noise))) or 1.0
+    grid = top * (np.arange(GRID) + 0.5) / GRID
+    total = grid[:, None] ** 2 + noise
+    log = -0.5 * (np.log(total) + turned**2 / total).sum(axis=1)
+    log -= 2 * np.log(math.sqrt(float(noise.mean())) + grid)
+    weight = np.exp(log - log.max())
+    tau2 = rng.choice(grid, draws, p=weight / weight.sum())[:, None] ** 2
+    kept = tau2 / (tau2 + noise)
+    drawn = kept * turned + np.sqrt(kept * noise) * rng.standard_normal((draws, count - 1))
+    found: FloatArray = drawn @ (contrasts @ vectors).T
+    return found
+
+
+def top_certainty(likely: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Chance of each checkpoint to have the highest score in the population; sums to 1."""
+    return _shares(likely, rng)
+
+
+def _covariance(replicates: Replicates) -> FloatArray:
+    """Covariance of scores less what all share, drawn towards its diagonal as replicates are few.
+
+    The weight of the diagonal is that of the oracle-approximating shrinkage (Chen et al. 2010),
+    applied to the correlations.
+    """
+    apart = replicates.deviations - replicates.deviations.mean(axis=1, keepdims=True)
+    found = apart.T @ apart / replicates.freedom
+    size = np.sqrt(np.diag(found))
+    scale = np.outer(size, size)
+    r = np.divide(found, scale, out=np.eye(len(found)), where=scale > 0)
+    p, n = len(r), replicates.freedom
+    square = float((r**2).sum())
+    weight = ((1 - 2 / p) * square + p * p) / ((n + 1 - 2 / p) * (square - p) + 1e-300)
+    weight = min(1.0, weight)
+    shrunk: FloatArray = (1 - weight) * found + weight * np.diag(np.diag(found))
+    return shrunk
+
+
+def _shares(values: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """How often each column holds the largest value; equal ones by lot."""
+    largest = values == values.max(axis=1, keepdims=True)
+    lot = np.where(largest, rng.random(values.shape), -1.0)
+    found: FloatArray = np.bincount(lot.argmax(axis=1), minlength=values.shape[1]) / len(values)
+    return found
