@@ -56,3 +56,13 @@ def test_features_keep_what_is_known_of_their_checkpoint() -> None:
 def test_what_is_no_checkpoint_is_told(given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         given()
+
+
+def test_no_two_checkpoints_have_one_name() -> None:
+    one = nn.Linear(4, 2)
+    given = [Checkpoint(name, one) for name in ("a", "a", "a (2)", "a")]
+    names = [c.name for c in as_checkpoints(given)]
+    assert names == ["a", "a (2)", "a (2) (2)", "a (3)"]
+    assert [c.name for c in as_checkpoints({1: one, "1": one})] == ["1", "1 (2)"]
+    with pytest.raises(InputError, match="is empty"):
+        as_checkpoints({})

@@ -64,6 +64,17 @@ def network(path: Path, kind: str = "gemm", batch: int | str = "n", beside: bool
             node("Flatten", ["mean"], ["row"]),
             node("Softmax", ["row"], ["out"], axis=1),
         ]
+    elif kind == "sigmoid":
+        tail = [
+            *mean,
+            node("Gemm", ["flat", "dense"], ["scores"]),
+            node("Sigmoid", ["scores"], ["out"]),
+        ]
+    elif kind == "constants":  # weights are operations, as Paddle writes them
+        held = {n: numpy_helper.from_array(w, n) for n, w in weights.items()}
+        nodes = [*(node("Constant", [], [n], value=w) for n, w in held.items()), *nodes]
+        weights = {}
+        tail = [*mean, node("Gemm", ["flat", "dense"], ["out"])]
     elif kind == "headless":
         tail = [*mean, node("Identity", ["flat"], ["out"])]
     elif kind == "detector":
@@ -92,7 +103,7 @@ def network(path: Path, kind: str = "gemm", batch: int | str = "n", beside: bool
     return path
 
 
-@pytest.mark.parametrize("kind", ["gemm", "transposed", "pixel", "bytes"])
+@pytest.mark.parametrize("kind", ["gemm", "transposed", "pixel", "bytes", "sigmoid", "constants"])
 @pytest.mark.parametrize("batch", ["n", 4, 1], ids=["any", "four", "one"])
 def test_what_the_last_linear_layer_is_given(kind: str, batch: int | str, tmp_path: Path) -> None:
     path = network(tmp_path / "net.onnx", kind, batch)
@@ -103,6 +114,8 @@ def test_what_the_last_linear_layer_is_given(kind: str, batch: int | str, tmp_pa
     assert np.allclose(found.features, features, atol=1e-5)
     assert found.probabilities is not None
     assert np.allclose(found.probabilities, wanted, atol=1e-5)
+    assert found.parameters is not None
+    assert found.parameters >= CONV.size + DENSE.size
     head = 6 * 7 if kind == "pixel" else 1
     assert found.gflops == pytest.approx(11 * (2 * 6 * 7 * 6 * 27 + 2 * head * 6 * 4) / 1e9)
 
@@ -145,6 +158,19 @@ def test_weights_in_a_file_beside(tmp_path: Path) -> None:
     stored.write_bytes(values.tobytes())
     again = extract_features(one, IMAGES, cache=cache)  # the weights count, not the file's name
     assert np.allclose(again.features, 1.25 * found.features, atol=1e-4)
+
+
+def test_files_beside_are_found_in_graphs_inside_of_operations() -> None:
+    weight = numpy_helper.from_array(DENSE, "dense")
+    weight.external_data.add(key="location", value="inner.bin")
+    answer = helper.make_tensor_value_info("out", TensorProto.FLOAT, None)
+    inner = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "dense"], ["out"])], "inner", [], [answer], [weight]
+    )
+    node = helper.make_node("If", ["yes"], ["all"], then_branch=inner, else_branch=inner)
+    outer = OnnxGraph.__new__(OnnxGraph)
+    outer.model = helper.make_model(helper.make_graph([node], "outer", [], []))
+    assert outer.beside() == ["inner.bin"]
 
 
 def test_images_of_another_size_are_resized_to_what_it_takes(tmp_path: Path) -> None:

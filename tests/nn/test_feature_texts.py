@@ -111,6 +111,17 @@ def test_tokens_in_an_array_are_the_same_as_texts() -> None:
     assert not np.allclose(short.features, by_text.features, atol=1e-3)
 
 
+def test_a_tokenizer_that_was_used_before_is_the_same(tmp_path: Path) -> None:
+    one = Checkpoint("b", bert(), tokenizer=tokenizer())
+    first = extract_features(one, TEXTS, cache=tmp_path)
+    second = extract_features(one, TEXTS, cache=tmp_path)
+    assert any("read from the cache" in note for note in second.notes)
+    assert np.array_equal(first.features, second.features)
+    other = Checkpoint("b", bert(), tokenizer=tokenizer(), length=3)
+    third = extract_features(other, TEXTS, cache=tmp_path)
+    assert not any("read from the cache" in note for note in third.notes)
+
+
 def test_a_classifier_of_texts_keeps_its_head(tmp_path: Path) -> None:
     model = bert(classes=3)
     model.save_pretrained(tmp_path)

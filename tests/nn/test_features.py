@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from safetensors.numpy import save_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.nn._feature_reader import Found, Given
+from curvewise.nn._feature_torch import TorchReader
 from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.nn.checkpoints import Checkpoint, Preprocessing
 from curvewise.nn.features import TokenFeatures, extract_features, extract_many, read_inputs
@@ -446,31 +450,29 @@ def test_many_features_lie_in_a_file() -> None:
 # The cache
 
 
-class Counting(Net):
-    """Counts its forward passes."""
-
-    calls = 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        type(self).calls += 1
-        return super().forward(x)
-
-
 @pytest.fixture
-def counting() -> Counting:
-    torch.manual_seed(0)
-    Counting.calls = 0
-    return Counting().eval()
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Examples of each forward pass."""
+    done: list[int] = []
+    read = TorchReader.read
+
+    def counted(self: TorchReader, given: Given) -> Found:
+        done.append(len(given))
+        return read(self, given)
+
+    monkeypatch.setattr(TorchReader, "read", counted)
+    return done
 
 
-def test_features_are_computed_once(counting: Counting, tmp_path: Path) -> None:
-    one = Checkpoint("a", counting, preprocessing=PLAIN, source_accuracy=0.5)
+def test_features_are_computed_once(passes: list[int], tmp_path: Path) -> None:
+    model = net().eval()
+    one = Checkpoint("a", model, preprocessing=PLAIN, source_accuracy=0.5)
     first = extract_features(one, IMAGES, cache=tmp_path)
-    calls = Counting.calls
+    assert sum(passes) == len(IMAGES)
     shares: list[float] = []
-    again = Checkpoint("b", copy.deepcopy(counting).train(), preprocessing=PLAIN)
+    again = Checkpoint("b", copy.deepcopy(model).train(), preprocessing=PLAIN)
     second = extract_features(again, DataLoader(Pictures()), cache=tmp_path, progress=shares.append)
-    assert Counting.calls == calls
+    assert sum(passes) == len(IMAGES)
     assert shares == [1.0]
     assert (second.name, second.layer, second.seconds) == ("b", first.layer, first.seconds)
     assert second.source_accuracy is None
@@ -484,16 +486,16 @@ def test_features_are_computed_once(counting: Counting, tmp_path: Path) -> None:
     "change", ["weight", "buffer", "pixel", "order", "preprocessing", "layer", "pool", "precision"]
 )
 def test_whatever_changes_features_makes_them_anew(
-    counting: Counting, tmp_path: Path, change: str
+    passes: list[int], tmp_path: Path, change: str
 ) -> None:
+    model = net()
     options: dict[str, Any] = {"preprocessing": PLAIN}
     images, precision = IMAGES.copy(), "float32"
-    extract_features(Checkpoint("a", counting, **options), images, cache=tmp_path)
-    calls = Counting.calls
+    extract_features(Checkpoint("a", model, **options), images, cache=tmp_path)
     if change == "weight":
-        counting.head.bias.data[0] += 1e-6
+        model.head.bias.data[0] += 1e-6
     elif change == "buffer":
-        counting.get_buffer("stem.1.running_mean")[0] += 1e-6
+        model.get_buffer("stem.1.running_mean")[0] += 1e-6
     elif change == "pixel":
         images[36, 2, 9, 11] ^= 1
     elif change == "order":
@@ -504,9 +506,9 @@ def test_whatever_changes_features_makes_them_anew(
         options[change] = {"layer": "stem", "pool": "first"}[change]
     else:
         precision = "bfloat16"
-    one = Checkpoint("a", counting, **options)
+    one = Checkpoint("a", model, **options)
     found = extract_features(one, images, cache=tmp_path, precision=precision)
-    assert Counting.calls > calls
+    assert sum(passes) == 2 * len(IMAGES)
     fresh = extract_features(one, images, precision=precision)
     assert np.array_equal(found.features, fresh.features)
 
@@ -525,8 +527,8 @@ def test_all_layers_and_tokens_come_back_from_the_cache(tmp_path: Path) -> None:
             )
 
 
-def test_a_damaged_cache_is_told_and_mended(counting: Counting, tmp_path: Path) -> None:
-    one = Checkpoint("a", counting, preprocessing=PLAIN)
+def test_a_damaged_cache_is_told_and_mended(tmp_path: Path) -> None:
+    one = Checkpoint("a", net(), preprocessing=PLAIN)
     first = extract_features(one, IMAGES, cache=tmp_path)
     (file,) = tmp_path.glob("*.features.npy")
     file.write_bytes(file.read_bytes()[:-4])
@@ -535,6 +537,41 @@ def test_a_damaged_cache_is_told_and_mended(counting: Counting, tmp_path: Path) 
     assert np.array_equal(first.features, second.features)
     third = extract_features(one, IMAGES, cache=tmp_path)
     assert not any("computed again" in note for note in third.notes)
+
+
+def test_features_are_not_lost_where_they_cannot_be_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*given: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    model = net()
+    one = Checkpoint("a", model, preprocessing=PLAIN)
+    monkeypatch.setattr("os.replace", full)
+    with pytest.warns(CurvewiseWarning, match="No space left"):
+        found = extract_features(one, IMAGES, cache=tmp_path)
+    assert np.allclose(found.features, by_hand(model)[0], atol=1e-6)
+    assert any("No space left" in note for note in found.notes)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_layers_and_checkpoints_share_the_memory() -> None:
+    one = Checkpoint("net", net(), preprocessing=PLAIN)
+    pool = dict.fromkeys("abc", one)
+    size = extract_features(one, IMAGES).features.nbytes + 37 * 4 * 4
+    found, _ = extract_many(pool, IMAGES, limit=2 * size)
+    assert [isinstance(f.features, np.memmap) for f in found.values()] == [False, False, True]
+    failing = Checkpoint("bad", nn.Sequential(one.source, Fails()), preprocessing=PLAIN)
+    found, failures = extract_many([failing, one], IMAGES, limit=size, batch=10)
+    assert list(failures) == ["bad"]
+    assert not isinstance(found["net"].features, np.memmap)
+
+
+class Fails(nn.Module):
+    """Gives NaN for the last batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if len(x) != 7 else x * torch.nan
 
 
 def test_what_cannot_be_told_by_its_content_is_not_cached(tmp_path: Path) -> None:
@@ -549,6 +586,19 @@ def test_what_cannot_be_told_by_its_content_is_not_cached(tmp_path: Path) -> Non
 
 
 # Sources that are no modules
+
+
+def test_an_archive_that_unpacks_to_far_more_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "features.npz"
+    np.savez_compressed(path, features=np.zeros((37, 100_000), np.float32))
+    assert len(extract_features(path, IMAGES)) == 37
+    with zipfile.ZipFile(path) as archive:
+        size = archive.infolist()[0].file_size
+    monkeypatch.setattr("curvewise.nn._feature_opening._UNPACKED", size - 1)
+    with pytest.raises(InputError, match="unpacked it would take"):
+        extract_features(path, IMAGES)
 
 
 def test_functions_take_pixels_or_what_was_prepared() -> None:
@@ -678,5 +728,9 @@ def test_weights_with_a_factory(how: str, tmp_path: Path) -> None:
     assert found.probabilities is not None
     assert found.probabilities.shape == (37, 9)
     assert any("made for 9 classes" in note for note in found.notes)
+    assert any("'module.' was taken off" in note for note in found.notes)
+    save_file({k: v.numpy() for k, v in model.state_dict().items()}, tmp_path / "net.safetensors")
+    plain = dataclasses.replace(one, source=tmp_path / "net.safetensors")
+    assert not any("taken off" in note for note in extract_features(plain, IMAGES).notes)
     with pytest.raises(InputError, match="holds weights alone"):
         extract_features(Checkpoint("net", tmp_path / "net.th", preprocessing=PLAIN), IMAGES)

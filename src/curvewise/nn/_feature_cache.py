@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.nn._feature_digest import file_digest
 from curvewise.types.features import CheckpointFeatures
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever the same inputs would give other features than before."""
 _ARRAYS = ("features", "probabilities", "examples")
 _FIELDS = ("name", "layer", "parameters", "source_accuracy", "seconds", "gflops")
-_MAPPED = 2**28  # bytes from which on an array is mapped, not read
+_MAPPED = 2**24  # bytes from which on an array is mapped, not read
 
 
 class FeatureCache:
@@ -53,21 +54,32 @@ class FeatureCache:
         text = json.dumps({"format": FORMAT, **parts}, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:40]
 
-    def write(self, key: str, found: Sequence[CheckpointFeatures]) -> None:
-        """Keep features; readers see all of them or none."""
+    def write(self, key: str, found: Sequence[CheckpointFeatures]) -> str | None:
+        """Keep features; readers see all of them or none. What went wrong, in words."""
+        try:
+            self._write(key, found)
+        except OSError as error:
+            return (
+                f"cache={str(self.folder)!r}: features cannot be written there "
+                f"({error.strerror or error}): make room, or give another folder."
+            )
+        return None
+
+    def _write(self, key: str, found: Sequence[CheckpointFeatures]) -> None:
         records = []
-        for number, one in enumerate(found):
+        for one in found:
             record: dict[str, Any] = {name: getattr(one, name) for name in _FIELDS}
             record["notes"] = list(one.notes)
             record["arrays"] = {}
             for name in _ARRAYS:
                 array = getattr(one, name, None)
                 if array is not None:
-                    file = f"{key}.{number}.{name}.npy"
-                    record["arrays"][name] = {"file": file, "sha256": self._save(file, array)}
+                    record["arrays"][name] = self._save(key, name, array)
             records.append(record)
-        text = json.dumps({"format": FORMAT, "key": key, "features": records}, indent=1)
-        self._place(f"{key}.json", lambda aside: aside.write_text(text, encoding="utf-8"))
+        about = {"format": FORMAT, "key": key, "sha256": _hash_of(records), "features": records}
+        with self._aside() as aside:
+            aside.write_text(json.dumps(about, indent=1), encoding="utf-8")
+            os.replace(aside, self.folder / f"{key}.json")
 
     def read(self, key: str) -> tuple[list[dict[str, Any]] | None, str | None]:
         """Fields of what was kept, arrays in their place; what was wrong with it, in words.
@@ -79,7 +91,9 @@ class FeatureCache:
             written = json.loads(file.read_text(encoding="utf-8"))
             if written["key"] != key or written["format"] != FORMAT:
                 raise ValueError("it belongs to something else")
-            return [self._fields(record) for record in written["features"]], None
+            if written["sha256"] != _hash_of(written["features"]):
+                raise ValueError(f"{file.name} is not what was written")
+            return [self._fields(key, record) for record in written["features"]], None
         except FileNotFoundError as error:
             if error.filename == str(file):
                 return None, None
@@ -87,47 +101,43 @@ class FeatureCache:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             return None, _damaged(self.folder, str(error))
 
-    def _fields(self, record: dict[str, Any]) -> dict[str, Any]:
-        arrays = {name: self._load(about) for name, about in record.pop("arrays").items()}
+    def _fields(self, key: str, record: dict[str, Any]) -> dict[str, Any]:
+        arrays = {n: self._load(key, n, sha) for n, sha in record.pop("arrays").items()}
         return {**record, "notes": tuple(record["notes"]), **arrays}
 
-    def _load(self, about: dict[str, str]) -> NDArray[Any]:
-        path = self.folder / about["file"]
-        if _hash(path) != about["sha256"]:
+    def _path(self, key: str, name: str, sha: str) -> Path:
+        """Named by its content, too: others may write under the same key at the same time."""
+        return self.folder / f"{key}.{sha[:16]}.{name}.npy"
+
+    def _load(self, key: str, name: str, sha: str) -> NDArray[Any]:
+        path = self._path(key, name, sha)
+        if file_digest(path) != sha:
             raise ValueError(f"{path.name} is not what was written")
-        mode: Any = "r" if path.stat().st_size > _MAPPED else None
+        mode: Any = "c" if path.stat().st_size > _MAPPED else None
         found: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
         return found
 
-    def _save(self, file: str, array: NDArray[Any]) -> str:
-        def write(aside: Path) -> None:
+    def _save(self, key: str, name: str, array: NDArray[Any]) -> str:
+        with self._aside() as aside:
             with open(aside, "wb") as stream:
                 np.save(stream, array, allow_pickle=False)
+            sha = file_digest(aside)
+            os.replace(aside, self._path(key, name, sha))
+        return sha
 
-        self._place(file, write)
-        return _hash(self.folder / file)
-
-    def _place(self, file: str, write: Any) -> None:
-        """Write aside, sync and rename into place."""
-        aside = self.folder / f".{file}.{uuid.uuid4().hex[:12]}"
+    @contextmanager
+    def _aside(self) -> Iterator[Path]:
+        """A file to write and rename; gone if something fails before that."""
+        aside = self.folder / f".{uuid.uuid4().hex}"
         try:
-            write(aside)
-            with open(aside, "rb+") as stream:
-                os.fsync(stream.fileno())
-            os.replace(aside, self.folder / file)
-        except OSError as error:
-            raise InputError(
-                f"cache={str(self.folder)!r}: features cannot be written there "
-                f"({error.strerror or error}): make room, or give another folder."
-            ) from error
+            yield aside
         finally:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
 
 
-def _hash(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _hash_of(records: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
 
 
 def _damaged(folder: Path, why: str) -> str:

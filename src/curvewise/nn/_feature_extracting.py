@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn._feature_cache import FeatureCache
 from curvewise.nn._feature_inputs import Batch, Inputs
 from curvewise.nn._feature_opening import open_reader, stored_features
@@ -21,6 +22,7 @@ from curvewise.nn._feature_preparing import (
     preparation,
 )
 from curvewise.nn._feature_reader import Reader
+from curvewise.nn._feature_rows import Room
 from curvewise.nn._feature_walk import TokenFeatures, Walk, name_at
 from curvewise.nn._guarding import PRECISIONS
 from curvewise.nn.checkpoints import Checkpoint
@@ -38,18 +40,21 @@ class Manner:
     device: str | None
     precision: str
     cache: FeatureCache | None
-    limit: int
+    room: Room
 
 
 def manner_of(
     batch: int | None, device: str | None, precision: str, cache: Any, limit: int
 ) -> Manner:
     """Settings that were checked."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        raise InputError(f"limit={limit!r}: give a number of bytes.")
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool) or batch < 1):
         raise InputError(f"batch={batch!r}: give a whole number of at least 1.")
     if precision not in PRECISIONS:
         raise InputError(f"precision={precision!r}: use one of {', '.join(PRECISIONS)}.")
-    return Manner(batch, device, precision, None if cache is None else FeatureCache(cache), limit)
+    kept = None if cache is None else FeatureCache(cache)
+    return Manner(batch, device, precision, kept, Room(limit))
 
 
 def extracted(
@@ -76,9 +81,19 @@ def extracted(
         notes += [wrong] if wrong else []
     elif how.cache is not None:
         notes.append("not cached: what it does to its inputs cannot be told from its content")
-    found = _computed(checkpoint, reader, inputs, prepare, how, advance)
+    left = how.room.left
+    try:
+        found = _computed(checkpoint, reader, inputs, prepare, how, advance)
+    except BaseException:
+        how.room.left = left  # what it had is gone
+        raise
     if how.cache is not None and key is not None:
-        how.cache.write(key, found)
+        failed = how.cache.write(key, found)
+        if failed:
+            warnings.warn(failed, CurvewiseWarning, stacklevel=4)
+            notes.append(failed)
+    if any(isinstance(one.features, np.memmap) for one in found):
+        notes.append("features lie in a temporary file, mapped into memory")
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     return {one.name: one for one in found}
 
@@ -163,7 +178,7 @@ def _computed(
     """One pass over the data."""
     size = how.batch or (256 if str(getattr(reader, "device", "")).startswith("cuda") else 64)
     size = min(size, reader.most or size)
-    walk = Walk(checkpoint, reader, how.limit)
+    walk = Walk(checkpoint, reader, how.room, len(inputs))
     with reader.running():
         batches: Iterator[Batch] = inputs.batches(size)
         start = prepare(next(batches))

@@ -15,9 +15,10 @@ class Step(Generic[Tensor]):
 
     Attributes
     ----------
-    role : {"linear", "softmax", "pool", "pass", "other"}
+    role : {"linear", "softmax", "sigmoid", "pool", "pass", "other"}
         A linear layer (a convolution of one pixel included); what turns scores into
-        probabilities; a mean over places; what keeps the order of scores or only moves them.
+        probabilities, of all classes together or of each alone; a mean over places;
+        what keeps the order of scores or only moves them.
     inputs : tuple
         Tensors it is given, constants left out.
     """
@@ -34,13 +35,15 @@ class Head(Generic[Tensor]):
     ----------
     features, logits : hashable
         The tensors that it is given and that it gives.
-    soft : bool
-        Whether the network turns its logits into probabilities.
+    soft, squashed : bool
+        Whether the network turns its logits into probabilities: of all classes together, or of
+        each alone.
     """
 
     features: Tensor
     logits: Tensor
     soft: bool
+    squashed: bool = False
 
 
 def find_head(steps: Mapping[Tensor, Step[Tensor]], output: Tensor) -> Head[Tensor] | None:
@@ -60,17 +63,17 @@ def find_head(steps: Mapping[Tensor, Step[Tensor]], output: Tensor) -> Head[Tens
     --------
     >>> steps = {"p": Step("softmax", ("s",)), "s": Step("linear", ("f",))}
     >>> find_head(steps, "p")
-    Head(features='f', logits='s', soft=True)
+    Head(features='f', logits='s', soft=True, squashed=False)
     """
-    soft, at = False, output
+    soft, squashed, at = False, False, output
     while at in steps:
         step = steps[at]
         if len(step.inputs) != 1:
             return None
         if step.role == "linear":
-            return Head(step.inputs[0], at, soft)
+            return Head(step.inputs[0], at, soft, squashed)
         if step.role == "other" or (step.role == "pool" and not soft):
             return None
-        soft = soft or step.role == "softmax"
+        soft, squashed = soft or step.role == "softmax", squashed or step.role == "sigmoid"
         at = step.inputs[0]
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from curvewise.nn._pooling import are_probabilities, pooled
+from curvewise.nn._pooling import are_probabilities, as_probabilities, pooled
 
 _CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
 
@@ -24,8 +24,8 @@ class LinearLayer:
         The layer.
     given, gave : Tensor, optional
         What went in and came out.
-    ready : bool
-        Whether the network's scores are probabilities.
+    ready, squashed : bool
+        Whether the network's scores are probabilities: of all classes together, or of each alone.
     """
 
     name: str
@@ -33,6 +33,11 @@ class LinearLayer:
     given: Tensor | None
     gave: Tensor | None
     ready: bool = False
+    squashed: bool = False
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Of the network's own classes, out of its scores."""
+        return as_probabilities(scores, ready=self.ready, squashed=self.squashed)
 
     @property
     def last(self) -> bool:
@@ -70,6 +75,8 @@ def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
         logits = pooled(tried, "mean", last=layer.last)
         if logits.shape == scores.shape and _follows(scores, logits):
             same = torch.allclose(scores, logits, rtol=1e-3, atol=1e-5)
+            if not same and torch.allclose(scores, logits.sigmoid(), rtol=1e-3, atol=1e-5):
+                return replace(head, squashed=True)
             return replace(head, ready=not same and are_probabilities(scores))
     return None
 

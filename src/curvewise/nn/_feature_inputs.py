@@ -13,14 +13,17 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from curvewise.errors import InputError
+from curvewise.nn._feature_items import as_tensor, is_picture, layout_of, pair_of, pixels_of
 from curvewise.nn._loading import sampled_rows
+from curvewise.nn._own_preprocessing import Prepare, as_preprocessing
 from curvewise.nn.sample import choose_rows, is_amount, is_pair, standardised
 from curvewise.nn.task import Examples
 
 Batch = Tensor | list[Any]
 """A tensor with a row for each example; a list of texts, or of images of several sizes."""
 
-_READ = 256
+_READ = 32
+"""Examples that are read at a time to be hashed: photographs are large."""
 
 
 class Inputs:
@@ -40,6 +43,8 @@ class Inputs:
         What the data says images are normalised with, for networks that were trained on it.
     padding : int, optional
         The token that stands for nothing.
+    preprocessing : Preprocessing or callable, optional
+        For networks that bring none along.
     """
 
     def __init__(
@@ -52,12 +57,14 @@ class Inputs:
         mean: tuple[float, ...] | None = None,
         std: tuple[float, ...] | None = None,
         padding: int | None = None,
+        preprocessing: Prepare | None = None,
     ) -> None:
         if layout not in (None, "first", "last"):
             raise InputError(f"layout={layout!r}: use 'first' or 'last', where the channels are.")
         self.source, self.rows, self.layout = source, rows, layout
         self.total = len(source)
         self.mean, self.std, self.padding = mean, std, padding
+        self.preprocessing = preprocessing
         self._arrays = isinstance(source, np.ndarray | Tensor)
         self._texts = _are_texts(source)
         self._labels = None if labels is None else labels[rows]
@@ -82,9 +89,9 @@ class Inputs:
             if self._texts:
                 yield [str(self.source[int(i)]) for i in here]
             elif self._arrays:
-                yield self._laid(_tensor(_taken(self.source, here)))
+                yield self._laid(as_tensor(_taken(self.source, here)))
             else:
-                pairs = [_pair(self.source[int(i)]) for i in here]
+                pairs = [pair_of(self._item(int(i))) for i in here]
                 labels.extend(label for _, label in pairs)
                 yield self._together([x for x, _ in pairs])
         if labels and self._labels is None and all(label is not None for label in labels):
@@ -105,20 +112,35 @@ class Inputs:
             self._digest = found.hexdigest()
         return self._digest
 
+    def _item(self, row: int) -> Any:
+        try:
+            return self.source[row]
+        except Exception as error:  # whatever a dataset of someone else's may raise
+            said = str(error).strip().split("\n")[0][:300]
+            raise InputError(
+                f"data: example {row} cannot be read ({type(error).__name__}: {said}): mend it, or "
+                "leave it out, such as with torch.utils.data.Subset."
+            ) from error
+
     def _laid(self, x: Tensor) -> Tensor:
         """Images of bytes with their channels first; everything else as it is."""
+        if x.is_floating_point() and x.ndim == 4 and self.layout == "last":
+            return x.movedim(-1, 1)
         if x.dtype != torch.uint8 or self.padding is not None or x.ndim < 3:
             return x
         if x.ndim == 3:
             return x[:, None]  # grey images without an axis for it
-        layout = self.layout or _layout(tuple(x.shape))
+        layout = self.layout or layout_of(tuple(x.shape))
         return x.movedim(-1, 1) if layout == "last" else x
+
+    def _one(self, item: Any) -> Tensor:
+        return self._laid(as_tensor(item)[None])[0]
 
     def _together(self, items: list[Any]) -> Batch:
         """Examples of a dataset as one tensor, or in a list where their sizes differ."""
         if items and isinstance(items[0], str):
             return items
-        found = [self._laid(_tensor(_pixels(item))[None])[0] for item in items]
+        found = [pixels_of(item) if is_picture(item) else self._one(item) for item in items]
         if len({tuple(x.shape) for x in found}) == 1:
             return torch.stack(found)
         if all(x.dtype == torch.uint8 and x.ndim == 3 for x in found):
@@ -135,6 +157,7 @@ def read_inputs(
     *,
     examples: float | None = None,
     layout: str | None = None,
+    preprocessing: Any = None,
     rng: int | np.random.Generator = 0,
 ) -> Inputs:
     """Examples for checkpoints out of whatever holds them; nothing is read yet.
@@ -151,6 +174,8 @@ def read_inputs(
         How many, or below 1 which share, drawn at random; all by default. They keep their order.
     layout : {"first", "last"}, optional
         Where images have their channels, if that cannot be told from their shape.
+    preprocessing : Preprocessing, dict, object or callable, optional
+        For images of bytes and checkpoints that bring none along.
     rng : int or Generator
         Decides which examples.
 
@@ -160,13 +185,15 @@ def read_inputs(
     >>> len(inputs), [tuple(x.shape) for x in inputs.batches(3)]
     (4, [(3, 3, 8, 8), (1, 3, 8, 8)])
     """
+    default = None if preprocessing is None else as_preprocessing(preprocessing)
     if isinstance(data, Inputs):
+        data.preprocessing = default or data.preprocessing
         return data
     if examples is not None and not is_amount(examples):
         raise InputError(
             f"examples={examples!r}: give a whole number of at least 1, or a share below 1."
         )
-    about: dict[str, Any] = {"layout": layout}
+    about: dict[str, Any] = {"layout": layout, "preprocessing": default}
     if isinstance(data, Examples):
         about.update(mean=data.mean, std=data.std, padding=data.padding)
         data, labels = standardised(data), data.y if labels is None else labels
@@ -199,12 +226,22 @@ def _from_loader(loader: DataLoader[Any]) -> tuple[Any, NDArray[np.int64] | None
 
 
 def _checked(data: Any) -> Any:
+    if hasattr(data, "to_numpy"):  # a table, or a column of texts
+        data = data.to_numpy()
+        if data.dtype == object and data.ndim == 1 and _are_texts(data.tolist()):
+            return data.tolist()
     if isinstance(data, Tensor):
         data = data.detach()
     elif not isinstance(data, np.ndarray) and isinstance(data, Sequence):
-        if _are_texts(data) or (len(data) and isinstance(data[0], tuple)):
+        if _are_texts(data) or (len(data) and (isinstance(data[0], tuple) or is_picture(data[0]))):
             return data
-        data = np.asarray(data)
+        try:
+            data = np.asarray(data)
+        except ValueError as error:
+            raise InputError(
+                f"data is a {type(data).__name__} of things that differ in shape: give one array, "
+                "pictures of Pillow, or a Dataset."
+            ) from error
     if isinstance(data, np.ndarray) and data.dtype.kind not in "fiubU":
         raise InputError(f"data holds {data.dtype}: give numbers or texts.")
     if isinstance(data, IterableDataset) or not (
@@ -232,40 +269,3 @@ def _taken(source: Any, rows: NDArray[np.int64]) -> Any:
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return source[rows[0] : rows[-1] + 1]
     return source[torch.from_numpy(rows).to(source.device) if isinstance(source, Tensor) else rows]
-
-
-def _tensor(value: Any) -> Tensor:
-    """On the CPU: bytes and tokens as they are, other numbers as float32."""
-    found = value.cpu() if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
-    if found.dtype in (torch.uint8, torch.float32):
-        return found
-    if found.is_floating_point() or found.dtype == torch.bool:
-        return found.to(torch.float32)
-    return found.to(torch.int64)
-
-
-def _pair(item: Any) -> tuple[Any, Any]:
-    """Input and label of one example of a dataset."""
-    if isinstance(item, tuple | list) and len(item) >= 2:
-        return item[0], item[1]
-    return item, None
-
-
-def _pixels(item: Any) -> Any:
-    """A picture of Pillow as an array, channels last; anything else as it is."""
-    if hasattr(item, "getbands") and hasattr(item, "convert"):
-        grey = item.mode in ("1", "L", "I", "I;16", "F", "LA")
-        found = np.asarray(item.convert("L" if grey else "RGB"))
-        return found[None] if grey else np.moveaxis(found, -1, 0)
-    return item
-
-
-def _layout(shape: tuple[int, ...]) -> str:
-    """Where images have their channels, or an error where either is possible."""
-    first, last = shape[1] in (1, 3), shape[-1] in (1, 3)
-    if first == last:
-        raise InputError(
-            f"data has images of shape {shape[1:]}, and it cannot be told where their channels "
-            "are: pass layout='first' or layout='last', with 1 or 3 channels."
-        )
-    return "first" if first else "last"

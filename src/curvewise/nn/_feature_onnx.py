@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from curvewise.errors import InputError
+from curvewise.nn._feature_digest import file_digest
 from curvewise.nn._feature_graph import Head
 from curvewise.nn._feature_reader import OUTPUT, Found, Given, Taken, as_rows
 from curvewise.nn._onnx import DTYPES, open_session, run_session
@@ -84,7 +84,8 @@ class OnnxReader:
         scores = values.get(self._output)
         if self._head is not None and scores is not None and scores[0].numel() == scores.shape[1]:
             scores = scores.flatten(1)  # some keep axes of one pixel
-            own = as_rows(as_probabilities(scores, ready=self._head.soft and not self._logs()))
+            ready, squashed = self._head.soft and not self._logs(), self._head.squashed
+            own = as_rows(as_probabilities(scores, ready=ready, squashed=squashed))
         return Found(rows, own, places)
 
     def gflops(self, given: Given) -> float | None:
@@ -95,20 +96,7 @@ class OnnxReader:
 
     def digest(self) -> str | None:
         """A hash of the file, and of the weights beside it."""
-        found = hashlib.sha256()
-        for file in (self.path, *self._beside()):
-            with open(file, "rb") as stream:
-                found.update(hashlib.file_digest(stream, "sha256").digest())
-        return found.hexdigest()
-
-    def _beside(self) -> list[Path]:
-        named = {
-            entry.value
-            for weight in self._graph.model.graph.initializer
-            for entry in weight.external_data
-            if entry.key == "location"
-        }
-        return [self.path.parent / name for name in sorted(named)]
+        return file_digest(self.path, *(self.path.parent / f for f in self._graph.beside()))
 
     def _choose(self) -> tuple[list[str], Head[str] | None]:
         """The tensors to take, and the head where there is one."""

@@ -27,6 +27,9 @@ from curvewise.nn._tflite import TfliteReader
 from curvewise.nn.checkpoints import Checkpoint
 from curvewise.nn.model_files import kind_of, load_model
 
+_UNPACKED = 2**34
+"""Bytes that arrays in one archive may have; those of a file of their own are not read at once."""
+
 
 def open_reader(
     checkpoint: Checkpoint, shape: tuple[int, ...], device: str | None, precision: str
@@ -60,6 +63,7 @@ def _from_module(
     precision: str,
     preprocessing: Prepare | None = None,
 ) -> Reader:
+    model = getattr(model, "_orig_mod", model)  # inside of torch.compile
     place = chosen_device(model, device)
     own = preprocessing or preprocessing_of(model)
     if is_script(model):
@@ -96,7 +100,9 @@ def _from_path(
         model, notes = file.model, [*file.notes]
     place = chosen_device(model, device or _best())
     if kind in ("script", "exported") and taken.layer in (None, OUTPUT, "all"):
-        reader: Reader = ScriptReader(model, taken, place, precision)
+        reader: Reader = ScriptReader(model, taken, place, precision, file=path)
+    elif kind == "exported":
+        reader = TorchReader(model, taken, place, precision, file=path)
     else:
         reader = _from_module(model, taken, str(place), precision)
     reader.notes.extend(notes)
@@ -113,13 +119,16 @@ def _weighted(
     """The network of a file of weights, made by a factory."""
     classes, factory = checkpoint.classes, checkpoint.factory
     shape, options = checkpoint.shape or shape, checkpoint.options
+    if factory is not None:
+        tensors = read_tensors(path, safetensors=kind == "safetensors")
+        notes.extend(_unwrapped(path, kind, next(iter(tensors))))
     if classes is None and factory is not None:
-        classes = _rows_of_last(read_tensors(path, safetensors=kind == "safetensors"))
+        classes = _rows_of_last(tensors)
         notes.append(f"its network was made for {classes} classes, the rows of its last matrix")
     if callable(factory):
         with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and not used
             model: nn.Module = factory(shape, classes, **(options or {}))
-        fill_network(model, read_tensors(path, safetensors=kind == "safetensors"), path)
+        fill_network(model, tensors, path)
         return model
     file = load_model(
         path,
@@ -132,6 +141,23 @@ def _weighted(
     notes.extend(file.notes)
     assert isinstance(file.model, nn.Module)
     return file.model
+
+
+def _unwrapped(path: Path, kind: str, name: str) -> list[str]:
+    """Say what was taken off the names in a file, of which one is known without it."""
+    if kind == "safetensors":
+        from safetensors import safe_open
+
+        with safe_open(path, "pt") as file:
+            levels: list[Any] = [list(file.keys())]
+    else:
+        content = torch.load(path, map_location="meta", weights_only=True)
+        levels = [content, *(inner for inner in content.values() if isinstance(inner, Mapping))]
+    names = {str(raw) for level in levels for raw in level}
+    before = {raw.removesuffix(name) for raw in names if raw.endswith(f".{name}")}
+    if name in names or not before:
+        return []
+    return [f"{min(before)!r} was taken off the name of every tensor in the file"]
 
 
 def _rows_of_last(tensors: Mapping[str, Tensor]) -> int:
@@ -167,9 +193,10 @@ def stored_features(checkpoint: Checkpoint) -> tuple[NDArray[Any], NDArray[Any] 
         if head.startswith(b"\x93NUMPY"):
             return np.load(path, mmap_mode="r", allow_pickle=False), None
         if head.startswith(b"PK\x03\x04") and _holds_arrays(path):
+            _check_size(path)
             with np.load(path, allow_pickle=False) as archive:
                 return _picked({name: archive[name] for name in archive.files}, path)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} cannot be read ({error}): write features as plain arrays with numpy.save."
         ) from error
@@ -183,6 +210,14 @@ def stored_features(checkpoint: Checkpoint) -> tuple[NDArray[Any], NDArray[Any] 
 def _holds_arrays(path: Path) -> bool:
     with zipfile.ZipFile(path) as archive:
         return any(name.endswith(".npy") for name in archive.namelist())
+
+
+def _check_size(path: Path) -> None:
+    """Refuse what is far larger unpacked than anyone would put into an archive."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(about.file_size for about in archive.infolist())
+    if size > _UNPACKED:
+        raise ValueError(f"unpacked it would take {size / 2**30:,.0f} GiB of memory")
 
 
 def _picked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -53,6 +54,8 @@ def given_preprocessing(checkpoint: Checkpoint, inputs: Inputs) -> Prepare | Non
     """What is known before the checkpoint is opened: what the user says, then the data."""
     if checkpoint.preprocessing is not None:
         return as_preprocessing(checkpoint.preprocessing)
+    if inputs.preprocessing is not None:
+        return inputs.preprocessing
     if inputs.mean is not None and inputs.std is not None:
         channels = "grey" if len(inputs.mean) == 1 else "rgb"
         return Preprocessing(mean=inputs.mean, std=inputs.std, channels=channels)
@@ -82,7 +85,7 @@ def preparation(
     if isinstance(first[0], str):
         return _of_texts(checkpoint, reader)
     if are_images(first):
-        return _of_images(checkpoint, reader, inputs, first)
+        return _of_images(checkpoint, reader, inputs)
     if isinstance(first, Tensor) and first.dtype == torch.int64:
         return _of_tokens(reader, inputs)
     notes: tuple[str, ...] = ()
@@ -100,10 +103,10 @@ def _has_own(checkpoint: Checkpoint, reader: Reader) -> bool:
     return checkpoint.preprocessing is not None or reader.preprocessing is not None
 
 
-def _of_images(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, first: Batch) -> Preparation:
+def _of_images(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> Preparation:
     known = None if checkpoint.preprocessing is None else as_preprocessing(checkpoint.preprocessing)
     is_function = checkpoint.path is None and not isinstance(checkpoint.source, nn.Module)
-    if known is None and is_function:
+    if known is None and inputs.preprocessing is None and is_function:
         return Preparation(Given, "pixels as they are")
     known = known or reader.preprocessing or given_preprocessing(checkpoint, inputs)
     if known is None:
@@ -176,9 +179,17 @@ def _of_texts(checkpoint: Checkpoint, reader: Reader) -> Preparation:
         )
         return Given(found["input_ids"], found["attention_mask"].bool())
 
+    return Preparation(ready, _said_of(tokenizer, length), (f"texts are cut to {length} tokens",))
+
+
+def _said_of(tokenizer: Any, length: int) -> str | None:
+    """All that determines tokens; how the last texts were cut and filled up is no part of it."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    said = None if backend is None else f"{backend.to_str()} {length} {tokenizer.padding_side}"
-    return Preparation(ready, said, (f"texts are cut to {length} tokens",))
+    if backend is None:
+        return None
+    about = {**json.loads(backend.to_str()), "truncation": None, "padding": None}
+    sides = tokenizer.padding_side, tokenizer.truncation_side, tokenizer.pad_token_id
+    return json.dumps([about, length, *sides])
 
 
 def _positions(config: Any) -> int | None:

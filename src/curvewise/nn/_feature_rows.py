@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 
 LIMIT = 2**30
-"""Bytes of one matrix that are kept in memory."""
+"""Bytes of features that are kept in memory."""
+
+
+class Room:
+    """Bytes that matrices may take in memory, all of them together."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self.left = limit
 
 
 class Rows:
@@ -21,8 +28,11 @@ class Rows:
 
     Parameters
     ----------
-    limit : int
-        Bytes that are kept in memory.
+    room : Room, optional
+        Bytes that are left in memory, for this matrix and others.
+    total : int, optional
+        How many rows there will be, where that is known: each is then kept in its place at once,
+        without a copy in the end.
     folder : Path, optional
         Where the file is made; the system's folder for such files by default.
 
@@ -35,12 +45,14 @@ class Rows:
     (3, 3)
     """
 
-    def __init__(self, limit: int = LIMIT, folder: Path | None = None) -> None:
-        self._limit, self._folder = limit, folder
+    def __init__(
+        self, room: Room | None = None, total: int | None = None, folder: Path | None = None
+    ) -> None:
+        self._room, self._total, self._folder = room or Room(), total, folder
         self._parts: list[NDArray[np.float32]] = []
+        self._whole: NDArray[np.float32] | None = None
         self._file: Any = None
-        self._map: NDArray[np.float32] | None = None
-        self._count, self._bytes, self._width = 0, 0, -1
+        self._count, self._width = 0, -1
 
     def __len__(self) -> int:
         return self._count
@@ -54,35 +66,63 @@ class Rows:
         """Some more rows, all as wide as the first ones."""
         part = np.ascontiguousarray(part, dtype=np.float32)
         if self._width < 0:
-            self._width = part.shape[1]
+            self._begin(part)
         if part.shape[1] != self._width:
             raise InputError(
                 f"a batch has {part.shape[1]} features and the ones before {self._width}: its "
                 "inputs differ in size. Use pool='mean', or bring all inputs to one size."
             )
-        self._count += len(part)
-        self._bytes += part.nbytes
+        first, self._count = self._count, self._count + len(part)
+        if self._whole is not None:
+            self._whole[first : self._count] = part
+            return
         self._parts.append(part)
-        if self.on_disk or self._bytes > self._limit:
+        if self._total is None:
+            self._room.left -= part.nbytes
+        if self.on_disk or self._room.left < 0:
             self._spill()
 
     def matrix(self) -> NDArray[np.float32]:
         """Everything that was added, at its end: an array, or a memory map of the file."""
         shape = (self._count, max(self._width, 0))
-        if not self.on_disk:
-            found = np.concatenate(self._parts) if self._parts else np.empty(shape, np.float32)
-            self._parts = [found]
-            return found
-        if self._map is None:
+        if self._whole is None and self.on_disk:
             self._file.flush()
-            self._map = np.memmap(self._file, dtype=np.float32, mode="r+", shape=shape)
+            self._whole = np.memmap(self._file, dtype=np.float32, mode="r+", shape=shape)
             self._file.close()  # the map keeps the content
-        return self._map
+        elif self._whole is None:
+            self._whole = np.concatenate(self._parts) if self._parts else np.empty(shape, "f4")
+            self._parts = []
+        return self._whole[: self._count]
+
+    def _begin(self, part: NDArray[np.float32]) -> None:
+        """Where the total is known, it is known at once where they go."""
+        self._width = part.shape[1]
+        if self._total is None:
+            return
+        size = 4 * self._total * self._width
+        if size <= self._room.left:
+            self._room.left -= size
+            self._whole = np.empty((self._total, self._width), np.float32)
+        else:
+            self._open()
+
+    def _open(self) -> None:
+        # has no name, and is gone with whoever has it open or mapped
+        self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
 
     def _spill(self) -> None:
-        if self._file is None:  # has no name, and is gone with whoever has it open or mapped
-            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
-            weakref.finalize(self, self._file.close)
-        for part in self._parts:
-            part.tofile(self._file)
+        if self._file is None:
+            self._open()
+        try:
+            for part in self._parts:
+                part.tofile(self._file)
+        except OSError as error:
+            raise InputError(
+                f"the features do not fit into the folder for temporary files, "
+                f"{self._folder or tempfile.gettempdir()} ({error}): make room, or name another "
+                "one with the variable TMPDIR."
+            ) from error
+        if self._total is None:
+            self._room.left += sum(part.nbytes for part in self._parts)
         self._parts = []

@@ -12,7 +12,7 @@ from curvewise.errors import InputError
 from curvewise.nn._feature_heads import LinearLayer, classifier
 from curvewise.nn._feature_reader import OUTPUT, Found, Given, as_rows
 from curvewise.nn._feature_torch import TorchReader
-from curvewise.nn._pooling import as_probabilities, channels_at_end, places_of, pooled
+from curvewise.nn._pooling import channels_at_end, places_of, pooled
 
 _DATA = {"aten::addmm": 1, "aten::mm": 0, "aten::linear": 0}
 """Which argument of an operation is what a linear layer is given."""
@@ -21,8 +21,8 @@ _DATA = {"aten::addmm": 1, "aten::mm": 0, "aten::linear": 0}
 class ScriptReader(TorchReader):
     """A network in TorchScript or an exported program: its last linear layer, or its output."""
 
-    def __init__(self, model: nn.Module, *how: Any) -> None:
-        super().__init__(model, *how)
+    def __init__(self, model: nn.Module, *how: Any, **options: Any) -> None:
+        super().__init__(model, *how, **options)
         self._fixed: int | None = getattr(model, "_batch", None)
         self.most = self._fixed
         self._calls = 0
@@ -64,7 +64,7 @@ class ScriptReader(TorchReader):
             places[name] = places_of(value, last=last, mask=None).numpy()
         own = None
         if self._head is not None and output.ndim == 2:
-            own = as_rows(as_probabilities(output, ready=self._head.ready))
+            own = as_rows(self._head.probabilities(output))
         return Found(rows, own, places)
 
 

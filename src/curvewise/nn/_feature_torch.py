@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,19 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from curvewise.errors import InputError
 from curvewise.io._table import brief, listed, suggest
+from curvewise.nn._feature_digest import file_digest, network_digest
 from curvewise.nn._feature_heads import LinearLayer, classifier, is_linear
 from curvewise.nn._feature_reader import OUTPUT, Found, Given, Matrix, Taken, as_rows
 from curvewise.nn._guarding import arithmetic, borrowed
 from curvewise.nn._own_preprocessing import Prepare
-from curvewise.nn._pooling import as_probabilities, channels_at_end, main_tensor, places_of, pooled
+from curvewise.nn._pooling import channels_at_end, main_tensor, places_of, pooled
 
 Call = Callable[[nn.Module, Tensor, Tensor | None], Any]
 """How a network is given its inputs and the mask of its tokens."""
+
+
+_LAST = 8
+"""How many of the linear layers called last are looked at: a network may have several heads."""
 
 
 def call_plain(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
@@ -48,6 +54,8 @@ class TorchReader:
         How it is given its inputs.
     preprocessing : Preprocessing or callable, optional
         Its own.
+    file : Path, optional
+        Where all of it is from, code and weights.
     """
 
     def __init__(
@@ -58,13 +66,16 @@ class TorchReader:
         precision: str,
         call: Call = call_plain,
         preprocessing: Prepare | None = None,
+        file: Path | None = None,
     ) -> None:
         self.model, self.taken, self.device, self.precision = model, taken, device, precision
-        self.call, self.preprocessing = call, preprocessing
+        self.call, self.preprocessing, self.file = call, preprocessing, file
         self.notes: list[str] = []
         self.parameters: int | None = sum(p.numel() for p in model.parameters()) or None
         self.sides: tuple[int, int] | None = None
         self.most: int | None = None
+        kinds = [p.dtype for p in model.parameters() if p.is_floating_point()]
+        self._kind = kinds[0] if kinds else torch.float32
         self._head: LinearLayer | None = None
         self._layer: tuple[str, nn.Module] | None = None
         if taken.layer not in (None, "all", OUTPUT):
@@ -79,13 +90,13 @@ class TorchReader:
         few = given.part(0, min(2, len(given)))
         if self.taken.layer == OUTPUT or self._layer is not None:
             return
-        seen: list[LinearLayer] = []
+        seen: deque[LinearLayer] = deque(maxlen=_LAST)
 
         def watch(name: str) -> Callable[..., None]:
             def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
                 inputs = [v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)]
                 if inputs and isinstance(output, Tensor):
-                    seen[:] = [LinearLayer(name, module, inputs[0], output)]
+                    seen.append(LinearLayer(name, module, None, output))
 
             return note
 
@@ -94,11 +105,12 @@ class TorchReader:
                 if is_linear(module):
                     hooks.enter_context(_hooked(module, watch(name)))
             output = self._output(few)
-        self._head = classifier(seen[-1], output) if seen else None
+        heads = (classifier(layer, output) for layer in reversed(seen))  # the last one first
+        self._head = next((head for head in heads if head is not None), None)
         if self.taken.layer is None:
             self.notes.append(self._said(seen, output))
 
-    def _said(self, seen: list[LinearLayer], output: Tensor) -> str:
+    def _said(self, seen: Sequence[LinearLayer], output: Tensor) -> str:
         if self._head is not None:
             return f"features: what its last linear layer, {self._head.name!r}, is given"
         ends = f"its last linear layer, {seen[-1].name!r}, gives no scores" if seen else "none"
@@ -116,7 +128,7 @@ class TorchReader:
         own = None
         if self._head is not None and output.ndim <= 2:
             scores = output if output.ndim == 2 else output[:, None]
-            own = as_rows(as_probabilities(scores, ready=self._head.ready))
+            own = as_rows(self._head.probabilities(scores))
         if self._layer is not None and not kept.rows:
             raise InputError(
                 f"layer={self._layer[0]!r} is never called in a forward pass: name one that is (a "
@@ -133,21 +145,13 @@ class TorchReader:
         return float(counter.get_total_flops()) / len(given) / 1e9
 
     def digest(self) -> str | None:
-        """A hash of weights, their names, and the code of each kind of layer."""
-        found = hashlib.sha256(repr(self.model).encode())
-        kinds = {type(module) for module in self.model.modules()}
-        for kind in sorted(kinds, key=lambda k: f"{k.__module__}.{k.__qualname__}"):
-            code = getattr(kind.forward, "__code__", None)
-            said = (kind.__module__, kind.__qualname__, getattr(code, "co_names", ()))
-            found.update(repr(said).encode() + getattr(code, "co_code", b""))
-        for name, tensor in (*self.model.named_parameters(), *self.model.named_buffers()):
-            found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-            values = tensor.detach().cpu().contiguous().reshape(-1)
-            found.update(values.view(torch.uint8).numpy().tobytes() if len(values) else b"")
-        return found.hexdigest()
+        """A hash of its file, or of weights, settings and code."""
+        return network_digest(self.model) if self.file is None else file_digest(self.file)
 
     def _output(self, given: Given) -> Tensor:
         x = given.x.to(self.device, non_blocking=True)
+        if x.is_floating_point():
+            x = x.to(self._kind)
         mask = None if given.mask is None else given.mask.to(self.device)
         try:
             with arithmetic(self.device, self.precision):
@@ -175,7 +179,15 @@ class TorchReader:
             return _every_layer(self.model, examples, keep)
         if self._layer is not None:
             name, module = self._layer
-            return _hooked(module, lambda m, a, k, out: keep(*_checked(name, m, out, examples)))
+            often: list[str] = []
+
+            def after(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+                keep(*_checked(name, module, output, examples))
+                often.append(f"layer {name!r} is called more than once: the last call was taken")
+                if len(often) == 2 and often[0] not in self.notes:
+                    self.notes.append(often[0])
+
+            return _hooked(module, after)
         if self._head is not None:
             head = self._head
 

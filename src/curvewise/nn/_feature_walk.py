@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.io._table import listed
 from curvewise.nn._feature_reader import Found, Given, Reader
-from curvewise.nn._feature_rows import Rows
+from curvewise.nn._feature_rows import Room, Rows
 from curvewise.nn.checkpoints import Checkpoint
 from curvewise.types.features import CheckpointFeatures
 
@@ -42,10 +43,10 @@ def name_at(checkpoint: Checkpoint, layer: str) -> str:
 
 
 class Walk:
-    """What a checkpoint gave so far."""
+    """What a checkpoint gave so far, of so many examples in all."""
 
-    def __init__(self, checkpoint: Checkpoint, reader: Reader, limit: int) -> None:
-        self.checkpoint, self.reader, self.limit = checkpoint, reader, limit
+    def __init__(self, checkpoint: Checkpoint, reader: Reader, room: Room, total: int) -> None:
+        self.checkpoint, self.reader, self.room, self.total = checkpoint, reader, room, total
         self.rows: dict[str, Rows] = {}
         self.own: Rows | None = None
         self.places: dict[str, list[NDArray[np.int64]]] = {}
@@ -78,7 +79,7 @@ class Walk:
                 self._halve(len(part))
                 self.add(given.part(first, len(given)))
                 return
-            self._keep(found, len(part))
+            self._keep(found)
 
     def _halve(self, size: int) -> None:
         self.most = size // 2
@@ -87,30 +88,30 @@ class Walk:
         said = "memory ran out: batches were halved to"
         self.notes = [n for n in self.notes if not n.startswith(said)] + [f"{said} {self.most}"]
 
-    def _keep(self, found: Found, examples: int) -> None:
+    def _keep(self, found: Found) -> None:
+        total = None if self.checkpoint.pool == "tokens" else self.total
         for layer, values in found.features.items():
-            bad = examples - int(np.isfinite(values.sum(axis=1, dtype=np.float64)).sum())
-            if bad > 0 and not np.isfinite(values).all():
+            if not (np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all()):
                 raise InputError(
                     f"{self.checkpoint.name!r} gives NaN or infinite features at {layer!r}: the "
                     "network diverged, overflows in half precision, or takes other inputs. Use "
                     "precision='float32', check its preprocessing, or leave it out."
                 )
-            self.rows.setdefault(layer, Rows(self.limit)).add(values)
+            self.rows.setdefault(layer, Rows(self.room, total)).add(values)
         for layer, counts in found.places.items():
             self.places.setdefault(layer, []).append(counts)
         if found.probabilities is not None:
-            self.own = self.own or Rows(self.limit)
+            self.own = self.own or Rows(self.room, self.total)
             self.own.add(found.probabilities)
 
     def features(self, about: Mapping[str, Any]) -> list[CheckpointFeatures]:
-        """Everything, by layer."""
+        """Everything, by layer; layers that some examples do not come through are left out."""
         own = None if self.own is None else self.own.matrix()
         found: list[CheckpointFeatures] = []
         for layer, rows in self.rows.items():
+            if self._examples(layer) != self.total:
+                continue
             fields = {**about, "name": name_at(self.checkpoint, layer), "layer": layer}
-            if rows.on_disk:
-                fields["notes"] += ("features lie in a temporary file, mapped into memory",)
             if layer in self.places:
                 counts = np.concatenate(self.places[layer])
                 owners = np.repeat(np.arange(len(counts)), counts)
@@ -119,4 +120,14 @@ class Walk:
                 found.append(
                     CheckpointFeatures(features=rows.matrix(), probabilities=own, **fields)
                 )
+        if len(found) < len(self.rows) or not found:
+            left = [layer for layer in self.rows if self._examples(layer) != self.total]
+            said = f"layers that some batches do not come through were left out: {listed(left, 5)}"
+            if not found:
+                raise InputError(f"{self.checkpoint.name!r}: {said}. Name another layer.")
+            found = [replace(one, notes=(*one.notes, said)) for one in found]
         return found
+
+    def _examples(self, layer: str) -> int:
+        counts = self.places.get(layer)
+        return len(self.rows[layer]) if counts is None else sum(map(len, counts))

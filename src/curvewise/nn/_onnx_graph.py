@@ -15,11 +15,12 @@ from curvewise.nn._tensors import unreadable
 _ROLES = {
     **dict.fromkeys(("Gemm", "MatMul"), "linear"),
     **dict.fromkeys(("Softmax", "LogSoftmax"), "softmax"),
+    "Sigmoid": "sigmoid",
     **dict.fromkeys(("GlobalAveragePool", "AveragePool", "ReduceMean"), "pool"),
     **dict.fromkeys(
         (
             *("Add", "Mul", "Div", "Cast", "Clip", "Dropout", "Flatten", "Identity", "Relu"),
-            *("Reshape", "Sigmoid", "Squeeze", "Unsqueeze", "DequantizeLinear", "QuantizeLinear"),
+            *("Reshape", "Squeeze", "Unsqueeze", "DequantizeLinear", "QuantizeLinear"),
         ),
         "pass",
     ),
@@ -45,14 +46,27 @@ class OnnxGraph:
             raise unreadable(path, error) from error
         graph = self.model.graph
         self.weights = {w.name: tuple(w.dims) for w in graph.initializer}
+        for node in graph.node:  # where Paddle has them
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                self.weights[node.output[0]] = tuple(node.attribute[0].t.dims)
         self.inputs = [i.name for i in graph.input if i.name not in self.weights]
         self._constant = {*self.weights}
         for node in graph.node:  # what is computed from weights alone, such as their transpose
             if all(name in self._constant or not name for name in node.input):
                 self._constant.update(node.output)
+        self.parameters = sum(map(prod, self.weights.values())) or None
         inferred, _ = self.shapes()
         self.weights.update({n: s for n, s in inferred.items() if n in self._constant})
-        self.parameters = sum(prod(w.dims) for w in graph.initializer) or None
+
+    def beside(self) -> list[str]:
+        """Files with weights that the file names; also those of graphs inside of operations."""
+        graphs, tensors = [self.model.graph], []
+        for graph in graphs:  # grows
+            given = [a for node in graph.node for a in node.attribute]
+            graphs += [inner for a in given for inner in (*a.graphs, a.g) if inner.node]
+            tensors += [*graph.initializer, *(t for a in given for t in (*a.tensors, a.t))]
+        entries = [entry for tensor in tensors for entry in tensor.external_data]
+        return sorted({entry.value for entry in entries if entry.key == "location"})
 
     def head(self, output: str) -> Head[str] | None:
         """The layer that the scores come from."""

@@ -113,15 +113,18 @@ def are_probabilities(scores: Tensor) -> bool:
     return inside and (scores.shape[1] == 1 or bool(((scores.sum(dim=1) - 1).abs() < 1e-2).all()))
 
 
-def as_probabilities(scores: Tensor, *, ready: bool) -> Tensor:
+def as_probabilities(scores: Tensor, *, ready: bool, squashed: bool = False) -> Tensor:
     """Probabilities of classes, out of logits or log-probabilities unless they are ready.
 
-    One column is about the second of two classes.
+    One column is about the second of two classes. Scores that were squashed, each by a sigmoid,
+    are taken back to logits, since those of all classes do not sum to 1.
 
     >>> as_probabilities(torch.tensor([[0.0]]), ready=False).tolist()
     [[0.5, 0.5]]
     """
     scores = scores.to(torch.float32)
+    if squashed:
+        scores, ready = scores.logit(eps=1e-7), False
     if scores.shape[1] == 1:
         second = scores if ready else scores.sigmoid()
         return torch.cat([1 - second, second], dim=1)

@@ -16,6 +16,9 @@ INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 _CHANNELS = {"rgb": 3, "bgr": 3, "grey": 1}
 _LUMA = (0.299, 0.587, 0.114)  # of ITU-R BT.601, as Pillow's mode "L"
 
+_PIXELS = 2**25
+"""Values that are resized at a time, at four bytes each."""
+
 Size = int | tuple[int, int]
 
 
@@ -85,12 +88,25 @@ class Preprocessing:
         Images of several sizes are given as a list.
         """
         if not isinstance(images, Tensor):
-            return torch.cat([self(image[None]) for image in images])
+            return self._joined([self(image[None]) for image in images])
+        most = max(1, _PIXELS // images[0].numel()) if len(images) else 1
+        if len(images) > most:  # photographs are large before they are resized
+            starts = range(0, len(images), most)
+            return torch.cat([self(images[first : first + most]) for first in starts])
         x = self._coloured(images.to(torch.float32))
         x = self._cropped(self._resized(x))
         mean, std = (torch.tensor(self._tuple(n), device=x.device) for n in ("mean", "std"))
         x = (x * (self.scale / 255) - mean[:, None, None]) / std[:, None, None]
         return x.movedim(1, -1).contiguous() if self.layout == "last" else x
+
+    def _joined(self, parts: list[Tensor]) -> Tensor:
+        shapes = sorted({tuple(part.shape[1:]) for part in parts})
+        if len(shapes) > 1:
+            raise InputError(
+                f"data has images of several sizes, and preprocessing leaves them so ({shapes[0]} "
+                f"and {shapes[-1]}): give size=(height, width), or crop= as well."
+            )
+        return torch.cat(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields."""

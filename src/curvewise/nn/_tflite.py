@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import tempfile
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.io._table import brief, listed, suggest
+from curvewise.nn._feature_digest import file_digest
 from curvewise.nn._feature_graph import Head, Step, find_head
 from curvewise.nn._feature_reader import OUTPUT, Found, Given, Taken, as_rows
 from curvewise.nn._own_preprocessing import Prepare
@@ -29,11 +31,12 @@ from curvewise.nn._tensors import unreadable
 _ROLES = {
     "FULLY_CONNECTED": "linear",
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), "softmax"),
+    "LOGISTIC": "sigmoid",
     **dict.fromkeys(("AVERAGE_POOL_2D", "MEAN"), "pool"),
     **dict.fromkeys(
         (
             *("ADD", "DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "RELU", "RELU6"),
-            *("LOGISTIC", "MUL", "CAST", "EXPAND_DIMS"),
+            *("MUL", "CAST", "EXPAND_DIMS"),
         ),
         "pass",
     ),
@@ -126,15 +129,14 @@ class TfliteReader:
 
     def digest(self) -> str | None:
         """A hash of the file."""
-        with open(self.path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return file_digest(self.path)
 
     def _open(self, *, inside: bool, delegates: bool) -> Any:
         """One copy of the network; with ``inside``, all of its tensors can be looked at."""
         kinds = self._package.OpResolverType
         kind = kinds.BUILTIN if delegates else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _without_chatter():
                 warnings.filterwarnings("ignore", ".*experimental_preserve_all_tensors")
                 copy = self._package.Interpreter(
                     str(self.path),
@@ -142,7 +144,7 @@ class TfliteReader:
                     experimental_op_resolver_type=kind,
                     experimental_preserve_all_tensors=inside,
                 )
-            copy.allocate_tensors()
+                copy.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             raise unreadable(self.path, error) from error
         return copy
@@ -256,6 +258,21 @@ class TfliteReader:
         weights = {int(i) for op in self._ops for i in op["inputs"] if int(i) in self._about}
         kept = [self._about[i] for i in weights - self._computed]
         return sum(prod(int(s) for s in about["shape"]) for about in kept) or None
+
+
+@contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Leave out the line that LiteRT writes to stderr whenever all is well; others are kept."""
+    with tempfile.TemporaryFile() as aside:
+        before = os.dup(2)
+        os.dup2(aside.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            aside.seek(0)
+            os.write(2, b"".join(line for line in aside if not line.startswith(b"INFO: Created ")))
 
 
 def _processors() -> int:

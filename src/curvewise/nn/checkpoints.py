@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def as_checkpoints(given: Any) -> list[Checkpoint]:
     ['model', 'model (2)']
     """
     if isinstance(given, Mapping):
-        return [as_checkpoint(one, str(name)) for name, one in given.items()]
+        given = [as_checkpoint(one, str(name)) for name, one in given.items()]
     if isinstance(given, str | os.PathLike | nn.Module | np.ndarray | Tensor | Checkpoint):
         given = [given]
     if not isinstance(given, Iterable):
@@ -144,12 +145,11 @@ def as_checkpoints(given: Any) -> list[Checkpoint]:
             f"checkpoints is a {type(given).__name__}: give a dict from names to checkpoints, or a "
             "list."
         )
-    found: list[Checkpoint] = []
-    counts: dict[str, int] = {}
+    found: dict[str, Checkpoint] = {}
     for one in map(as_checkpoint, given):
-        counts[one.name] = counts.get(one.name, 0) + 1
-        again = counts[one.name]
-        found.append(one if again == 1 else replace(one, name=f"{one.name} ({again})"))
+        numbered = (f"{one.name} ({again})" for again in count(2))
+        name = next(n for n in chain([one.name], numbered) if n not in found)
+        found[name] = replace(one, name=name)
     if not found:
         raise InputError("checkpoints is empty: give at least one.")
-    return found
+    return list(found.values())

@@ -23,6 +23,7 @@ class _Options(TypedDict, total=False):
     labels: Any
     examples: float | None
     layout: str | None
+    preprocessing: Any
     batch: int | None
     device: str | None
     precision: str
@@ -48,6 +49,7 @@ def extract_features(
     labels: Any = None,
     examples: float | None = None,
     layout: str | None = None,
+    preprocessing: Any = None,
     batch: int | None = None,
     device: str | None = None,
     precision: str = "float32",
@@ -74,7 +76,11 @@ def extract_features(
     examples : int or float, optional
         How many examples, or below 1 which share, drawn at random; all by default.
     layout : {"first", "last"}, optional
-        Where images have their channels, if that cannot be told from their shape.
+        Where images have their channels, if that cannot be told from their shape; images of
+        floating point are taken to have them where the network has.
+    preprocessing : Preprocessing, dict, object or callable, optional
+        For images of bytes and checkpoints that bring none along: networks that were all trained
+        alike need it said once. What a checkpoint says itself comes first.
     batch : int, optional
         Examples at a time; halved where memory runs out.
     device : str, optional
@@ -86,7 +92,8 @@ def extract_features(
         A folder for features that are found again by the content of weights, data and
         preprocessing. It grows: delete its files when they are no longer needed.
     limit : int
-        Bytes of features that are kept in memory; beyond, they lie in a temporary file.
+        Bytes of features that are kept in memory, of all layers and checkpoints together; beyond,
+        they lie in a temporary file.
     rng : int or Generator
         Decides which examples are drawn.
     progress : bool or callable, optional
@@ -113,7 +120,9 @@ def extract_features(
     >>> found, found.layer, found.probabilities.shape
     (CheckpointFeatures('Sequential', 10 examples × 8), 'input of 2', (10, 3))
     """
-    inputs = read_inputs(data, labels, examples=examples, layout=layout, rng=rng)
+    inputs = read_inputs(
+        data, labels, examples=examples, layout=layout, preprocessing=preprocessing, rng=rng
+    )
     one = as_checkpoint(checkpoint)
     how = manner_of(batch, device, precision, cache, limit)
     with progressing(f"features of {one.name}", len(inputs), progress) as advance:
@@ -129,6 +138,7 @@ def extract_many(
     labels: Any = None,
     examples: float | None = None,
     layout: str | None = None,
+    preprocessing: Any = None,
     batch: int | None = None,
     device: str | None = None,
     precision: str = "float32",
@@ -143,7 +153,8 @@ def extract_many(
     ----------
     checkpoints : mapping or sequence
         Checkpoints, or whatever stands for one; a mapping names them.
-    data, layer, labels, examples, layout, batch, device, precision, cache, limit, rng, progress
+    data, layer, labels, examples, layout, preprocessing, batch, device, precision, cache, limit, \
+rng, progress
         As for :func:`extract_features`.
 
     Returns
@@ -161,7 +172,9 @@ def extract_many(
     >>> list(found), list(failures)
     (['good'], ['bad'])
     """
-    inputs = read_inputs(data, labels, examples=examples, layout=layout, rng=rng)
+    inputs = read_inputs(
+        data, labels, examples=examples, layout=layout, preprocessing=preprocessing, rng=rng
+    )
     named = as_checkpoints(checkpoints)
     how = manner_of(batch, device, precision, cache, limit)
     found: dict[str, CheckpointFeatures] = {}
