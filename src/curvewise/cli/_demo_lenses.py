@@ -188,7 +188,7 @@ def show_ranking(report: Report, study: Study) -> Shown:
     """Say which of the networks is the best start for digits that lie on their side."""
     import numpy as np
 
-    from curvewise.nn.checkpoints import Checkpoint, Preprocessing
+    from curvewise.nn.checkpoints import Preprocessing
     from curvewise.nn.ranking import rank_checkpoints
 
     found = {
@@ -197,12 +197,15 @@ def show_ranking(report: Report, study: Study) -> Shown:
         for n in study.partition.sizes
     }
     seen = next(iter(found.values())).examples
-    scale = Preprocessing(mean=seen.mean, std=seen.std, channels="grey")
-    pool = [Checkpoint(name, one.network, preprocessing=scale) for name, one in found.items()]
     turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()
     with quietly():
         ranking = rank_checkpoints(
-            pool, (turned, study.dataset.y), TURNED, examples=EXAMPLES, progress=False
+            {name: one.network for name, one in found.items()},
+            (turned, study.dataset.y),
+            TURNED,
+            preprocessing=Preprocessing(mean=seen.mean or 0, std=seen.std or 1, channels="grey"),
+            examples=EXAMPLES,
+            progress=False,
         )
     report.page.document["checkpoints"] = ranking
     ask(report, "Which network to start from, if digits come lying on their side?", ranking)
@@ -214,10 +217,9 @@ def show_ranking(report: Report, study: Study) -> Shown:
             "turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()",
             'scale = cw.Preprocessing(mean=data.mean, std=data.std, channels="grey")',
             f'starts = [(k, n) for k in ("{A}", "{B}") for n in study.partition.sizes]',
-            "pool = [cw.Checkpoint(f'{k}, {n} digits', study.network(k, n=n).network, "
-            "preprocessing=scale) for k, n in starts]",
+            'pool = {f"{k}, {n} digits": study.network(k, n=n).network for k, n in starts}',
             f"print(cw.rank_checkpoints(pool, (turned, study.dataset.y), {list(TURNED)}, "
-            f"examples={EXAMPLES}))",
+            f"preprocessing=scale, examples={EXAMPLES}))",
         ],
         ["curvewise ranking measures"],
     )

@@ -71,15 +71,13 @@ class Critic:
         self, dimensions: int, classes: int, random: np.random.Generator, place: torch.device
     ) -> None:
         sizes = (dimensions, WIDTH, WIDTH, classes)
-        self.tensors = [torch.zeros(classes, device=place)]
+        first = [np.zeros(classes)]
         for fan, units in itertools.pairwise(sizes):
-            drawn = random.uniform(-1, 1, (units, fan)) / math.sqrt(fan)
-            self.tensors += [
-                torch.from_numpy(drawn).to(place, torch.float32),
-                torch.zeros(units, device=place),
-            ]
-        for tensor in self.tensors:
-            tensor.requires_grad_()
+            first += [random.uniform(-1, 1, (units, fan)) / math.sqrt(fan), np.zeros(units)]
+        first[-2][:] = 0  # all classes are alike in the beginning, and the bound is 0
+        self.tensors = [
+            torch.from_numpy(array).to(place, torch.float32).requires_grad_() for array in first
+        ]
 
     def __call__(self, x: Tensor) -> Tensor:
         """f(x, y), shape (examples, classes)."""
@@ -147,7 +145,7 @@ def train_critic(train: Pairs, out: Pairs, how: Settings, random: np.random.Gene
     place, size = train.x.device, min(how.batch, len(train))
     critic = Critic(train.x.shape[1], len(train.shares), random, place)
     search = torch.optim.Adam(critic.tensors, lr=RATE)
-    best, since, weights = -math.inf, 0, critic.copied()
+    best, since, weights = 0.0, 0, critic.copied()
     for first in range(0, how.steps, LOOK):
         count = min(LOOK, how.steps - first)
         batches = torch.from_numpy(random.integers(len(train), size=(count, size))).to(place)

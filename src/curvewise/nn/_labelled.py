@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +83,21 @@ def read_test_labels(labels: ArrayLike, count: int, train: Labelled, measure: st
     )
 
 
+def scale_of(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Mean and spread of each dimension in double precision, 1 for what does not vary."""
+    mean, spread = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+    rounding = 10 * np.finfo(x.dtype).eps
+    return mean, np.where(spread > rounding * np.abs(mean), spread, 1)
+
+
+@contextlib.contextmanager
+def own_terms(place: torch.device) -> Iterator[None]:
+    """Have gradients, and the precision that values have, whatever was set around the block."""
+    exact = torch.autocast(place.type, enabled=False)
+    with torch.inference_mode(mode=False), torch.enable_grad(), exact:
+        yield
+
+
 def fifth(
     order: NDArray[np.int64], targets: Targets
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -95,7 +112,8 @@ def fifth(
     """
     out = np.arange(len(order)) % 5 == 4
     if targets.kind == "classes":
-        by_class = np.argsort(targets.codes[order], kind="stable")
+        _, first, which = np.unique(targets.codes[order], return_index=True, return_inverse=True)
+        by_class = np.argsort(first[which], kind="stable")  # not by their names
         out[by_class] = out.copy()
     if not out.any():
         raise InputError(f"{len(order)} training examples are too few: give at least 5.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from curvewise.nn._labelled import Labelled, fifth
+from curvewise.nn._labelled import Labelled, fifth, scale_of
 
 PENALTIES = (1.0, 0.1, 0.01, 0.001)
 """Among which the penalty of a converged classifier is chosen, from strong to weak."""
@@ -31,14 +34,15 @@ def batch_size(examples: int) -> int:
 
 def standardised(train: Labelled, test: Labelled, place: torch.device) -> tuple[Tensor, Tensor]:
     """Both in units of the training examples' spread; what does not vary stays at 0 there."""
-    x = torch.from_numpy(np.array(train.x)).to(place)
-    mean, spread = x.mean(dim=0), x.std(dim=0, correction=0)
-    spread = torch.where(spread > 1e-6 * mean.abs(), spread, torch.ones_like(spread))
-    x = ((x - mean) / spread).to(torch.float32)
-    if test is train:
-        return x, x
-    shown = torch.from_numpy(np.array(test.x)).to(place)
-    return x, ((shown - mean) / spread).to(torch.float32)
+    mean, spread = scale_of(train.x)
+
+    def scaled(x: NDArray[Any]) -> Tensor:
+        centred = x - mean
+        centred /= spread
+        return torch.from_numpy(centred.astype(np.float32)).to(place)
+
+    x = scaled(train.x)
+    return x, x if test is train else scaled(test.x)
 
 
 def logits(x: Tensor, weights: Tensor) -> Tensor:
@@ -64,11 +68,9 @@ def converged(
 ) -> tuple[Tensor, float]:
     """Weights that minimise the penalised loss, and how far above the minimum it is at most.
 
-    A loss that curves by λ at least is within ‖gradient‖²/2λ of its minimum: it is minimised until
-    that is a share ``enough`` of it.
+    That is a share of the loss, and ``enough`` of it ends the search.
     """
-    shape = (x.shape[1] + 1, target.shape[1])
-    weights = torch.zeros(shape, device=x.device) if start is None else start.clone()
+    weights = _zeros(x, target) if start is None else start.clone()
     # Tolerances of 0 leave the end to the share; ten steps are done between two looks at it.
     search = torch.optim.LBFGS(
         [weights],
@@ -89,11 +91,37 @@ def converged(
     for _ in range(0, STEPS, 10):
         search.step(value)  # type: ignore[no-untyped-call]
         loss = float(value())
-        assert weights.grad is not None
-        gap = float(weights.grad.square().sum(dtype=torch.float64)) / (2 * penalty * loss)
+        gap = 1 - float(_floor(x, target, weights, several, penalty)) / loss
         if gap <= enough:
             break
     return weights, gap
+
+
+def _floor(x: Tensor, target: Tensor, weights: Tensor, several: bool, penalty: float) -> Tensor:
+    """A penalised loss that no weights get below, and that the best ones reach.
+
+    With any probabilities whose means are the shares of the classes, it is their mean entropy less
+    ‖slope of W‖²/2λ (the dual problem). Those of the weights are mixed with a constant until their
+    means are; a class that no example has is left out.
+    """
+    shares, z = target.mean(dim=0, dtype=torch.float64), logits(x, weights).double()
+    p = torch.sigmoid(z) if several else z.masked_fill(shares == 0, -torch.inf).softmax(dim=1)
+    told = p.mean(dim=0)
+    mixed = 1 - shares / told.clamp(min=1e-300)
+    if several:
+        mixed = torch.maximum(mixed, 1 - (1 - shares) / (1 - told).clamp(min=1e-300))
+    else:
+        mixed = mixed[shares > 0].amax()
+    p = (p * (1 - mixed) + shares - told * (1 - mixed)).clamp(0, 1)
+    entropy: Tensor = torch.special.entr(p) + (torch.special.entr(1 - p) if several else 0)
+    slope: Tensor = x.T @ (p - target).float() / len(x)
+    return entropy.sum(dim=1).mean() - slope.square().sum(dtype=torch.float64) / (2 * penalty)
+
+
+def _zeros(x: Tensor, target: Tensor) -> Tensor:
+    """Weights to begin with."""
+    shape = (x.shape[1] + 1, target.shape[1])
+    return torch.zeros(shape, dtype=torch.float32, device=x.device)
 
 
 def chosen_penalty(
@@ -124,7 +152,7 @@ def descended(
     n, steps = len(x), -(-len(x) // size)
     if rate is None:
         rate = 1 / (_largest_variance(x, random) + x.shape[1] / size)
-    weights = torch.zeros((x.shape[1] + 1, target.shape[1]), device=x.device)
+    weights = _zeros(x, target)
     velocity = torch.zeros_like(weights)
     for _ in range(epochs):
         order = torch.from_numpy(random.permutation(n)).to(x.device)

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
+from curvewise.nn._feature_heads import LinearLayer, classifier, is_linear
 from curvewise.nn._flags import reproducible
 from curvewise.nn._guarding import PRECISIONS
-from curvewise.nn._labelled import Labelled
-from curvewise.nn.architectures import features_of, head_of
-from curvewise.nn.resident import MOST_READY
+from curvewise.nn._labelled import Labelled, own_terms
+from curvewise.nn._pooling import channels_at_end, main_tensor, pooled
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.settings import Training
 from curvewise.progress import Advance
@@ -37,6 +37,7 @@ class Tuning:
     batch: int
     schedule: str
     precision: str
+    place: torch.device
     prepare: Callable[[Tensor], Any]
     features: Callable[[nn.Module, Any], Tensor] | None
 
@@ -47,11 +48,15 @@ class Tuning:
             raise InputError(f"schedule={self.schedule!r}: use one of {', '.join(SCHEDULES)}.")
         if self.precision not in ("float32", "bfloat16"):
             raise InputError(f"precision={self.precision!r}: use 'float32' or 'bfloat16'.")
+        if self.precision == "bfloat16" and self.place.type == "cpu":
+            raise InputError(
+                "precision='bfloat16' is for GPUs, and some CPUs stop at it: use 'float32'."
+            )
 
-    def arithmetic(self, place: torch.device) -> torch.autocast:
+    def arithmetic(self) -> torch.autocast:
         """Its precision."""
         kind = PRECISIONS[self.precision]
-        return torch.autocast(place.type, dtype=kind, enabled=kind is not None)
+        return torch.autocast(self.place.type, dtype=kind, enabled=kind is not None)
 
 
 def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) -> Tensor:
@@ -69,7 +74,9 @@ def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) ->
                 "lambda x: (x / 255 - mean) / std."
             )
         x = x.to(torch.float32 if x.is_floating_point() else torch.int64)
-    return x.to(place) if x.numel() * x.element_size() <= MOST_READY else x
+    if place.type == "cuda" and x.nbytes > torch.cuda.mem_get_info(place)[0] // 4:
+        return x
+    return x.to(place)
 
 
 def tuned_logits(
@@ -78,11 +85,11 @@ def tuned_logits(
     test: Labelled,
     how: Tuning,
     rate: float,
-    place: torch.device,
     seed: int,
     advance: Advance,
 ) -> Tensor | None:
     """What a copy of a network says of test examples after it was fine-tuned; None: it diverged."""
+    place = how.place
     with _reproducible(place, seed):
         model = _copied(network).to(place)
         tuned = _Tuned(model, how, train.x[:2].to(place), len(train.targets.classes))
@@ -90,7 +97,8 @@ def tuned_logits(
             return None
         tuned.eval()
         with torch.no_grad():
-            parts = [tuned(rows.to(place)).float() for rows in test.x.split(SHOWN)]
+            # copies, since a network may work in place
+            parts = [tuned(rows.to(place, copy=True)).float() for rows in test.x.split(SHOWN)]
         return torch.cat(parts)
 
 
@@ -99,19 +107,30 @@ class _Tuned(nn.Module):
 
     def __init__(self, model: nn.Module, how: Tuning, few: Tensor, classes: int) -> None:
         super().__init__()
-        self.model, self.how, self.place = model, how, few.device
+        self.model, self.how = model, how
         model.eval()
-        with torch.no_grad(), how.arithmetic(self.place):
-            width = self._features(few).shape[1]
-        self.head = nn.Linear(width, classes).to(self.place)
+        with torch.no_grad(), how.arithmetic():
+            self.last = None if how.features else _last_of(model, how.prepare(few.clone()))
+            width = self._features(few.clone()).shape[1]
+        self.head = nn.Linear(width, classes, device=how.place, dtype=torch.float32)
         for weights in (self.head.weight, self.head.bias):
             nn.init.zeros_(weights)
         for weights in model.parameters():
             weights.requires_grad_(weights.is_floating_point())
 
+    @property
+    def reached(self) -> bool:
+        """Whether the last step had gradients for weights before the new layer, if there are any.
+
+        The layer whose place it takes has none.
+        """
+        old = set() if self.last is None else set(self.last.module.parameters())
+        own = [weights for weights in self.model.parameters() if weights not in old]
+        return not own or any(weights.grad is not None for weights in own)
+
     def forward(self, x: Tensor) -> Tensor:
         """Logits for stored inputs."""
-        with self.how.arithmetic(self.place):
+        with self.how.arithmetic():
             logits: Tensor = self.head(self._features(x))
         return logits
 
@@ -120,20 +139,60 @@ class _Tuned(nn.Module):
         if self.how.features is not None:
             found = self.how.features(self.model, given)
         else:
-            found = features_of(self.model, given)
-            name, head = head_of(self.model)
-            if found.ndim == 2 and found.shape[1] != head.in_features:
-                raise InputError(
-                    f"The network's last linear layer, {name!r}, is applied at "
-                    f"{found.shape[1] // head.in_features} places: it is no classifier of whole "
-                    "examples. Say with features= what a new layer is put on."
-                )
+            found = _before(self.model, self.last, given)
         if found.ndim != 2 or len(found) != len(x):
             raise InputError(
                 f"features gave shape {tuple(found.shape)} for {len(x)} examples: give a row of "
                 "features for each."
             )
         return found
+
+
+def _last_of(model: nn.Module, x: Any) -> LinearLayer | None:
+    """The linear layer that gives a network's scores; None if none does."""
+    seen: list[LinearLayer] = []
+
+    def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if isinstance(output, Tensor):
+            seen.append(LinearLayer("", module, None, output))
+
+    with contextlib.ExitStack() as hooks:
+        for module in model.modules():
+            if is_linear(module):
+                handle = module.register_forward_hook(note, with_kwargs=True)
+                hooks.callback(handle.remove)
+        output = _output(model, x)
+    found = (classifier(layer, output) for layer in reversed(seen))
+    return next((layer for layer in found if layer is not None), None)
+
+
+def _before(model: nn.Module, last: LinearLayer | None, x: Any) -> Tensor:
+    """What a layer of a network is given, a row for each example; its output without a layer."""
+    if last is None:
+        output = _output(model, x)
+        return pooled(output, "auto", last=channels_at_end(None, output))
+    seen: list[Tensor] = []
+
+    def note(module: nn.Module, args: Any, kwargs: Any) -> None:
+        seen.append(next(v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)))
+
+    handle = last.module.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return pooled(seen[-1], "auto", last=last.last)
+
+
+def _output(model: nn.Module, x: Any) -> Tensor:
+    given = model(x)
+    found = main_tensor(given, len(x))
+    if found is None:
+        raise InputError(
+            f"network returned {type(given).__name__} without a tensor that has a row for each "
+            "example: say with features= what a new layer is put on."
+        )
+    return found
 
 
 def _copied(network: nn.Module) -> nn.Module:
@@ -154,7 +213,7 @@ def _train(
     tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, advance: Advance
 ) -> bool:
     """Train in place; false if the loss is no longer a number."""
-    place, random = tuned.place, np.random.default_rng(seed)
+    place, random = how.place, np.random.default_rng(seed)
     target = train.target(place)
     loss_of = nn.BCEWithLogitsLoss() if train.several else nn.CrossEntropyLoss()
     trained = [weights for weights in tuned.parameters() if weights.requires_grad]
@@ -164,15 +223,22 @@ def _train(
     tuned.train()
     for _ in range(how.epochs):
         total = torch.zeros((), device=place)
-        for rows in torch.from_numpy(random.permutation(len(train))).tensor_split(steps):
+        order = torch.from_numpy(random.permutation(len(train)))
+        there, here = (order.to(where).tensor_split(steps) for where in (train.x.device, place))
+        for rows, told in zip(there, here, strict=True):
             search.param_groups[0]["lr"] = rate * next(factors)
             search.zero_grad(set_to_none=True)
-            logits = tuned(train.x[rows.to(train.x.device)].to(place, non_blocking=True))
-            loss = loss_of(logits.float(), target[rows.to(place)])
+            logits = tuned(train.x[rows].to(place))
+            loss = loss_of(logits.float(), target[told])
             loss.backward()
             search.step()
             total += loss.detach()
             advance(1)
+        if not tuned.reached:
+            raise InputError(
+                "No weight of the network is reached by gradients: something cuts them off, such "
+                "as detach() in features=. Correct it, or take linear_score of its features."
+            )
         if not bool(total.isfinite()):
             return False
     return all(bool(weights.isfinite().all()) for weights in trained)
@@ -183,7 +249,8 @@ def _reproducible(place: torch.device, seed: int) -> Iterator[None]:
     """The same every time with as many threads as there are; torch's own chance is put back."""
     gpu = place.type == "cuda"
     threads = torch.get_num_threads()
-    with torch.random.fork_rng(devices=[place] if gpu else []), reproducible():
+    forked = torch.random.fork_rng(devices=[place] if gpu else [])
+    with forked, reproducible(), own_terms(place):
         torch.set_num_threads(threads)
         torch.default_generator.manual_seed(seed)
         if gpu:

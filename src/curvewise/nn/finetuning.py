@@ -107,7 +107,8 @@ def finetuning_score(
         Makes what the network takes out of a batch of data, on the device.
     features : callable, optional
         ``features(network, batch)`` gives what the new layer is put on, shape (examples,
-        dimensions); by default what the network's last linear layer is given.
+        dimensions); by default what the linear layer that gives the network's scores (also as a
+        convolution of one pixel) is given, and the network's output where there is none.
     precision : {"float32", "bfloat16"}
         What it computes in; bfloat16 is for GPUs.
     device : str, optional
@@ -190,7 +191,7 @@ def finetuning_hits(
     place = chosen_device(network, device)
     train, test, prepare = _read(data, labels, test_data, test_labels, prepare, place)
     size = min(batch or batch_size(len(train)), len(train))
-    how = Tuning(epochs, size, schedule, precision, prepare, features)
+    how = Tuning(epochs, size, schedule, precision, place, prepare, features)
     steps = epochs * max(len(train) // size, 1)
     if steps < 10:
         warn(
@@ -201,7 +202,7 @@ def finetuning_hits(
     best, told = np.full(len(test), np.nan), -math.inf
     with progress_bar("fine-tuning", len(rates) * steps, progress) as advance:
         for one in rates:
-            logits = tuned_logits(network, train, test, how, one, place, seed, advance)
+            logits = tuned_logits(network, train, test, how, one, seed, advance)
             hits = np.full(len(test), np.nan)
             if logits is not None:
                 hits = hits_of(logits, test, "accuracy")

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.nn._critic import WIDTH, Pairs, Settings, train_critic
-from curvewise.nn._labelled import TARGETS, Labelled, fifth, read_labelled, warn
+from curvewise.nn._labelled import (
+    TARGETS,
+    Labelled,
+    fifth,
+    own_terms,
+    read_labelled,
+    scale_of,
+    warn,
+)
 from curvewise.nn.resident import find_device
 from curvewise.ranking.measure import RankingMeasure
 
@@ -44,11 +52,11 @@ def information_score(
         I_α = 1 + E[f(x, y) − log a(y)] − E_y[m(y) / a(y)],   a = α m + (1 − α) q
 
     With α = 1 it is InfoNCE, at most log K and steady; towards 0 its bias falls and its variance
-    rises, up to log(K/α). The critic is a network with two hidden layers of 256 units and an output
-    for each class, trained by Adam. Labels are few and known, so that the second mean is taken over
-    all of them, and not over those of the batch. Training ends where the bound of a fifth of the
-    training examples, held out for this, is best: what is scored is neither learnt by heart nor
-    chosen by its own score.
+    rises, up to about log(K/α). The critic is a network with two hidden layers of 256 units and an
+    output for each class, trained by Adam. Labels are few and known, so that the second mean is
+    taken over all of them, and not over those of the batch. Training begins with a bound of 0 and
+    ends where that of a fifth of the training examples, held out for this, is best: what is scored
+    is neither learnt by heart nor chosen by its own score.
 
     Parameters
     ----------
@@ -101,10 +109,11 @@ def information_score(
     place = find_device(device or "cpu")
     kept, out = fifth(random.permutation(len(train)), train.targets)
     make = functools.partial(_pairs, scale=_scale(train.x, energy is not None), place=place)
-    shown = make(test, np.arange(len(test)))
-    _warn_before(train, shown, how)
-    critic = train_critic(make(train, kept), make(train, out), how, random)
-    found = float(np.mean([critic.bound(shown, how, random) for _ in range(SHUFFLES)]))
+    with own_terms(place):
+        shown = make(test, np.arange(len(test)))
+        _warn_before(train, shown, how)
+        critic = train_critic(make(train, kept), make(train, out), how, random)
+        found = float(np.mean([critic.bound(shown, how, random) for _ in range(SHUFFLES)]))
     if found <= 0:
         warn(
             f"The bound I_α is {found:.2g}: the critic found nothing that holds for other "
@@ -125,14 +134,12 @@ def _reduced(train: Labelled, test: Labelled, energy: float) -> tuple[Labelled, 
 
 
 def _scale(x: NDArray[Any], common: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean and spread of each dimension, 1 for what does not vary; or one spread for all.
+    """Mean and spread of each dimension, or one spread for all.
 
     One for all leaves principal components as they weigh: each on its own would raise noise.
     """
-    mean, spread = x.mean(axis=0), x.std(axis=0)
-    if common:
-        spread = np.full_like(spread, np.sqrt(np.mean(spread**2)))
-    return mean, np.where(spread > 1e-6 * np.abs(mean), spread, 1)
+    mean, spread = scale_of(x)
+    return mean, np.full_like(spread, np.sqrt(np.mean(spread**2))) if common else spread
 
 
 def _pairs(
@@ -169,7 +176,7 @@ def _warn_before(train: Labelled, shown: Pairs, how: Settings) -> None:
     if entropy > most:
         warn(
             f"The labels' entropy of {entropy:.2f} nats is above log(batch/alpha) = {most:.2f}, "
-            "which the bound I_α cannot exceed: raise batch."
+            "which the bound I_α hardly exceeds: raise batch."
         )
 
 

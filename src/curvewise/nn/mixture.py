@@ -16,7 +16,6 @@ from curvewise.ranking.nleep import Settings, nleep_reduced, reduce_features
 from curvewise.types import as_matrix
 
 
-@torch.no_grad()
 def nleep_on_device(
     features: ArrayLike | Tensor,
     labels: ArrayLike,
@@ -64,7 +63,7 @@ def nleep_on_device(
     """
     settings = Settings(components, covariance, variant, steps, tolerance)
     place = _place(features, device)
-    with place:
+    with torch.no_grad(), place:
         x, test = _matrix(features, "features", place), None
         if has_test(test_features, test_labels, "test_features"):
             test = _matrix(test_features, "test_features", place)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from curvewise.errors import InputError
-from curvewise.nn._labelled import TARGETS, Labelled, hits_of, read_labelled, warn
+from curvewise.nn._labelled import TARGETS, Labelled, hits_of, own_terms, read_labelled, warn
 from curvewise.nn._linear import (
     CHOOSING_ROWS,
     GAP,
@@ -145,13 +145,15 @@ def linear_hits(
             f"{len(train)} examples in {train.x.shape[1]} dimensions can be told apart whatever "
             "their labels are, and they are scored in-sample: give test_features and test_labels."
         )
-    x, shown = standardised(train, test, find_device(device or "cpu"))
-    target = train.target(x.device)
-    if epochs is None:
-        weights = _to_the_end(x, target, train, penalty, random)
-    else:
-        weights = _some_epochs(x, target, train, (epochs, rate, batch), random)
-    return hits_of(logits(shown, weights), test, metric)
+    place = find_device(device or "cpu")
+    with own_terms(place):
+        x, shown = standardised(train, test, place)
+        target = train.target(place)
+        if epochs is None:
+            weights = _to_the_end(x, target, train, penalty, random)
+        else:
+            weights = _some_epochs(x, target, train, (epochs, rate, batch), random)
+        return hits_of(logits(shown, weights), test, metric)
 
 
 def _check(
@@ -247,7 +249,7 @@ MEASURES = (
         linear_score,
         about="Accuracy of a linear classifier of the features trained until converged, its "
         "penalty chosen on held-out training examples (Li et al. 2021).",
-        cost="About 60 passes over the features and 120 over at most 4,000 rows: under ten seconds "
+        cost="About 60 passes over the features and 120 over at most 4,000 rows: about ten seconds "
         "of CPU for 10,000 examples of 2,048 dimensions and 100 classes.",
         fails=_FAILS.format("It sees what is linearly separable before fine-tuning only."),
         flops=_lbfgs_flops,

@@ -80,6 +80,7 @@ def rank_checkpoints(
     examples: float | None = None,
     layer: str | None = None,
     layout: str | None = None,
+    preprocessing: Any = None,
     batch: int | None = None,
     device: str | None = None,
     precision: str = "float32",
@@ -109,6 +110,8 @@ def rank_checkpoints(
         inputs only.
     examples : int or float, optional
         How many examples to draw, or below 1 which share; all by default.
+    preprocessing : Preprocessing, optional
+        What images get for checkpoints that bring none of their own.
     layer, layout, batch, device, precision, cache
         How features are taken, as for :func:`curvewise.nn.features.extract_features`.
     test, by, resamples, level, k, reliability
@@ -143,7 +146,9 @@ def rank_checkpoints(
     """
     generator = np.random.default_rng(rng)
     chosen = find_measures(DEFAULT_MEASURES if measures is None else measures, MEASURES)
-    inputs = read_inputs(data, labels, examples=examples, layout=layout, rng=generator)
+    inputs = read_inputs(
+        data, labels, examples=examples, layout=layout, preprocessing=preprocessing, rng=generator
+    )
     found, failures = extract_many(
         checkpoints,
         inputs,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking._targets import as_targets
 from curvewise.types import as_matrix
 
@@ -40,6 +40,11 @@ class Examples:
         """How many classes have a single row."""
         return int((self.counts == 1).sum())
 
+    @property
+    def same(self) -> bool:
+        """Whether all rows are the same."""
+        return bool((self.features == self.features[0]).all())
+
 
 def read_examples(features: ArrayLike, labels: ArrayLike, measure: str) -> Examples:
     """Check features and labels; an example with several labels becomes a row for each."""
@@ -49,6 +54,17 @@ def read_examples(features: ArrayLike, labels: ArrayLike, measure: str) -> Examp
         x = x[targets.rows]
     _, codes, counts = np.unique(targets.codes, return_inverse=True, return_counts=True)
     return Examples(x, codes.reshape(-1).astype(np.int64), counts.astype(np.int64))
+
+
+def as_count(value: object, argument: str, least: int = 1, otherwise: str = "") -> int:
+    """A whole number from the least on; raise otherwise.
+
+    >>> as_count(5.0, "components")
+    5
+    """
+    if isinstance(value, int | float | np.number) and value >= least and float(value).is_integer():
+        return int(value)
+    raise InputError(f"{argument}={value!r}: give a whole number from {least}{otherwise}.")
 
 
 def warn(text: str) -> None:

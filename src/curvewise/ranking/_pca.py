@@ -175,9 +175,10 @@ def _centred(features: Any, mean: Any, scale: Any) -> Iterator[Any]:
 
 
 def _scale(features: Any, mean: Any, xp: Any) -> Any:
-    """The largest distance from the mean; infinite where it is rounding."""
+    """The largest distance from the mean; infinite where it is rounding in every feature."""
     high, low = xp.amax(features, axis=0), xp.amin(features, axis=0)
-    found = xp.maximum(high - mean, mean - low).max()
+    found = xp.maximum(high - mean, mean - low)
     eps = max(4 * float(xp.finfo(features.dtype).eps), len(features) * 2.0**-52)
-    rounding = eps * xp.maximum(xp.abs(high), xp.abs(low)).max()
-    return xp.where(found > rounding, found, xp.full_like(found, np.inf))
+    rounding = eps * xp.maximum(xp.abs(high), xp.abs(low))
+    most = xp.where(found > rounding, found, xp.zeros_like(found)).max()
+    return xp.where(most > 0, most, xp.full_like(most, np.inf))

@@ -90,7 +90,7 @@ def asked_targets(labels: Any, count: int, targets: Targets, measure: str) -> Ta
         labels,
         count,
         allowed=(targets.kind,),
-        measure=measure,
+        measure=f"{measure} with such training labels",
         argument="test_labels",
         classes=targets.classes,
     )

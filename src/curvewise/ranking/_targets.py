@@ -83,13 +83,14 @@ def as_targets(
     InputError
         If lengths differ, values are missing, there is one class only, or a class is unknown.
     """
-    found = np.asarray(labels)
+    found = _array(labels, argument)
     if found.ndim == 0 or len(found) != count:
         raise InputError(
             f"{argument} has shape {found.shape} for {count} examples: give one for each."
         )
     if found.dtype.kind in "fO" and _missing(found):
         raise InputError(f"{argument} has missing values: leave those examples out.")
+    found = _plain(found)
     kind = _kind(found, argument, allowed, classes)
     if kind not in allowed:
         raise InputError(
@@ -111,8 +112,33 @@ _SAID = {
 }
 
 
+def _array(labels: ArrayLike, argument: str) -> NDArray[Any]:
+    try:
+        return np.asarray(labels)
+    except ValueError:
+        raise InputError(
+            f"{argument} holds lists of several lengths: where examples have several classes, give "
+            "a matrix of 0 and 1 with a column for each class."
+        ) from None
+
+
+def _plain(found: NDArray[Any]) -> NDArray[Any]:
+    """Numbers or texts, where they are held as objects."""
+    if found.dtype.kind != "O":
+        return found
+    values = [v if isinstance(v, int | float | np.number) else str(v) for v in found.ravel()]
+    return np.array(values).reshape(found.shape)
+
+
 def _missing(found: NDArray[Any]) -> bool:
-    return any(v is None or v != v for v in found.ravel().tolist())
+    return any(_is_missing(value) for value in found.ravel().tolist())
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA is neither
+        return True
 
 
 def _kind(
@@ -141,8 +167,6 @@ def _single(
     found: NDArray[Any], count: int, argument: str, classes: tuple[Any, ...] | None
 ) -> Targets:
     values = found.reshape(count)
-    if values.dtype.kind == "O":
-        values = values.astype(np.str_)
     names, codes = np.unique(values, return_inverse=True)
     known = tuple(names.tolist())
     if classes is not None:

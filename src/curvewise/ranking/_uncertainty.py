@@ -52,7 +52,7 @@ def two_way(values: FloatArray, without: FloatArray) -> Spread:
 def correlation_interval(
     name: str, values: FloatArray, without: FloatArray, n: int, level: float
 ) -> Interval:
-    """Interval of a mean correlation over tasks with n checkpoints each."""
+    """Interval of a mean correlation over tasks, the largest of which has n checkpoints."""
     if not len(values):
         return Interval(math.nan, math.nan, math.nan, level)
     mean, spread = float(values.mean()), two_way(values, without)
@@ -63,14 +63,27 @@ def correlation_interval(
         edge = 2 * (1 - level) ** (1 / (n // 2)) - 1
         low, high = (edge, 1.0) if mean > 0 else (-1.0, -edge)
         return Interval(mean, low, high, level)
+    half, middle = spread.half(level), math.atanh(mean)
+    least = _least(name, n, level) if len(values) == 1 else 0.0
     if name == "pearson":
-        # Fisher's, where a jackknife of few checkpoints may come out too small by chance.
-        least = float(ndtri(0.5 + level / 2)) / math.sqrt(n - 3) if len(values) == 1 else 0.0
-        half = max(spread.half(level) / (1 - mean**2), least)
-        middle = math.atanh(mean)
+        half = max(half / (1 - mean**2), least)
         return Interval(mean, math.tanh(middle - half), math.tanh(middle + half), level)
-    half = spread.half(level)
-    return Interval(mean, max(-1.0, mean - half), min(1.0, mean + half), level)
+    low, high = (
+        min(mean - half, math.tanh(middle - least)),
+        max(mean + half, math.tanh(middle + least)),
+    )
+    return Interval(mean, max(-1.0, low), min(1.0, high), level)
+
+
+def _least(name: str, n: int, level: float) -> float:
+    """What half a width is for normal pairs, as an inverse hyperbolic tangent.
+
+    A jackknife of few checkpoints, of which some are equal, may come out far too small by chance.
+    Variances are Fisher's for Pearson's correlation, and that of Fieller, Hartley and Pearson 1957
+    for Kendall's τ.
+    """
+    variance = 1 / (n - 3) if name == "pearson" else 0.437 / max(n - 4, 1)
+    return float(ndtri(0.5 + level / 2)) * math.sqrt(variance)
 
 
 def selection_intervals(
@@ -82,19 +95,20 @@ def selection_intervals(
     rng: np.random.Generator,
 ) -> dict[str, Interval]:
     """Intervals of Recall@k and Rel@k: see :func:`ranking_agreement`."""
-    level = kendall.level
-    if len(scores) == 1:
-        low, high = (_imagined(scores[0], accuracy[0], k, tau, rng) for tau in kendall)
-    else:
-        low, high = _resampled(scores, accuracy, k, level, rng)
+    level, several = kendall.level, len(scores) > 1
+    ends = [_imagined(scores, accuracy, k, tuple(kendall), rng)]
+    if several:
+        drawn = resampled(scores, accuracy, k, rng)
+        ends.append({name: _quantiles(values, level) for name, values in drawn.items()})
     found = {}
     for name, value in estimates.items():
-        ends = (math.nan, math.nan)
+        low, high = math.nan, math.nan
         if not math.isnan(value):
-            ends = (min(value, low[name]), max(value, high[name]))
-        if len(scores) > 1 and name.startswith("recall") and value in (0.0, 1.0):
-            ends = _never_or_always(ends, value, len(scores), level)
-        found[name] = Interval(value, *ends, level=level)
+            low = float(np.nanmin([value, *(part[name][0] for part in ends)]))
+            high = float(np.nanmax([value, *(part[name][1] for part in ends)]))
+        if several and name.startswith("recall") and value in (0.0, 1.0):
+            low, high = _never_or_always((low, high), value, len(scores), level)
+        found[name] = Interval(value, low, high, level=level)
     return found
 
 
@@ -110,29 +124,37 @@ def _imagined(
     scores: FloatArray,
     accuracy: FloatArray,
     k: tuple[int, ...],
-    tau: float,
+    taus: tuple[float, ...],
     rng: np.random.Generator,
-) -> dict[str, float]:
-    """Means for one task if its accuracies were ranked by normal scores with this Kendall's τ."""
-    values = np.sort(accuracy[~np.isnan(accuracy) & ~np.isnan(scores)])
-    if not len(values) or math.isnan(tau):
-        names = [f"{name}@{count}" for count in k for name in ("recall", "rel")]
-        return dict.fromkeys(names, math.nan)
-    r = math.sin(math.pi * tau / 2)
-    quality, chance = rng.standard_normal((2, DRAWS, len(values)))
-    drawn = values[np.argsort(np.argsort(quality, axis=1), axis=1)]
-    found = drawn_selections(r * quality + math.sqrt(1 - r * r) * chance, drawn, k, rng)
-    return {name: float(np.mean(v)) for name, v in found.items()}
+) -> dict[str, list[float]]:
+    """Means over tasks if accuracies were ranked by normal scores with each of these τ."""
+    names = [f"{name}@{count}" for count in k for name in ("recall", "rel")]
+    kept: dict[str, list[list[float]]] = {name: [] for name in names}
+    draws = max(DRAWS // len(scores), 100)
+    for s, a in zip(scores, accuracy, strict=True):
+        values = np.sort(a[~np.isnan(a) & ~np.isnan(s)])
+        if not len(values) or any(map(math.isnan, taus)):
+            continue
+        quality, chance = rng.standard_normal((2, draws, len(values)))
+        drawn = values[np.argsort(np.argsort(quality, axis=1), axis=1)]
+        rows = []
+        for tau in taus:
+            r = math.sin(math.pi * tau / 2)
+            rows.append(
+                drawn_selections(r * quality + math.sqrt(1 - r * r) * chance, drawn, k, rng)
+            )
+        for name in names:
+            kept[name].append([float(np.mean(row[name])) for row in rows])
+    return {
+        name: [known_mean(np.array([row[i] for row in rows])) for i in range(len(taus))]
+        for name, rows in kept.items()
+    }
 
 
-def _resampled(
-    scores: FloatArray,
-    accuracy: FloatArray,
-    k: tuple[int, ...],
-    level: float,
-    rng: np.random.Generator,
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Quantiles when tasks and checkpoints are both drawn again with replacement."""
+def resampled(
+    scores: FloatArray, accuracy: FloatArray, k: tuple[int, ...], rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """Means of Recall@k and Rel@k when tasks and checkpoints are both drawn with replacement."""
     tasks, size = scores.shape
     chosen = rng.integers(0, tasks, (DRAWS, tasks))
     who = rng.integers(0, size, (DRAWS, size))
@@ -143,12 +165,24 @@ def _resampled(
             scores[rows, who], accuracy[rows, who], k, rng
         ).items():
             kept.setdefault(name, []).append(values)
-    ends = ((1 - level) / 2, (1 + level) / 2)
     found = {}
     for name, parts in kept.items():
         known = np.array(parts)
         count = np.sum(~np.isnan(known), axis=0)
-        means = np.nansum(known, axis=0)[count > 0] / count[count > 0]
-        found[name] = np.quantile(means, ends) if len(means) else np.full(2, np.nan)
-    low = {name: float(v[0]) for name, v in found.items()}
-    return low, {name: float(v[1]) for name, v in found.items()}
+        total = np.nansum(known, axis=0)
+        found[name] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return found
+
+
+def _quantiles(values: FloatArray, level: float) -> list[float]:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return [math.nan, math.nan]
+    ends: list[float] = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return ends
+
+
+def known_mean(values: FloatArray) -> float:
+    """Mean of what is known; NaN if nothing is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking._left_out import CORRELATIONS, correlation, left_out
 from curvewise.ranking._selection import recall_at, rel_at
-from curvewise.ranking._uncertainty import correlation_interval, selection_intervals
+from curvewise.ranking._uncertainty import correlation_interval, known_mean, selection_intervals
 from curvewise.tables import number
 from curvewise.types import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
@@ -155,12 +155,12 @@ def agree(
         name: np.array([left_out(scores[t], accuracy[t], name) for t in np.flatnonzero(told)])
         for name in CORRELATIONS
     }
-    fewest = int(whole[told].sum(axis=1).min(initial=len(scores[0])))
+    most = int(whole[told].sum(axis=1).max(initial=0))
     intervals = {
-        name: correlation_interval(name, by_task[name][told], without[name], fewest, level)
+        name: correlation_interval(name, by_task[name][told], without[name], most, level)
         for name in CORRELATIONS
     }
-    picked = {name: _mean(v) for name, v in by_task.items() if name not in CORRELATIONS}
+    picked = {name: known_mean(v) for name, v in by_task.items() if name not in CORRELATIONS}
     chosen = selection_intervals(picked, scores, accuracy, k, intervals["kendall"], rng)
     return RankingAgreement(
         kendall=intervals["kendall"].estimate,
@@ -211,15 +211,10 @@ def _metric(scores: FloatArray, accuracy: FloatArray, name: str) -> float:
         return correlation(scores, accuracy, name)
     there = ~np.isnan(accuracy)
     s, a = scores[there], accuracy[there]
-    if not len(a) or np.isnan(s).all():
-        return math.nan
+    if len(a) < 2 or a.min() == a.max() or np.isnan(s).all():
+        return math.nan  # whichever is chosen, nothing is learnt of the scores
     kind, _, count = name.partition("@")
     return (recall_at if kind == "recall" else rel_at)(s, a, int(count))
-
-
-def _mean(values: FloatArray) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
 
 
 def accuracy_alarms(

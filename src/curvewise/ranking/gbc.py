@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.ranking._examples import read_examples, warn, warn_of_lone_classes
+from curvewise.ranking._examples import as_count, read_examples, warn, warn_of_lone_classes
 from curvewise.ranking._moments import class_means, principal_coordinates
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.types import FloatArray
@@ -68,8 +68,8 @@ def gbc(
     """
     if covariance not in COVARIANCES:
         raise InputError(f"covariance={covariance!r}: use 'spherical' or 'diagonal'.")
-    if dims is not None and dims < 1:
-        raise InputError(f"dims={dims!r}: give at least 1, or None for all.")
+    if dims is not None:
+        dims = as_count(dims, "dims", otherwise=", or None for all")
     examples = read_examples(features, labels, "GBC")
     if dims is not None and dims < examples.features.shape[1]:
         x = principal_coordinates(examples.features, dims)
@@ -77,7 +77,7 @@ def gbc(
         x = examples.features.astype(np.float64)
     x -= x.mean(axis=0)
     total = float((x**2).mean())
-    if not total > 0:
+    if examples.same or not total > 0:
         warn("the features are the same for all examples: GBC is as low as it can be.")
         return float(-len(examples.counts) * (len(examples.counts) - 1))
     if covariance == "diagonal":  # dimensions that say nothing of any class

@@ -71,7 +71,7 @@ def h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | None = No
     centre = mean_of(examples.features)
     build = outer_products if n < d else inner_products
     products = build(examples.features, centre)
-    if not np.trace(products) > 0:
+    if examples.same or not np.trace(products) > 0:
         warn("the features are the same for all examples: the H-score is 0.")
         return 0.0
     if shrinkage is None:
@@ -88,6 +88,8 @@ def _ledoit_wolf(examples: Examples, centre: FloatArray, products: FloatArray) -
     Traces and squares of XᵀX and XXᵀ are the same, so either will do.
     """
     n, d = examples.features.shape
+    if d == 1:  # the covariance is such a multiple
+        return 0.0
     fourth = sum(
         float((np.einsum("ij,ij->i", part, part) ** 2).sum())
         for _, part in parts(examples.features, centre)

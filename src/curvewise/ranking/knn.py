@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.ranking._examples import warn_of_lone_classes
+from curvewise.ranking._examples import as_count, warn_of_lone_classes
 from curvewise.ranking._moments import Matrix, mean_of
+from curvewise.ranking._prediction import asked_targets, has_test, same_width
 from curvewise.ranking._targets import as_targets
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.types import FloatArray, as_matrix
@@ -101,34 +102,29 @@ def knn_hits(
     """
     x = as_matrix(features, "features")
     targets = as_targets(labels, len(x), measure="kNN")
-    if (test_features is None) != (test_labels is None):
-        raise InputError("test_features and test_labels belong together: give both or neither.")
-    if test_features is None or test_labels is None:
-        _check(x, x, len(x) - 1, neighbours, metric)
+    if not has_test(test_features, test_labels, "test_features"):
+        neighbours = _checked(len(x) - 1, neighbours, metric)
         lone = int((np.bincount(targets.codes) == 1).sum())
         warn_of_lone_classes(lone, "which can have no neighbour of its class", depth=4)
         return _in_space(x, targets.codes, None, targets.codes, neighbours, metric)
-    asking = as_matrix(test_features, "test_features")
-    truth = as_targets(
-        test_labels, len(asking), measure="kNN", argument="test_labels", classes=targets.classes
-    ).codes
-    _check(x, asking, len(x), neighbours, metric)
+    asking = as_matrix(np.asarray(test_features), "test_features")
+    same_width(x, asking, "test_features")
+    truth = asked_targets(test_labels, len(asking), targets, "kNN").codes
+    neighbours = _checked(len(x), neighbours, metric)
     return _in_space(x, targets.codes, asking, truth, neighbours, metric)
 
 
-def _check(x: Matrix, asking: Matrix, among: int, neighbours: int, metric: str) -> None:
+def _checked(among: int, neighbours: int, metric: str) -> int:
+    """The number of neighbours, if there are so many and the metric is known."""
     if metric not in METRICS:
         raise InputError(f"metric={metric!r}: use 'euclidean' or 'cosine'.")
-    if not 1 <= neighbours <= among:
+    found = as_count(neighbours, "neighbours")
+    if found > among:
         raise InputError(
             f"neighbours={neighbours!r}: give a number from 1 to {among}, as there are {among} "
             "examples to choose from."
         )
-    if asking.shape[1] != x.shape[1]:
-        raise InputError(
-            f"test_features has {asking.shape[1]} dimensions and features {x.shape[1]}: give those "
-            "of the same checkpoint and layer."
-        )
+    return found
 
 
 def _in_space(

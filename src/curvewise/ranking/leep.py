@@ -38,7 +38,8 @@ def leep(
     Parameters
     ----------
     source_probabilities : array_like, shape (examples, source classes)
-        Softmax output of the checkpoint's own head, for the training examples.
+        Softmax output of the checkpoint's own head, for the training examples. Rows that add up
+        to 1 within a hundredth, as in half precision, are scaled to do so.
     labels : array_like
         A class for each, or a matrix of 0 and 1 (examples × classes) where there may be several:
         then an example counts once for each of its labels.
@@ -126,6 +127,9 @@ def nce(
     tested = has_test(test_probabilities, test_labels, "test_probabilities")
     if tested:
         test = _source_classes(test_probabilities, "test_probabilities")
+        given, asking = np.asarray(source_probabilities), np.asarray(test_probabilities)
+        if given.ndim == asking.ndim == 2:
+            same_width(given, asking, "test_probabilities")
         asked = asked_targets(test_labels, len(test), targets, "nce")
         every = np.concatenate([own, test])
     names, codes = np.unique(every, return_inverse=True)
@@ -146,7 +150,8 @@ def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floa
             f"{argument} holds {seen}: give probabilities, which add up to 1 in each row. For "
             "logits take their softmax; for features without a head there is nleep."
         )
-    return found
+    scaled: NDArray[np.floating[Any]] = found / sums.astype(found.dtype)[:, None]
+    return scaled
 
 
 def _source_classes(values: ArrayLike | None, argument: str) -> NDArray[Any]:

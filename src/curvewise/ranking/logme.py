@@ -11,11 +11,14 @@ from numpy.typing import ArrayLike
 from curvewise.errors import InputError
 from curvewise.ranking._examples import warn
 from curvewise.ranking._moments import (
+    TINY,
     Matrix,
     decompose,
     inner_products,
+    mean_of,
     membership,
     outer_products,
+    parts,
     products_with,
 )
 from curvewise.ranking._targets import KINDS, Targets, as_targets
@@ -25,7 +28,10 @@ from curvewise.types import FloatArray, as_matrix
 EXACT = 1e-12
 """Share of the labels' squares below which what the features leave is taken for rounding."""
 
-MARGIN = 1e8
+UNEVEN = 1e-5
+"""Spread of most features, beside the largest value, below which they are not squared."""
+
+MARGIN = 1e4 / EXACT
 """How far beyond the spectrum the ratio of signal to noise is searched."""
 
 
@@ -119,14 +125,40 @@ def _columns(targets: Targets) -> tuple[Any, int]:
 def _project(x: Matrix, columns: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Squared singular values, squares of the labels along them, and what is left of each."""
     n, d = x.shape
+    if _is_uneven(x):
+        return _project_closely(x, columns)
     if n <= d:
         spectrum, kept, lost = decompose(outer_products(x), d)
         return spectrum, (columns @ kept) ** 2, ((columns @ lost) ** 2).sum(axis=1)
     crossed = products_with(columns, x)
     spectrum, kept, _ = decompose(inner_products(x), n)
     explained: FloatArray = (crossed @ kept) ** 2 / spectrum
+    return spectrum, explained, _left(columns, explained)
+
+
+def _is_uneven(x: Matrix) -> bool:
+    """Whether most features vary so little beside the largest that squares lose them."""
+    high, low = x.max(axis=0), x.min(axis=0)
+    squares = sum(np.einsum("ij,ij->j", part, part) for _, part in parts(x, mean_of(x)))
+    spread = np.sqrt(squares[high > low] / len(x))
+    largest = float(np.maximum(abs(high), abs(low)).max())
+    return bool(len(spread) and np.median(spread) < UNEVEN * largest)
+
+
+def _project_closely(x: Matrix, columns: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same without squares, by a singular value decomposition, which takes longer."""
+    from scipy.linalg import svd
+
+    vectors, sizes, _ = svd(x.astype(np.float64), full_matrices=False)
+    kept = sizes > sizes[0] * TINY * max(x.shape)
+    explained: FloatArray = (columns @ vectors[:, kept]) ** 2
+    return sizes[kept][::-1] ** 2, explained[:, ::-1], _left(columns, explained)
+
+
+def _left(columns: Any, explained: FloatArray) -> FloatArray:
     squares = np.asarray((columns * columns).sum(axis=1)).reshape(-1)
-    return spectrum, explained, np.maximum(squares - explained.sum(axis=1), 0.0)
+    found: FloatArray = np.maximum(squares - explained.sum(axis=1), 0.0)
+    return found
 
 
 def _evidence(n: int, spectrum: FloatArray, explained: FloatArray, rest: FloatArray) -> list[float]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking._clusters import cluster
+from curvewise.ranking._examples import as_count
 from curvewise.ranking._mixture import COVARIANCES, fit_mixture
 from curvewise.ranking._pca import project
 from curvewise.ranking._prediction import (
@@ -49,8 +50,7 @@ class Settings:
                 f"variant={self.variant!r} is not known: use one of {', '.join(VARIANTS)}."
             )
         for name in ("components", "steps"):
-            if getattr(self, name) != int(getattr(self, name)) or getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)!r}: give a whole number from 1.")
+            as_count(getattr(self, name), name)
         if not self.tolerance >= 0:
             raise InputError(f"tolerance={self.tolerance!r}: give a number from 0.")
 
@@ -81,7 +81,8 @@ def nleep(
     the variance; a mixture of Gaussians is fitted to them by EM from k-means; and the chances of
     its components given an example take the place of a classification head in
     :func:`~curvewise.ranking.leep.leep`. More is better, 0 is best. Neither the order of examples,
-    the names of classes, nor turning, moving or scaling all features changes it.
+    the names of classes, nor turning, moving or scaling all features changes it, but for rounding:
+    in single precision that can be seen in the third digit, which is less than ``rng`` makes of it.
 
     Parameters
     ----------

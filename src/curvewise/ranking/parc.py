@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.ranking._examples import warn
-from curvewise.ranking._moments import Matrix
+from curvewise.ranking._examples import as_count, warn
+from curvewise.ranking._moments import Matrix, membership
 from curvewise.ranking._targets import as_targets
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.stats.correlation import spearman
@@ -53,7 +53,7 @@ def parc(
     -----
     CurvewiseWarning
         If fewer than 100 pairs of examples have like labels, or features are constant within
-        examples, so that they correlate with none.
+        examples, so that they correlate with none, or equally alike for all pairs.
 
     Examples
     --------
@@ -64,16 +64,16 @@ def parc(
     >>> round(parc(good, labels), 3), round(parc(bad, labels), 3)
     (0.597, 0.006)
     """
-    if examples < 2:
-        raise InputError(f"examples={examples!r}: give at least 2.")
+    examples = as_count(examples, "examples", least=2)
     x = as_matrix(features, "features")
     if x.shape[1] < 2:
         raise InputError("features has one dimension, and PARC correlates over at least two.")
-    marks = as_targets(labels, len(x), allowed=("classes", "multilabel"), measure="PARC").one_hot()
+    targets = as_targets(labels, len(x), allowed=("classes", "multilabel"), measure="PARC")
+    marks = membership(targets.rows, targets.codes, (len(targets.classes), len(x)))
     if len(x) > examples:
         drawn = np.random.default_rng(rng).choice(len(x), examples, replace=False, shuffle=False)
-        x, marks = x[drawn], marks[drawn]
-    apart, _ = _distances(marks)
+        x, marks = x[drawn], marks[:, drawn]
+    apart, _ = _distances(marks.toarray().T)
     if apart.min() == apart.max():
         raise InputError(
             "labels has no two examples alike, or all alike, so that PARC has nothing to "
@@ -90,8 +90,10 @@ def parc(
             f"{flat} of {len(x)} examples have the same number in every feature: PARC takes them "
             "for unlike any other."
         )
-        if distances.min() == distances.max():
-            return 0.0
+    if distances.min() == distances.max():
+        if not flat:
+            warn("the features of all examples are equally alike: PARC is 0.")
+        return 0.0
     return float(spearman(distances[None], apart)[0])
 
 

@@ -7,9 +7,12 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.ranking._examples import read_examples, warn
-from curvewise.ranking._moments import Matrix, inner_products, mean_of, outer_products
+from curvewise.ranking._moments import TINY, Matrix, inner_products, mean_of, outer_products
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.types import FloatArray
+
+RESOLVED = 1e-3
+"""Rounding of an eigenvalue, beside 1, below which a Cholesky factor gives the determinant."""
 
 
 def transrate(
@@ -77,8 +80,8 @@ def transrate(
         eps *= float(np.trace(products)) / (n * d) or 1.0
     for end, count in zip(ends, examples.counts, strict=True):
         rows = examples.features[order[end - count : end]]
-        within += float(count) / n * _rate(_products(rows, centre), count * eps)
-    return _rate(products, n * eps) - within
+        within += float(count) / n * _rate(_products(rows, centre), count * eps, max(count, d))
+    return _rate(products, n * eps, max(n, d)) - within
 
 
 def _products(rows: Matrix, centre: FloatArray) -> FloatArray:
@@ -87,9 +90,17 @@ def _products(rows: Matrix, centre: FloatArray) -> FloatArray:
     return build(rows, centre)
 
 
-def _rate(products: FloatArray, scale: float) -> float:
-    """½ log det(I + products/scale)."""
+def _rate(products: FloatArray, scale: float, longest: int) -> float:
+    """½ log det(I + products/scale), of a matrix whose larger side is ``longest``.
+
+    Where products are so large that 1 is lost to rounding beside them, by those eigenvalues that
+    are above it.
+    """
     inner = products / scale
+    rounding = TINY * longest
+    if rounding * float(np.trace(inner)) > RESOLVED:
+        values = np.linalg.eigvalsh(inner)
+        return float(np.log1p(values[values > rounding * values[-1]]).sum()) / 2
     inner[np.diag_indices_from(inner)] += 1.0
     return float(np.log(np.diag(np.linalg.cholesky(inner))).sum())
 
