@@ -64,5 +64,6 @@ def test_what_cannot_be_used_is_refused():
         nleep_on_device(x, labels, device="toaster")
     with pytest.raises(InputError, match="without test_features"):
         nleep_on_device(x, labels, test_labels=labels)
-    with pytest.warns(CurvewiseWarning, match="the same features"):
+    with pytest.warns(CurvewiseWarning, match="the same features") as said:
         nleep_on_device(torch.ones(300, 3), labels)
+    assert said[0].filename == __file__, "where the user acts"

@@ -56,6 +56,15 @@ def test_principal_components_are_scikit_learns(n, d, covariance):
     assert found == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.parametrize(("n", "d"), [(90, 12), (30, 80)])
+def test_axes_of_rounding_are_not_counted(n, d):
+    """Features that span three dimensions have three principal components, however many asked."""
+    plain, labels = made(n, 3, 3, seed=4)
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((d, 3)))[0]
+    found = gbc(plain @ basis.T, labels, dims=8)
+    assert found == pytest.approx(by_definition(plain, labels, spherical=True), rel=1e-8)
+
+
 def test_is_the_integral_of_the_root_of_the_densities():
     """In one dimension the coefficient of two Gaussians is ∫ √(p q)."""
     features, labels = made(60, 1, 2, seed=2)
@@ -118,6 +127,16 @@ def test_warns_of_a_collapsed_class():
     assert -6 <= score <= 0
 
 
+@pytest.mark.parametrize("covariance", ["spherical", "diagonal"])
+def test_a_narrow_class_is_taken_as_it_is(covariance):
+    """A millionth of the others' variance is still resolved, and passes without a warning."""
+    features, labels = made(60, 1, 3, seed=6)
+    features[labels == 1] *= 1e-3 / features[labels == 1].std() * features.std()
+    features[labels == 1] -= features[labels == 1].mean() - features[labels == 0].mean()
+    expected = by_definition(features, labels, covariance == "spherical")
+    assert gbc(features, labels, covariance=covariance) == pytest.approx(expected, rel=1e-8)
+
+
 @pytest.mark.parametrize("dims", [None, 64])
 def test_dead_features_do_not_matter_to_the_diagonal(dims):
     """Nor are they warned of as classes without variance."""
@@ -132,15 +151,21 @@ def test_fewer_examples_than_components_are_no_reason_to_warn():
     assert -6 < gbc(features, labels, covariance="diagonal") < 0
 
 
-def test_features_that_are_all_the_same():
+@pytest.mark.parametrize("value", [1.0, 0.1])  # 0.1 is not its own mean, but for rounding
+@pytest.mark.parametrize("dims", [2, None])
+def test_features_that_are_all_the_same(value, dims):
     with pytest.warns(CurvewiseWarning, match="same for all examples"):
-        assert gbc(np.ones((12, 3)), np.arange(12) % 3) == -6.0
+        assert gbc(np.full((12, 3), value), np.arange(12) % 3, dims=dims) == -6.0
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"covariance": "full"}, "covariance='full'"), ({"dims": 0}, "dims=0")],
-    ids=["covariance", "dims"],
+    [
+        ({"covariance": "full"}, "covariance='full'"),
+        ({"dims": 0}, "dims=0"),
+        ({"dims": 2.5}, "dims=2.5: give a whole number from 1, or None"),
+    ],
+    ids=["covariance", "dims", "part"],
 )
 def test_refuses_unknown_options(options, said):
     with pytest.raises(InputError, match=said):

@@ -60,6 +60,7 @@ def test_one_feature_is_the_share_of_variance_between_classes():
     groups = [features[labels == c, 0] for c in range(3)]
     ratio = f_oneway(*groups).statistic * 2 / 57  # between over within sums of squares
     assert h_score(features, labels, 0) == pytest.approx(ratio / (1 + ratio), rel=1e-10)
+    assert h_score(features, labels) == pytest.approx(ratio / (1 + ratio)), "nothing to shrink to"
 
 
 def test_is_the_sum_of_squared_canonical_correlations():
@@ -71,13 +72,14 @@ def test_is_the_sum_of_squared_canonical_correlations():
     assert h_score(features, labels, 0) == pytest.approx((correlations**2).sum(), rel=1e-10)
 
 
-def test_plain_score_says_nothing_with_few_examples():
+@pytest.mark.parametrize("d", [20, 50])
+def test_plain_score_says_nothing_with_few_examples(d):
     rng = np.random.default_rng(0)
     labels = np.arange(20) % 4
     with pytest.warns(CurvewiseWarning, match="number of classes less one"):
-        score = h_score(rng.standard_normal((20, 50)), labels, 0)
+        score = h_score(rng.standard_normal((20, d)), labels, 0)
     assert score == pytest.approx(3)
-    assert h_score(rng.standard_normal((20, 50)), labels) < 1.5  # shrunk, noise is seen as such
+    assert h_score(rng.standard_normal((20, d)), labels) < 1.5  # shrunk, noise is seen as such
 
 
 def test_dead_features_change_nothing_in_the_plain_score():
@@ -99,9 +101,10 @@ def test_single_precision_is_enough():
     assert single == pytest.approx(h_score(features, labels), abs=1e-5)
 
 
-def test_features_that_are_all_the_same():
+@pytest.mark.parametrize("value", [1.0, 0.1])  # 0.1 is not its own mean, but for rounding
+def test_features_that_are_all_the_same(value):
     with pytest.warns(CurvewiseWarning, match="same for all examples"):
-        assert h_score(np.ones((10, 3)), np.arange(10) % 2) == 0.0
+        assert h_score(np.full((10, 3), value), np.arange(10) % 2) == 0.0
 
 
 def test_features_whose_covariance_is_a_sphere_already():

@@ -111,6 +111,13 @@ def test_one_far_example_does_not_make_all_others_ties():
     assert single == pytest.approx(by_pairs(features, labels, None, None, 5), abs=1e-12)
 
 
+def test_a_large_offset_does_not_make_ties():
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 3
+    features = rng.standard_normal((200, 4)) + 0.7 * labels[:, None]
+    assert knn(features + 1e8, labels) == knn(np.round(features * 2**20) / 2**20, labels)
+
+
 def test_blocks_make_no_difference(monkeypatch):
     features, labels = made(101, 4, 3, seed=2)
     whole = knn(features, labels)
@@ -137,12 +144,13 @@ def test_warns_of_classes_of_one_example():
         ({"metric": "manhattan"}, "metric='manhattan'"),
         ({"neighbours": 0}, "neighbours=0"),
         ({"neighbours": 40}, "from 1 to 39"),
-        ({"test_features": np.zeros((2, 4))}, "belong together"),
-        ({"test_features": np.zeros((2, 3)), "test_labels": [0, 1]}, "3 dimensions"),
+        ({"test_features": np.zeros((2, 4))}, "without test_labels"),
+        ({"test_features": np.zeros((2, 3)), "test_labels": [0, 1]}, "3 columns"),
+        ({"neighbours": 2.5}, "neighbours=2.5: give a whole number"),
         ({"test_features": np.zeros((2, 4)), "test_labels": [0, 5]}, "class 5"),
         ({"test_features": np.zeros((2, 4)), "test_labels": [0]}, "for 2 examples"),
     ],
-    ids=["metric", "none", "too many", "half", "dimensions", "unknown", "length"],
+    ids=["metric", "none", "too many", "half", "dimensions", "part", "unknown", "length"],
 )
 def test_refuses_what_cannot_be_used(options, said):
     with pytest.raises(InputError, match=said):

@@ -104,6 +104,9 @@ def test_a_few_unseen_pairs_pass_without_a_warning():
     asked[0] = 1
     found = nce(own, own, test_probabilities=own, test_labels=asked)
     assert found == pytest.approx(np.log(0.5 / 101) / 100)
+    asked[:10] = 1
+    with pytest.warns(CurvewiseWarning, match="10% of test labels were never seen"):
+        nce(own, own, test_probabilities=own, test_labels=asked)
 
 
 def test_a_source_class_that_training_never_saw_predicts_by_frequency():
@@ -136,12 +139,16 @@ def test_half_precision_will_do():
     source, labels = drawn(7)
     assert leep(source.astype(np.float16), labels) == pytest.approx(leep(source, labels), abs=1e-3)
     assert leep(source.astype(np.float32), labels) == pytest.approx(leep(source, labels), abs=1e-6)
+    sums = np.linspace(0.991, 1.009, len(source))[:, None]
+    assert leep(sums * source, labels) == pytest.approx(leep(source, labels), abs=1e-12)
+    assert leep(1.009 * np.eye(3)[labels], labels) == pytest.approx(0, abs=1e-12), "no more than 0"
 
 
 SOURCE, LABELS = drawn(8)
 BAD = {
     "logits": ((np.log(SOURCE), LABELS), {}, "take their softmax"),
     "scaled": ((2 * SOURCE, LABELS), {}, "adds up to 2"),
+    "scaled a little": ((1.02 * SOURCE, LABELS), {}, r"adds up to 1\.02"),
     "lengths": ((SOURCE, LABELS[1:]), {}, "for 40 examples"),
     "one class": ((SOURCE, np.zeros(40, int)), {}, "one class only"),
     "numbers": ((SOURCE, np.linspace(0, 1, 40)), {}, "regression"),
@@ -174,8 +181,9 @@ def test_what_cannot_be_used_is_refused(measure, case):
 
 
 def test_widths_and_missing_source_classes_are_refused():
-    with pytest.raises(InputError, match="test_probabilities has 2 columns"):
-        leep(SOURCE, LABELS, test_probabilities=[[0.5, 0.5]], test_labels=[0])
+    for measure in (leep, nce):
+        with pytest.raises(InputError, match="test_probabilities has 2 columns"):
+            measure(SOURCE, LABELS, test_probabilities=[[0.5, 0.5]], test_labels=[0])
     with pytest.raises(InputError, match="missing values"):
         nce(np.full(40, np.nan), LABELS)
 

@@ -97,6 +97,39 @@ def test_is_scikit_learns_evidence():
     assert logme(features, target) == pytest.approx(model.scores_[-1] / 150, rel=1e-8)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e7])
+@pytest.mark.parametrize("n", [40, 90])
+def test_features_that_vary_little_beside_the_largest(n, offset):
+    """Where their squares lose the variation: against a singular value decomposition."""
+    features, labels = made(n, 60, 3, seed=8)
+    large = 0.0 if offset else 1e8
+    features = np.c_[features, large * np.random.default_rng(1).standard_normal(n)] + offset
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        found = logme(features, labels)
+    expected = np.mean([by_updates(features, (labels == c) * 1.0) for c in range(3)])
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(("large", "small"), [(1, 1), (3, 2), (10, 2)])
+@pytest.mark.parametrize("scale", [1e-2, 1e-3])
+def test_the_highest_of_two_maxima_is_found(large, small, scale):
+    """Features of two scales: it pays to explain the labels by the large ones, or by all."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    features = basis[:, :8] * np.repeat([1.0, scale], 4)
+    target = large * basis[:, 0] + small * basis[:, 4:8].sum(axis=1)
+    target += 0.1 * rng.standard_normal(40)
+    evidence = []
+    for ratio in np.exp(np.linspace(-10, 25, 1500)):
+        inner = np.eye(40) + ratio * features @ features.T
+        square = target @ np.linalg.solve(inner, target) / 40
+        size = np.linalg.slogdet(inner)[1] / 40
+        evidence.append(-0.5 * (np.log(2 * np.pi * square) + 1 + size))
+    assert ((np.diff(evidence[:-1]) > 0) & (np.diff(evidence[1:]) < 0)).sum() == 2
+    assert logme(features, target) == pytest.approx(max(evidence), abs=1e-4)
+
+
 def test_several_outputs_and_labels_are_averaged():
     features, labels = made(80, 6, 3, seed=2)
     rng = np.random.default_rng(0)
@@ -158,7 +191,18 @@ def test_labels_that_features_give_exactly():
     labels = np.arange(30) % 3
     with pytest.warns(CurvewiseWarning, match="3 of 3 columns of labels are an exact linear"):
         perfect = logme(np.eye(3)[labels], labels)
-    assert 5 < perfect < 20
+    # 10⁻¹¹ is left of a class of 10, and three weights have L = 10 λ: 30 log(10/L + 10⁻¹¹) +
+    # 3 log(1 + L) is least where L = 9 · 10¹².
+    lowest = np.log(1e-11 * 10 / 9) + 0.1 * np.log(9e12)
+    assert perfect == pytest.approx(-0.5 * (np.log(2 * np.pi / 30) + 1 + lowest), abs=1e-6)
+
+
+def test_labels_that_features_give_almost_exactly():
+    features, _ = made(80, 6, 2, seed=9)
+    rng = np.random.default_rng(0)
+    target = features @ rng.standard_normal(6)
+    target += 2e-6 * np.linalg.norm(target) * rng.standard_normal(80)
+    assert logme(features, target) == pytest.approx(by_updates(features, target), abs=1e-4)
 
 
 def test_features_without_any_variation():

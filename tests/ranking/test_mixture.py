@@ -141,6 +141,14 @@ def test_duplicates_constants_and_empty_components(covariance, dtype):
     assert np.isfinite(found.log_likelihood(x))
 
 
+def test_an_empty_component_stays_empty_beside_examples_that_none_explains():
+    rng = np.random.default_rng(0)
+    far = np.repeat([[0.5, 0.5]], 3, axis=0)
+    x = np.concatenate([0.01 * rng.standard_normal((200, 2)) + [[0.0], [1.0]] * 100, far])
+    found = fit_mixture(x, np.r_[[0, 1] * 100, 1, 1, 1], 3, steps=60, tolerance=0)
+    np.testing.assert_allclose(found.counts, [100, 103, 0], atol=1e-6)
+
+
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_one_example_a_component_and_single_precision(covariance):
     """Where single precision raises elsewhere: fewer examples a component than dimensions."""
@@ -172,4 +180,9 @@ def test_it_stops_where_a_step_adds_little():
     assert 1 < len(found.trace) < 500
     assert len(found.trace) % _mixture.LOOK == 0
     assert found.trace[-1] - found.trace[-2] < 1e-2
+    closely = fit_mixture(x, start, 6, tolerance=1e-4, steps=500).trace
+    added = np.diff(np.array(closely, float))[_mixture.LOOK - 2 :: _mixture.LOOK]
+    assert len(added) > 2
+    assert (added[:-1] >= 1e-4).all(), "it would have stopped before"
+    assert added[-1] < 1e-4
     assert len(fit_mixture(x, start, 6, tolerance=1e-2, steps=3).trace) == 3

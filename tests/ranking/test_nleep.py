@@ -133,6 +133,7 @@ def test_an_example_with_several_labels_is_fitted_once():
     plain = nleep_reduced(reduced, labels, settings=Settings(components=5))
     assert plain == nleep(x, labels)
     assert nleep(x, np.eye(3)[labels]) == pytest.approx(plain), "one label each, as a matrix"
+    assert nleep(x, np.eye(4)[labels]) == pytest.approx(plain), "a class without examples"
     # Twenty components of the 300 examples, by hand, then LEEP with a row for each label.
     start = cluster(reduced, np.random.default_rng(0).random(20))
     own = fit_mixture(reduced, start, 20).posteriors(reduced)
@@ -171,6 +172,15 @@ def test_full_covariance_with_few_examples_is_said_to_be_stuck():
             nleep(x, labels, covariance=covariance)
 
 
+def test_full_covariance_that_finds_clear_clusters_is_not_said_to_be_stuck():
+    labels = np.arange(200) % 4
+    x = np.random.default_rng(0).standard_normal((200, 4)) + 40 * np.eye(4)[labels]
+    assert nleep(x, labels, covariance="full", components=1) == pytest.approx(0, abs=1e-6)
+    x, labels = drawn(apart=0.5)
+    assert len(x) < 36 * project(x)[0].shape[1], "few, but EM goes on from k-means"
+    assert np.isfinite(nleep(x, labels, covariance="full", components=12))
+
+
 def test_few_examples_a_component_are_said():
     x, labels = drawn(n=60)
     with pytest.warns(CurvewiseWarning, match="60 examples for 15 components are fewer than 5"):
@@ -205,6 +215,12 @@ BAD = {
     "energy": ((X, LABELS), {"energy": 80}, "energy=80"),
     "components": ((X, LABELS), {"components": 0}, "components=0"),
     "part": ((X, LABELS), {"components": 2.5}, "components=2.5"),
+    "none": ((X, LABELS), {"steps": None}, "steps=None: give a whole number from 1"),
+    "other form": (
+        (X, np.eye(3)[LABELS]),
+        {"test_features": X, "test_labels": LABELS},
+        "nleep with such training labels takes several",
+    ),
     "covariance": ((X, LABELS), {"covariance": "diag"}, "use one of diagonal, shrunk"),
     "variant": ((X, LABELS), {"variant": "sfda"}, "use one of paper"),
     "tolerance": ((X, LABELS), {"tolerance": -1}, "tolerance=-1"),

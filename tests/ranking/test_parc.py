@@ -72,10 +72,20 @@ def test_features_constant_within_examples():
         assert parc(np.ones((40, 4)), labels) == 0.0
 
 
+@pytest.mark.parametrize("row", [[1.0, 2.0, 4.0], [0.1, 0.7, 0.3]])
+def test_examples_with_the_same_features(row):
+    with pytest.warns(CurvewiseWarning, match="equally alike"):
+        assert parc(np.tile(row, (40, 1)), np.arange(40) % 2) == 0.0
+
+
 def test_warns_of_few_pairs():
     features, labels = made(12, 5, 6, seed=4)
     with pytest.warns(CurvewiseWarning, match="rests on 6 pairs"):
         parc(features, labels)
+    features, _ = made(19, 5, 2, seed=4)
+    marks = np.eye(3, dtype=int)[[0] * 13 + [2] * 5 + [1]][:, :2]  # five have no label
+    with pytest.warns(CurvewiseWarning, match="rests on 78 pairs"):
+        parc(features, marks)
 
 
 def test_one_example_a_class_cannot_be_used():
@@ -91,6 +101,8 @@ def test_one_feature_cannot_be_used():
 def test_refuses_to_draw_fewer_than_two():
     with pytest.raises(InputError, match="examples=1"):
         parc(*made(40, 4, 2, seed=3), examples=1)
+    with pytest.raises(InputError, match=r"examples=20\.5: give a whole number from 2"):
+        parc(*made(40, 4, 2, seed=3), examples=20.5)
 
 
 def test_says_what_it_is():

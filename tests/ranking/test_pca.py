@@ -33,6 +33,7 @@ def test_as_scikit_learn(n, d, energy):
     other = drawn(20, d, 1.5, seed=1)
     turned = projection.apply(other) * projection.scale * sign
     np.testing.assert_allclose(turned, theirs.transform(other), atol=1e-3)
+    assert ((scores**3).sum(axis=0) >= 0).all(), "the longer tail"
 
 
 def test_few_eigenvectors_of_many_are_those_of_all():
@@ -90,6 +91,13 @@ def test_examples_that_are_all_the_same_have_one_score(dtype, shape):
     scores, projection = project(x)
     np.testing.assert_array_equal(scores, np.zeros((shape[0], 1)))
     np.testing.assert_array_equal(projection.apply(x + dtype(5)), np.zeros((shape[0], 1)))
+
+
+@pytest.mark.parametrize("shape", [(300, 8), (30, 80)])
+def test_a_large_constant_does_not_hide_the_other_features(shape):
+    x = drawn(*shape).astype(np.float32)
+    beside = np.c_[x, np.full(len(x), 1e8, np.float32)]
+    np.testing.assert_allclose(project(beside)[0], project(x)[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])

@@ -22,6 +22,9 @@ ALL = ("classes", "multilabel", "numbers")
         ([[1.0], [2.0], [1.0], [2.0]], "numbers", ()),
         ([[0.5, 1], [2, 3], [4, 5], [6, 7]], "numbers", ()),
         ([[3], [1], [3], [7]], "classes", (1, 3, 7)),
+        (np.array([3, 1, 3, 7], dtype=object), "classes", (1, 3, 7)),
+        (np.array([0.5, 1.5, 2.0, 3.0], dtype=object), "numbers", ()),
+        (np.array([[0, 1], [1, 1], [0, 0], [1, 0]], dtype=object), "multilabel", (0, 1)),
     ],
 )
 def test_what_labels_are(labels, kind, classes):
@@ -46,8 +49,14 @@ def test_test_labels_take_the_codes_of_training():
     assert test.classes == train.classes
 
 
-def test_objects_are_read_by_their_text():
+def test_objects_of_several_kinds_are_read_by_their_text():
     assert as_targets(np.array(["a", 1], dtype=object), 2).classes == ("1", "a")
+
+
+def test_pandas_own_missing_value_is_missing():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InputError, match="labels has missing values"):
+        as_targets(pandas.array(["a", None, "b"], dtype="string"), 3)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +69,7 @@ def test_objects_are_read_by_their_text():
         ([np.nan, 1.0, 2.0], "missing"),
         ([None, "a", "b"], "missing"),
         ([0.5, 1.5, 2.5], "numbers"),
+        ([[0], [1, 2], [1]], "lists of several lengths.*a matrix of 0 and 1"),
         ([[0, 1], [1, 0], [1, 1]], "several classes"),
         (np.zeros((3, 2, 2)), "vector or a matrix"),
         ([["a", "b"], ["c", "d"], ["a", "c"]], "matrix of 0 and 1"),

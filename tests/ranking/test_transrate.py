@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,21 @@ def test_is_its_definition_with_fewer_examples_than_features():
     with pytest.warns(CurvewiseWarning, match="30 examples with 70 features"):
         found = transrate(features, labels)
     assert found == pytest.approx(by_singular_values(features, labels, 1e-4), rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e9])
+@pytest.mark.parametrize(("n", "d"), [(30, 70), (90, 12)])
+def test_large_features_that_depend_on_each_other(n, d, scale):
+    """Where the 1 of I + ZᵀZ/(n ε) is lost beside the rest, and a Cholesky factor fails."""
+    features, labels = made(n, d, 4, seed=3)
+    features = scale * np.c_[features, features[:, ::-1] - features]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        found = transrate(features, labels)
+    basis = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)[2]
+    rank = min(n - 1, d)
+    expected = by_singular_values(features @ basis[:rank].T, labels, 1e-4)
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 def test_is_a_mutual_information_for_small_distortion():

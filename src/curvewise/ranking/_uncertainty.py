@@ -96,17 +96,18 @@ def selection_intervals(
 ) -> dict[str, Interval]:
     """Intervals of Recall@k and Rel@k: see :func:`ranking_agreement`."""
     level, several = kendall.level, len(scores) > 1
-    ends = [_imagined(scores, accuracy, k, tuple(kendall), rng)]
-    if several:
-        drawn = resampled(scores, accuracy, k, rng)
-        ends.append({name: _quantiles(values, level) for name, values in drawn.items()})
+    imagined = _imagined(scores, accuracy, k, tuple(kendall), rng)
+    drawn = resampled(scores, accuracy, k, rng) if several else {}
     found = {}
     for name, value in estimates.items():
+        recalled = several and name.startswith("recall")
+        ends = [value] if recalled else [value, *imagined[name]]
+        if several:
+            ends += _quantiles(drawn[name], level)
         low, high = math.nan, math.nan
         if not math.isnan(value):
-            low = float(np.nanmin([value, *(part[name][0] for part in ends)]))
-            high = float(np.nanmax([value, *(part[name][1] for part in ends)]))
-        if several and name.startswith("recall") and value in (0.0, 1.0):
+            low, high = float(np.nanmin(ends)), float(np.nanmax(ends))
+        if recalled and value in (0.0, 1.0):
             low, high = _never_or_always((low, high), value, len(scores), level)
         found[name] = Interval(value, low, high, level=level)
     return found

@@ -13,7 +13,7 @@ from scipy.special import stdtr
 from curvewise.errors import InputError
 from curvewise.ranking._left_out import CORRELATIONS
 from curvewise.ranking._pools import Pool
-from curvewise.ranking._uncertainty import FEWEST, Spread, two_way
+from curvewise.ranking._uncertainty import FEWEST, Spread, resampled, two_way
 from curvewise.ranking.agreement import metric_of_tasks
 from curvewise.stats import holm, sign_flip_pvalue
 from curvewise.tables import number
@@ -112,9 +112,9 @@ def compare_pairs(
 ) -> RankingComparisons:
     """Compare pairs of measures on the checkpoints of a pool that have both.
 
-    Correlations differ by Student's t with the variance of the difference over tasks and the
-    jackknife's over checkpoints; Recall@k and Rel@k, for which there is no jackknife, by random
-    signs over the tasks.
+    Differences of correlations have Student's t with the variance over tasks and the jackknife's
+    over checkpoints; those of Recall@k and Rel@k, for which there is no jackknife, with the
+    variance of a bootstrap over tasks and checkpoints.
     """
     generator = np.random.default_rng(rng)
     rows = [_pair(pool, one, two, value, level, permutations, generator) for one, two in pairs]
@@ -135,26 +135,25 @@ def _pair(
     rng: np.random.Generator,
 ) -> Compared:
     both = ~np.isnan(pool.scores[one]) & ~np.isnan(pool.scores[two])
-    first, second = (
-        metric_of_tasks(np.where(both, pool.scores[m], np.nan), pool.accuracy, value)
-        for m in (one, two)
-    )
+    scores = [np.where(both, pool.scores[m], np.nan) for m in (one, two)]
+    first, second = (metric_of_tasks(s, pool.accuracy, value) for s in scores)
     told = ~np.isnan(first.values) & ~np.isnan(second.values)
     difference = first.values[told] - second.values[told]
     usable = (both & ~np.isnan(pool.accuracy))[told]
     count = int(usable.any(axis=0).sum())
-    fewest = int(usable.sum(axis=1).min(initial=count))
+    most = int(usable.sum(axis=1).max(initial=0))
     flipped = math.nan
     if len(difference) >= ENOUGH_TASKS:
         flipped = sign_flip_pvalue(difference, draws=permutations, rng=rng)
+    where = "checkpoints and tasks" if len(difference) > 1 else "checkpoints"
+    test = f"{'jackknife' if value in CORRELATIONS else 'bootstrap'} over {where}"
     if value in CORRELATIONS:
-        where = "checkpoints and tasks" if len(difference) > 1 else "checkpoints"
-        test = f"jackknife over {where}"
         without = (first.without - second.without)[told]
-        interval, pvalue = _tested(difference, without, fewest, level)
+        interval, pvalue = _tested(difference, without, most, level)
     else:
-        test = "signs over tasks"
-        interval, pvalue = _over_tasks(difference, level), flipped
+        rows = [np.where(told[:, None], s, np.nan) for s in scores]
+        drawn = _drawn(rows, pool.accuracy, value, rng)
+        interval, pvalue = _drawn_test(difference, drawn, most, level)
     return Compared(
         one=one,
         two=two,
@@ -171,33 +170,49 @@ def _pair(
 
 
 def _tested(
-    difference: FloatArray, without: FloatArray, fewest: int, level: float
+    difference: FloatArray, without: FloatArray, most: int, level: float
 ) -> tuple[Interval, float]:
     """Interval and p-value of a mean difference of correlations."""
     if not len(difference):
         return Interval(math.nan, math.nan, math.nan, level), math.nan
     mean = float(difference.mean())
     spread = two_way(difference, without)
-    if fewest < FEWEST:
+    if most < FEWEST:
         return Interval(mean, -2.0, 2.0, level), math.nan
     if not spread.error:
         # Every pair of checkpoints says the same; half as many pairs as checkpoints are
         # independent of each other.
-        pvalue = 2.0 ** (1 - fewest // 2) if mean else 1.0
+        pvalue = 2.0 ** (1 - most // 2) if mean else 1.0
         return Interval(mean, -2.0 if mean else 0.0, 2.0 if mean else 0.0, level), pvalue
     half = spread.half(level)
     pvalue = 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
     return Interval(mean, max(-2.0, mean - half), min(2.0, mean + half), level), pvalue
 
 
-def _over_tasks(difference: FloatArray, level: float) -> Interval:
+def _drawn(
+    scores: Sequence[FloatArray], accuracy: FloatArray, value: str, rng: np.random.Generator
+) -> FloatArray:
+    """Differences of two measures in the same draws of tasks and checkpoints."""
+    seed, k = int(rng.integers(2**32)), (int(value.partition("@")[2]),)
+    one, two = (resampled(s, accuracy, k, np.random.default_rng(seed))[value] for s in scores)
+    drawn = one - two
+    return drawn[~np.isnan(drawn)]
+
+
+def _drawn_test(
+    difference: FloatArray, drawn: FloatArray, most: int, level: float
+) -> tuple[Interval, float]:
+    """Interval and p-value of a mean difference of which there are draws; not for one task."""
     tasks = len(difference)
-    if tasks < 2:
-        mean = float(difference.mean()) if tasks else math.nan
-        return Interval(mean, math.nan, math.nan, level)
-    mean = float(difference.mean())
-    half = Spread(float(difference.std(ddof=1)) / math.sqrt(tasks), tasks - 1.0).half(level)
-    return Interval(mean, mean - half, mean + half, level)
+    mean = float(difference.mean()) if tasks else math.nan
+    if tasks < 2 or most < FEWEST:
+        return Interval(mean, math.nan, math.nan, level), math.nan
+    spread = Spread(float(drawn.std(ddof=1)), min(tasks, most) - 1.0)
+    if not spread.error:
+        return Interval(mean, mean, mean, level), math.nan if mean else 1.0
+    half = spread.half(level)
+    pvalue = 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
+    return Interval(mean, mean - half, mean + half, level), pvalue
 
 
 def check_value(value: str, known: Sequence[str]) -> None:
