@@ -89,6 +89,52 @@ def test_the_gap_holds() -> None:
         assert least * (1 - 1e-6) <= loss(weights) <= least * (1 + gap) * (1 + 1e-6)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31), st.booleans(), st.sampled_from([1.0, 0.01]))
+def test_no_weights_get_below_the_floor(seed: int, several: bool, penalty: float) -> None:
+    """Not any, with rare classes and one that no example has; the best reach it."""
+    rng = np.random.default_rng(seed)
+    x = torch.from_numpy(rng.standard_normal((60, 3)).astype(np.float32) + 1)
+    codes = np.minimum(rng.geometric(0.6, size=60) - 1, 2)
+    target = torch.eye(4)[torch.from_numpy(codes)]
+    if several:
+        target[:, 1] = torch.from_numpy(rng.integers(2, size=60))
+
+    def loss(weights: torch.Tensor) -> float:
+        value = float(_linear._loss(x, target, weights, several)[0])
+        return value + penalty / 2 * float(weights[:-1].square().sum())
+
+    drawn = [torch.from_numpy(rng.normal(0, 2, (4, 4)).astype(np.float32)) for _ in range(4)]
+    best = _linear.converged(x, target, several, penalty, None, 1e-5)[0]
+    floors = [float(_linear._floor(x, target, w, several, penalty)) for w in (*drawn, best)]
+    losses = [loss(w) for w in (*drawn, best)]
+    assert max(floors) <= min(losses) * (1 + 1e-6)
+    assert losses[-1] - floors[-1] <= 2e-5 * losses[-1]
+
+
+def test_the_gap_holds_where_a_class_is_rare_and_the_penalty_strong() -> None:
+    """The bias has no penalty: its slope alone can keep the loss above the minimum."""
+    rng = np.random.default_rng(1)
+    y = (rng.random(5000) < 0.0005).astype(int)
+    y[:3] = 0, 1, 1
+    y[10:1500] = 2
+    x = rng.standard_normal((5000, 20))
+    x[:, 0] += 2 * y
+    _, model = oracle(x, y, 1.0)
+    labelled, _ = read_labelled(x, y, None, None, "it")
+    standard, _ = _linear.standardised(labelled, labelled, CPU)
+    target = labelled.target(CPU)
+
+    def loss(weights: torch.Tensor) -> float:
+        size = float(weights[:-1].square().sum()) / 2
+        return float(functional.cross_entropy(standard @ weights[:-1] + weights[-1], target)) + size
+
+    told = torch.from_numpy(np.vstack([model.coef_.T, model.intercept_])).float()
+    for enough in (1e-2, 1e-3):
+        weights, gap = _linear.converged(standard, target, False, 1.0, None, enough)
+        assert loss(weights) <= loss(told) * (1 + max(gap, 0) + 1e-6)
+
+
 def test_several_labels_are_one_classifier_each_against_the_rest() -> None:
     rng = np.random.default_rng(1)
     x, _ = made(900, 6, 3)
@@ -217,7 +263,28 @@ def test_units_and_names_play_no_part(epochs: int | None) -> None:
     assert linear_score(train * 1e6 - 3, labels, **other) == pytest.approx(found, rel=1e-4)
     names = np.array(["c", "a", "b"])
     named = {**whole, "test_labels": names[test["test_labels"]]}
-    assert linear_score(train, names[labels], **named) == pytest.approx(found, rel=1e-2)
+    assert linear_score(train, names[labels], **named) == pytest.approx(found, rel=1e-4)
+
+
+@pytest.mark.parametrize("epochs", [2, None])
+@pytest.mark.parametrize("unit", [1e-30, 1e25, 1e37])
+def test_squares_that_overflow_or_vanish_do_no_harm(unit: float, epochs: int | None) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=600)
+    x = (rng.uniform(-1, 1, (600, 4)) + y[:, None]).astype(np.float32)
+    train, labels, test = split(x, y, 400)
+    found = linear_hits(train, labels, **test, epochs=epochs)
+    test["test_features"] = test["test_features"] * np.float32(unit)
+    again = linear_hits(train * np.float32(unit), labels, **test, epochs=epochs)
+    assert np.mean(again == found) > 0.99
+    assert found.mean() > 0.9
+
+
+def test_what_varies_little_beside_its_mean_counts() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=400)
+    x = 3 + 1e-9 * (rng.standard_normal((400, 2)) * [1, 1e9] + 4 * y[:, None] * [1, 0])
+    assert linear_score(x, y, penalty=1.0) > 0.9
 
 
 def test_the_order_of_examples_plays_no_part_in_a_converged_one() -> None:

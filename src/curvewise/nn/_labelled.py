@@ -94,7 +94,7 @@ def scale_of(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 def own_terms(place: torch.device) -> Iterator[None]:
     """Have gradients, and the precision that values have, whatever was set around the block."""
     exact = torch.autocast(place.type, enabled=False)
-    with torch.inference_mode(mode=False), torch.enable_grad(), exact:
+    with torch.inference_mode(mode=False), exact:
         yield
 
 
