@@ -8,6 +8,8 @@ from IPython import get_ipython
 get_ipython().run_line_magic("matplotlib", "inline")
 get_ipython().run_line_magic("config", "InlineBackend.figure_formats = ['svg']")
 _corpora = [f"corpus/{name}.csv" for name in ("cifar10", "rotation", "shift-x", "shift-y")]
+_pools = [f"checkpoints/{name}.csv" for name in ("scores", "judged", "stable_transfer")]
 os.makedirs("corpus", exist_ok=True)
-for _file in ("errors.csv", "units16.npz", "units64.npz", "units128.npz", *_corpora):
+os.makedirs("checkpoints", exist_ok=True)
+for _file in ("errors.csv", "units16.npz", "units64.npz", "units128.npz", *_corpora, *_pools):
     shutil.copy(os.path.join(os.environ["CURVEWISE_EXAMPLES"], _file), _file)
