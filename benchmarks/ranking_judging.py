@@ -1,6 +1,6 @@
 """Coverage of the intervals of ranking metrics, and size of the test between two measures.
 
-    python benchmarks/ranking_judging.py [repetitions]     # about five minutes with 400
+    python benchmarks/ranking_judging.py [repetitions]     # about ten minutes with 400
 
 Made worlds with a known truth: checkpoints have a quality that tasks share in part, measures see
 it with noise that tasks share in part, and how well they see it differs from task to task. Every
@@ -20,20 +20,22 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import json
 import math
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, stdtrit
 
+from curvewise.errors import CurvewiseWarning
+from curvewise.ranking._left_out import CORRELATIONS, correlation
 from curvewise.ranking._pools import Pool
 from curvewise.ranking._selection import drawn_selections
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.comparing import compare_pairs
-from curvewise.stats.correlation import kendall, pearson, weighted_kendall
 from curvewise.types import FloatArray
 
-DESIGNS = ((1, 12), (1, 41), (2, 16), (4, 16), (9, 19), (4, 41))
+DESIGNS = ((1, 6), (1, 12), (1, 41), (2, 8), (4, 16), (9, 19), (4, 41), (20, 8))
 TRUTH = 4000  # sets of checkpoints behind each truth
 K = (1, 3)
 
@@ -43,13 +45,16 @@ class World:
     """How scores and accuracies come about.
 
     ``correlation`` of a score with quality, its ``spread`` over tasks, and the ``shared`` part of
-    quality and of noise that is the same in all tasks.
+    quality and of noise that is the same in all tasks. ``shape`` of the scores: normal; skewed,
+    so that a few are far below the others, as the accuracies then are; outliers, of which one in
+    thirty is far too high; or ties, of which there are about five values.
     """
 
     name: str
     correlation: float
     spread: float
     shared: float
+    shape: str = "normal"
 
     def draw(
         self, rng: np.random.Generator, tasks: int, size: int, loss: float = 0.0
@@ -60,9 +65,20 @@ class World:
         wide = self.spread if tasks > 1 else 0.0
         r = self.correlation + wide * rng.standard_normal((2, tasks, 1))
         r = np.clip(r - np.array([0, loss])[:, None, None], -0.95, 0.98)
-        first, second = r * quality + np.sqrt(1 - r**2) * np.stack([a, b])
+        first, second = self.shaped(r * quality + np.sqrt(1 - r**2) * np.stack([a, b]), rng)
         level = 1.0 + (0.5 * rng.standard_normal((tasks, 1)) if tasks > 1 else 0.0)
-        return first, second, expit(level + 0.5 * quality)
+        if self.shape == "skewed":
+            return first, second, expit(level + 1 + 2 * quality)
+        found = expit(level + 0.5 * quality)
+        return first, second, found.round(2) if self.shape == "ties" else found
+
+    def shaped(self, scores: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Normal scores in another shape."""
+        if self.shape == "skewed":
+            return -np.exp(-scores)
+        if self.shape == "outliers":
+            return np.where(rng.random(scores.shape) < 1 / 30, 9.0, scores)
+        return scores.round() if self.shape == "ties" else scores
 
 
 WORLDS = (
@@ -71,16 +87,20 @@ WORLDS = (
     World("strong, shared", 0.8, 0.1, 0.8),
     World("strong, tasks apart", 0.8, 0.1, 0.0),
     World("very strong", 0.95, 0.02, 0.5),
+    World("ties", 0.7, 0.1, 0.5, "ties"),
+    World("skewed", 0.95, 0.02, 0.5, "skewed"),
+    World("outliers", 0.95, 0.02, 0.5, "outliers"),
 )
 
 
 def main() -> None:
     """Print a line for each world and design."""
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 400
+    warnings.simplefilter("ignore", CurvewiseWarning)  # of ties and the like
     for world in WORLDS:
         for tasks, size in DESIGNS:
             print(json.dumps(coverage(world, tasks, size, repetitions)), flush=True)
-    for world in WORLDS[:-1]:
+    for world in (*WORLDS[:4], World("no relation, shared", 0.0, 0.0, 0.8)):
         for tasks, size in DESIGNS:
             print(json.dumps(test_size(world, tasks, size, repetitions)), flush=True)
 
@@ -119,22 +139,21 @@ def truth(world: World, tasks: int, size: int) -> dict[str, float]:
         scores, _, accuracy = world.draw(rng, 4 if several else 1, size)
         drawn = {k: float(v.mean()) for k, v in drawn_selections(scores, accuracy, K, rng).items()}
         both = list(zip(scores, accuracy, strict=True))
-        for name, function in _CORRELATIONS.items():
-            drawn[name] = float(np.mean([function(s[None], a)[0] for s, a in both]))
+        for name in CORRELATIONS:
+            drawn[name] = float(np.mean([correlation(s, a, name) for s, a in both]))
         for name, value in drawn.items():
             rows.setdefault(name, []).append(value)
     return {name: float(np.mean(values)) for name, values in rows.items()}
 
 
-_CORRELATIONS = {"pearson": pearson, "kendall": kendall, "weighted_kendall": weighted_kendall}
-
-
 def test_size(world: World, tasks: int, size: int, repetitions: int) -> dict[str, Any]:
     """How often measures that are as good are found to differ, and one that is worse."""
     rng = np.random.default_rng(2)
-    found: dict[str, list[bool]] = {"size": [], "signs": [], "power": []}
+    found: dict[str, list[bool]] = {"size": [], "rel": [], "signs": [], "power": []}
     for _ in range(repetitions):
-        same = compared(world.draw(rng, tasks, size))
+        drawn = world.draw(rng, tasks, size)
+        same = compared(drawn)
+        found["rel"].append(compared(drawn, "rel@1").pvalue <= 0.05)
         found["size"].append(same.pvalue <= 0.05)
         if not math.isnan(same.task_pvalue):
             found["signs"].append(same.task_pvalue <= 0.05)
@@ -144,13 +163,14 @@ def test_size(world: World, tasks: int, size: int, repetitions: int) -> dict[str
         "tasks": tasks,
         "checkpoints": size,
         "size_at_5%": share(found["size"]),
+        "size_at_5%_of_rel@1": share(found["rel"]),
         "signs_over_tasks_alone": share(found["signs"]) if found["signs"] else None,
         "power_for_0.4_less_correlation": share(found["power"]),
     }
 
 
-def compared(drawn: tuple[FloatArray, FloatArray, FloatArray]) -> Any:
-    """The row of a comparison of two measures by Kendall's τ."""
+def compared(drawn: tuple[FloatArray, FloatArray, FloatArray], value: str = "kendall") -> Any:
+    """The row of a comparison of two measures."""
     first, second, accuracy = drawn
     tasks, size = accuracy.shape
     pool = Pool(
@@ -162,7 +182,7 @@ def compared(drawn: tuple[FloatArray, FloatArray, FloatArray]) -> Any:
         {"a": first, "b": second},
         {},
     )
-    return compare_pairs(pool, [("a", "b")], "kendall", 0.95, 999, 0).rows[0]
+    return compare_pairs(pool, [("a", "b")], value, 0.95, 999, 0).rows[0]
 
 
 def share(values: list[bool]) -> float:

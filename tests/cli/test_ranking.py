@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from scipy import stats
 from sklearn.datasets import load_digits
 from torch import nn
 
+from curvewise.cli import _ranking_measured
+from curvewise.cli._ranking_found import find_checkpoints
 from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.nn.ranking import MEASURES
 from curvewise.ranking.knn import knn
@@ -284,6 +286,119 @@ def test_a_network_that_fails_is_reported(call, networks, tmp_path):
     assert "--data is missing" in words(missing.err)
 
 
+def quick(data: object) -> tuple[object, ...]:
+    options = ("--measures", "logme", "--resamples", "0", "--test", "0", "--device", "cpu")
+    return ("--data", data, *options)
+
+
+def test_preprocess_is_the_default_of_files_that_say_nothing(call, data_dir, tmp_path):
+    path = data_dir / "checkpoints" / "mobilenet_v1_0.25_128_quant.tflite"
+    if not path.is_file():
+        pytest.skip(f"no {path.name} among the data")
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (12, 32, 32, 3)).astype(np.uint8)
+    np.savez(tmp_path / "x.npz", x=images, y=np.arange(12) % 2)
+    head = ("ranking", "rank", path, *quick(tmp_path / "x.npz"), "--json")
+    own = call(*head)
+    assert own.code == 0, own.err
+    other = call(*head, "--preprocess", "mean=0.9")
+    assert other.document["scores"] == own.document["scores"]
+    (tmp_path / "pool.toml").write_text(f'[one]\npath = "{path}"\npreprocessing = {{mean = 0.9}}\n')
+    said = call("ranking", "rank", tmp_path / "pool.toml", *head[3:])
+    assert said.document["scores"] != own.document["scores"]
+
+
+@pytest.mark.parametrize("ending", ["txt", "csv"])
+def test_whole_numbers_in_lines_are_classes(rank, stored, tmp_path, ending):
+    path = tmp_path / f"y.{ending}"
+    path.write_text("\n".join(map(str, np.load(stored / "labels.npy"))) + "\n")
+    options = ("--json", "--resamples", "0", "--measures", "logme")
+    seen = rank(*options, labels=path)
+    assert seen.code == 0, seen.err
+    assert seen.document["scores"] == rank(*options).document["scores"]
+    path.write_text("\n".join(f"{y}.0" for y in np.load(stored / "labels.npy")) + "\n")
+    assert "whole numbers in floating point" in words(rank(*options, labels=path).err)
+    path.write_text("\n".join(f"{10**30 + int(y)}" for y in np.load(stored / "labels.npy")) + "\n")
+    assert rank(*options, labels=path).code == 0  # numbers too long to be any are names
+
+
+def test_advice_on_test_examples_can_be_followed(rank):
+    seen = rank("--measures", "nleep", "--examples", "5", "--resamples", "0")
+    assert seen.code == 1
+    assert "another share, or --test 0." in words(seen.err)
+
+
+PRINTS = """
+from curvewise.nn.architectures import ARCHITECTURES
+
+def make(shape, classes, **options):
+    print("hello from the factory")
+    return ARCHITECTURES["mlp"](shape, classes, **options)
+"""
+
+
+def test_what_a_factory_prints_is_no_result(call, networks, tmp_path, monkeypatch):
+    (tmp_path / "printing_nets.py").write_text(PRINTS)
+    monkeypatch.chdir(tmp_path)
+    made = ("--factory", "printing_nets:make", *WEIGHTS[2:])
+    seen = call(
+        "ranking", "rank", networks / "trained.safetensors", *quick("digits"), *made, "--json"
+    )
+    assert seen.code == 0, seen.err
+    assert seen.document["checkpoints"] == ["trained"]
+    assert "hello from the factory" in seen.err
+
+
+def test_what_is_taken_from_a_folder_and_why_not(call, networks, tmp_path):
+    torch.save(load_file(networks / "trained.safetensors"), tmp_path / "mine.th")
+    (tmp_path / "notes.md").write_text("mine")
+    (tmp_path / "logs").mkdir()
+    seen = call("ranking", "rank", tmp_path, *quick("digits"), *WEIGHTS, "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["checkpoints"] == ["mine"]
+    assert "left out notes.md: no ending of a checkpoint (.pt2," in words(seen.err)
+    assert "left out logs: a folder without config.json" in words(seen.err)
+
+
+def test_a_key_that_no_preprocessing_has(call, networks, tmp_path):
+    path = networks / "program.pt2"
+    seen = call("ranking", "rank", path, *quick("digits"), "--preprocess", "mena=0.5")
+    assert seen.code == 2
+    assert "--preprocess has 'mena'. Did you mean 'mean'? Use size, crop" in words(seen.err)
+    (tmp_path / "pool.toml").write_text(f'[one]\npath = "{path}"\npreprocessing = {{stdd = 1}}\n')
+    seen = call("ranking", "rank", tmp_path / "pool.toml", *quick("digits"))
+    assert seen.code == 2
+    assert "preprocessing of one has 'stdd'. Did you mean 'std'?" in words(seen.err)
+
+
+def test_help_shows_a_list_of_checkpoints_that_can_be_read(call, tmp_path):
+    shown = call("ranking", "rank", "--help").out
+    lines = [line.strip() for line in shown.split("its folder:")[1].split("╭")[0].splitlines()]
+    (tmp_path / "pool.toml").write_text("\n".join(lines))
+    for name in ("mine.pth", "other.onnx"):
+        (tmp_path / name).touch()
+    mine, other = find_checkpoints([str(tmp_path / "pool.toml")])
+    assert (mine.name, other.name) == ("mine", "other")
+    assert set(mine.about) == {"factory", "options", "preprocessing"}
+
+
+def test_the_same_file_twice_is_told(rank, stored):
+    options = ("--json", "--resamples", "0", "--measures", "logme")
+    seen = rank(*options, files=("pool", "pool/../pool/weak.npy"))
+    assert seen.document["checkpoints"] == ["strong", "middling", "weak"]
+    assert words(seen.err).count("weak.npy is given more than once") == 1
+    assert "more than once" not in rank(*options).err
+
+
+def test_torch_is_spoken_of_where_a_trained_measure_is_wanted(call, rank, monkeypatch):
+    monkeypatch.setattr(_ranking_measured, "_has_torch", lambda: False)
+    assert "torch" not in rank("--resamples", "0").err
+    seen = rank("--measures", "linear")
+    assert seen.code == 2
+    assert "measures that are trained need torch" in words(seen.err)
+    assert "measures that are trained need torch" in words(call("ranking", "measures").err)
+
+
 def test_measures_are_listed_with_cost_and_failure(call):
     seen = call("ranking", "measures", "--json")
     assert seen.code == 0
@@ -423,6 +538,15 @@ def test_groups_their_union_and_what_to_beware_of(call, tmp_path):
     assert "union, 2 tasks" not in alone.out
     latex = call("ranking", "judge", tmp_path / "pool.csv", "--table", "latex").out
     assert latex.count(r"\begin{tabular}") == 3
+    none = call("ranking", "judge", tmp_path / "pool.csv", "--where", "task=moon")
+    assert none.code == 1
+    assert "--where 'task=moon' is in no row" in words(none.err)
+    one = call("ranking", "judge", tmp_path / "pool.csv", "--measures", "nleep", "--json")
+    assert one.document["comparisons"] is None
+    (tmp_path / "tuned.csv").write_text("checkpoint,accuracy\na,0.5\nb,0.6\n")
+    bare = call("ranking", "judge", tmp_path / "tuned.csv")
+    assert bare.code == 2
+    assert "tuned.csv has no scores of measures: name their columns" in words(bare.err)
 
 
 @pytest.mark.parametrize(
@@ -438,7 +562,7 @@ def test_groups_their_union_and_what_to_beware_of(call, tmp_path):
             "--where 'Trainable Backbone=maybe' is in no row",
         ),
         (("--heat", "heat.gif"), 2, "--heat heat.gif must end in"),
-        (("--cost", "cost.png", "--permutations", "9"), 1, "no measure has a cost"),
+        (("--cost", "cost.png"), 2, "has no costs, such as a column nleep_gflops"),
     ],
 )
 def test_what_cannot_be_judged_is_told(judge, more, code, said):

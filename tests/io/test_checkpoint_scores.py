@@ -107,6 +107,22 @@ def test_columns_by_the_users_word() -> None:
         load_checkpoint_scores(renamed, checkpoint="whom")
 
 
+@pytest.mark.parametrize("column", ["model", "dataset", "group"])
+def test_an_empty_name_is_no_name(column: str) -> None:
+    given = rows() | {"group": ["g"] * 6}
+    given[column] = [*given[column][:3], "", *given[column][4:]]
+    role = {"model": "checkpoint", "dataset": "task"}.get(column, column)
+    with pytest.raises(InputError, match=f"Row 4 of .* names no {role}"):
+        load_checkpoint_scores(given)
+
+
+def test_scores_of_groups_stay_apart_when_joined() -> None:
+    truth = pd.DataFrame({"model": ["a", "a"], "group": ["x", "y"], "accuracy": [0.5, 0.6]})
+    scores = pd.DataFrame({"model": ["a", "a"], "group": ["y", "x"], "nleep": [1.0, 2.0]})
+    found = load_checkpoint_scores(scores, accuracies=truth)
+    assert found.scores["nleep"].tolist() == [2.0, 1.0]
+
+
 def test_percentages_are_said() -> None:
     hundred = rows() | {"accuracy": [100 * v for v in rows()["accuracy"]]}
     with pytest.raises(InputError, match="which is no fraction: pass unit='percent'"):
@@ -114,6 +130,11 @@ def test_percentages_are_said() -> None:
     check(load_checkpoint_scores(hundred, unit="percent"))
     loss = load_checkpoint_scores(rows() | {"accuracy": [-3.0] * 6}, unit="score")
     np.testing.assert_array_equal(loss.accuracy, -3.0)
+    with pytest.raises(InputError, match="no accuracy is above 1: pass unit='fraction'"):
+        load_checkpoint_scores(rows(), unit="percent")
+    wide = {"task": ["pets", "cars"], "good": [91.0, 80.0], "lost": [0.2, 0.5]}
+    found = load_checkpoint_scores(wide, wide="checkpoints", unit="percent")
+    np.testing.assert_allclose(found.accuracy, [0.91, 0.002, 0.80, 0.005])
     with pytest.raises(InputError, match="unit='loss'"):
         load_checkpoint_scores(rows(), unit="loss")
 

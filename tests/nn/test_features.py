@@ -270,11 +270,12 @@ def test_data_in_every_form_gives_the_same() -> None:
         "examples": Examples(IMAGES, labels, 4),
         "dataset": Pictures(),
         "loader": DataLoader(Pictures(), batch_size=4, shuffle=True),
-        "prepared": IMAGES.astype(np.float32) / 255,
     }
     for form, data in forms.items():
         found = extract_features(one, data, batch=10)
         assert np.allclose(found.features, wanted, atol=1e-6), form
+    prepared = extract_features(Checkpoint("net", model), IMAGES.astype(np.float32) / 255)
+    assert np.allclose(prepared.features, wanted, atol=1e-6)
     assert read_inputs(forms["dataset"]).labels.tolist() == labels.tolist()  # type: ignore[union-attr]
     assert read_inputs(forms["pair"]).labels.tolist() == labels.tolist()  # type: ignore[union-attr]
     some = extract_features(one, Subset(Pictures(), [5, 2, 30]))
@@ -734,3 +735,17 @@ def test_weights_with_a_factory(how: str, tmp_path: Path) -> None:
     assert not any("taken off" in note for note in extract_features(plain, IMAGES).notes)
     with pytest.raises(InputError, match="holds weights alone"):
         extract_features(Checkpoint("net", tmp_path / "net.th", preprocessing=PLAIN), IMAGES)
+
+
+@pytest.mark.parametrize("where", ["checkpoint", "default"])
+def test_preprocessing_that_floating_point_images_do_not_get_is_told(where: str) -> None:
+    model, own = net(), Preprocessing(mean=0.5, std=0.5)
+    floats = IMAGES.astype(np.float32) / 255
+    one = Checkpoint("net", model, preprocessing=own if where == "checkpoint" else None)
+    default = {"preprocessing": own} if where == "default" else {}
+    with pytest.warns(CurvewiseWarning, match="not applied: give images of uint8"):
+        found = extract_features(one, floats, **default)
+    assert np.allclose(found.features, by_hand(model)[0], atol=1e-6)
+    assert any("preprocessing given was not applied" in note for note in found.notes)
+    plain = extract_features(Checkpoint("net", model), floats)  # nothing given, nothing to tell
+    assert not any("preprocessing" in note for note in plain.notes)

@@ -210,6 +210,10 @@ def test_agreement_of_one_measure():
     one = draw(ranking_agreement(accuracy[0] + rng.normal(0, 0.2, 12), accuracy[0]))
     assert of(one.lines, "curvewise-task") == []
     assert one.get_legend() is None
+    two = ranking_agreement([1.0, 2.0], [0.5, 0.6])
+    left, right = draw(two).get_xlim()
+    assert left < 100 * min(i.low for i in two.intervals.values())
+    assert right > 100
 
 
 @pytest.mark.parametrize("size", [(6.4, 4.8), (3.3, 2.6)])

@@ -14,7 +14,6 @@ from scipy import stats
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking._left_out import CORRELATIONS, left_out
 from curvewise.ranking._selection import drawn_selections, recall_at, rel_at
-from curvewise.ranking._uncertainty import two_way
 from curvewise.ranking.agreement import ranking_agreement
 
 
@@ -84,7 +83,7 @@ def test_ties_are_averaged_over_all_their_orders(given_scores, data, k) -> None:
     assert rel_at(scores, accuracy, k) == pytest.approx(rel, abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
 def test_drawn_orders_average_to_the_exact_values(k: int) -> None:
     scores = np.array([3.0, 2.0, 2.0, 2.0, 1.0, np.nan])
     accuracy = np.array([0.5, 0.6, 0.8, 0.7, 0.4, 0.9])
@@ -128,7 +127,18 @@ def test_a_task_that_tells_nothing_is_said_and_not_averaged() -> None:
         found = ranking_agreement(scores, accuracy)
     each = [stats.kendalltau(scores[t], accuracy[t]).statistic for t in (0, 2)]
     assert found.kendall == pytest.approx(np.mean(each))
-    assert math.isnan(found.by_task["kendall"][1])
+    rest = ranking_agreement(scores[[0, 2]], accuracy[[0, 2]])
+    assert (found.recall, found.rel) == (rest.recall, rest.rel)
+    assert found.columns() == rest.columns()
+    for values in found.by_task.values():
+        assert math.isnan(values[1])
+
+
+def test_one_checkpoint_tells_nothing() -> None:
+    with pytest.warns(CurvewiseWarning, match="tell nothing"):
+        found = ranking_agreement([1.0], [0.5])
+    for interval in found.intervals.values():
+        assert all(math.isnan(v) for v in (interval.estimate, *interval))
 
 
 def test_one_row_of_scores_serves_all_tasks() -> None:
@@ -156,49 +166,23 @@ def test_the_seed_determines_the_intervals() -> None:
     assert first.columns() != ranking_agreement(scores, accuracy, rng=8).columns()
 
 
-def test_two_way_spread_of_a_mean_is_that_of_both_samples() -> None:
-    """A mean of row and column effects has the sum of their variances, which both ways find."""
-    rng = np.random.default_rng(8)
-    rows, columns = rng.normal(size=6), rng.normal(size=10)
-    values = rows[:, None] + columns
-    without = np.array([[np.delete(row, i).mean() for i in range(10)] for row in values])
-    spread = two_way(values.mean(axis=1), without)
-    expected = rows.var(ddof=1) / 6 + columns.var(ddof=1) / 10
-    assert spread.error == pytest.approx(math.sqrt(expected))
-    assert 5 <= spread.degrees <= 14
+def test_what_is_left_may_be_equal_or_too_little() -> None:
+    accuracy = np.array([0.1, 0.2, 0.3, 0.4])
+    for name in CORRELATIONS:
+        whole = left_out(np.array([1.0, 1.0, 1.0, 2.0]), accuracy, name)
+        assert whole[3] == 0
+        assert (whole[:3] > 0).all()
+        two = left_out(np.array([2.0, 1.0, np.nan, np.nan]), accuracy, name)
+        np.testing.assert_allclose(two, -1)
 
 
-def test_perfect_agreement_is_not_certainty() -> None:
-    accuracy = np.linspace(0.5, 0.9, 10)
-    found = ranking_agreement(accuracy, accuracy)
-    low, high = found.intervals["kendall"]
-    assert (found.kendall, high) == (1.0, 1.0)
-    # τ at the end of the interval: five disjoint pairs all agree with a chance of 5%.
-    assert ((1 + low) / 2) ** 5 == pytest.approx(0.05)
-    assert found.intervals["recall@1"].low < 1
-    worst = ranking_agreement(-accuracy, accuracy)
-    assert tuple(worst.intervals["kendall"]) == (-1.0, pytest.approx(-low))
-
-
-def test_few_checkpoints_leave_everything_open() -> None:
-    found = ranking_agreement([1.0, 2.0, 3.0], [0.1, 0.3, 0.2])
-    assert tuple(found.intervals["kendall"]) == (-1.0, 1.0)
-    assert tuple(found.intervals["pearson"]) == (-1.0, 1.0)
-
-
-@pytest.mark.parametrize("tasks", [1, 5])
-def test_intervals_cover_what_they_should(tasks: int) -> None:
-    """Checkpoints and tasks drawn anew, the checkpoints shared by the tasks; see the benchmark."""
-    rng = np.random.default_rng(9)
-    tau = 2 / math.pi * math.asin(0.7)  # of normal pairs with correlation 0.7
-
-    def drawn() -> tuple[np.ndarray, np.ndarray]:
-        common, own = rng.normal(size=(2, 1, 16)), rng.normal(size=(2, tasks, 16))
-        quality, noise = math.sqrt(0.6) * common + math.sqrt(0.4) * own
-        return 0.7 * quality + math.sqrt(1 - 0.49) * noise, quality
-
-    hits = [tau in ranking_agreement(*drawn(), k=1).intervals["kendall"] for _ in range(150)]
-    assert 0.91 <= np.mean(hits) <= 1.0
+def test_a_task_without_any_score_is_said_and_not_averaged() -> None:
+    scores, accuracy = scores_and_accuracies(np.random.default_rng(12), 3, 9)
+    scores[1] = np.nan
+    with pytest.warns(CurvewiseWarning, match="task 2: no checkpoint has a score"):
+        found = ranking_agreement(scores, accuracy)
+    rest = ranking_agreement(scores[[0, 2]], accuracy[[0, 2]])
+    assert (found.kendall, found.rel, found.recall) == (rest.kendall, rest.rel, rest.recall)
 
 
 def test_summary_and_table() -> None:
@@ -235,3 +219,7 @@ def test_rel_needs_accuracies_above_nothing() -> None:
     found = ranking_agreement([1.0, 2.0, 3.0, 4.0], [-4.0, -3.0, -2.0, -1.0])
     assert math.isnan(found.rel[1])
     assert found.kendall == 1.0
+    assert math.isnan(ranking_agreement([1.0, 2.0, 3.0], [-2.0, -1.0, 0.0]).rel[1])
+    with_zero = np.array([[-2.0, -1.0, 0.0], [-2.0, -1.0, -0.5], [0.0, 0.5, 1.0]])
+    drawn = drawn_selections(np.ones((3, 3)), with_zero, (1,), np.random.default_rng(0))["rel@1"]
+    assert np.isnan(drawn).tolist() == [True, True, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,12 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking._pools import Pool
 from curvewise.ranking.agreement import ranking_agreement
-from curvewise.ranking.comparing import compare_pairs
+from curvewise.ranking.comparing import RankingComparisons
 from curvewise.ranking.judge import judge_rankings
 from curvewise.ranking.judgement import AVERAGE, RankingJudgement
 from curvewise.stats import holm, sign_flip_pvalue
-from curvewise.types import CheckpointScores
+from curvewise.types import CheckpointScores, Interval
 
 TASKS = ("birds", "cars", "flowers", "pets", "scenes", "textures", "digits")
 
@@ -94,6 +94,20 @@ def test_rows_are_those_of_each_task_and_their_mean(
                 np.testing.assert_allclose(list(one.kendall), list(expected))
 
 
+def test_costs_are_averaged_over_checkpoints_and_tasks() -> None:
+    table = made(groups=1, tasks=2, size=5)
+    cost = np.where(table.tasks == "cars", 3.0, 1.0)
+    judged = judge_rankings(replace(table, gflops={"m0": cost}))
+    assert (judged.row("m0", "cars").gflops, judged.row("m0").gflops) == (3.0, 2.0)
+
+
+def test_what_a_group_lacks_is_not_said_of_the_union_again(table: CheckpointScores) -> None:
+    lost = np.where(table.checkpoints == "net 1.3", np.nan, table.scores["m0"])
+    with pytest.warns(CurvewiseWarning, match="1 of 14 checkpoints have no score") as said:
+        judge_rankings(table.with_scores({"m0": lost}))
+    assert [str(w.message).partition(":")[0] for w in said] == ["group 1, m0"]
+
+
 def test_costs_and_baselines_are_marked(judged: RankingJudgement) -> None:
     assert judged.row("m0").gflops == 12.5
     assert math.isnan(judged.row("m1").gflops)
@@ -119,6 +133,9 @@ def test_references_stand_beside_and_are_never_ranked(
     )
     same = judge_rankings(winner), judge_rankings(best)
     assert same[0].columns()["rel@1"] == same[1].columns()["rel@1"]
+    level = CheckpointScores(["a", "b", "c"], [0.5, 0.6, 0.6], {"m": [1, 2, 3]}, reference=("c",))
+    (row,) = judge_rankings(level).references
+    assert (row.below, row.n, row.best) == (1, 2, 0.6)
 
 
 def test_each_measure_is_tested_against_the_best_baseline(judged: RankingJudgement) -> None:
@@ -133,6 +150,23 @@ def test_each_measure_is_tested_against_the_best_baseline(judged: RankingJudgeme
     assert last[0].pvalue < 0.001
     assert last[0].difference.low > 0
     assert "Better than the best baseline (parameters) at 5%" in judged.summary()
+
+
+def test_the_best_baseline_is_the_one_and_all_comparisons_count() -> None:
+    table = made(noise=(0.4, 0.6))
+    judged = judge_rankings(replace(table, baselines=("m1", "parameters")))
+    assert judged.against_baseline is not None
+    assert [(r.one, r.two) for r in judged.against_baseline.rows] == [("m0", "m1")]
+    plain = judge_rankings(table)
+    assert plain.against_baseline is not None
+    row = replace(plain.against_baseline.rows[0], pvalue=0.03, adjusted=0.06)
+    unsure = replace(plain, against_baseline=RankingComparisons((row,)))
+    assert "at 5%, all comparisons together: none." in unsure.summary()
+    sure = replace(plain, against_baseline=RankingComparisons((replace(row, adjusted=0.04),)))
+    assert "all comparisons together: m0." in sure.summary()
+    other = replace(row, adjusted=0.04, difference=Interval(-0.2, -0.3, -0.1, 0.95))
+    worse = replace(plain, against_baseline=RankingComparisons((other,)))
+    assert "all comparisons together: none." in worse.summary()
 
 
 def test_without_baselines_there_is_no_such_test() -> None:
@@ -173,7 +207,11 @@ def test_many_tasks_have_an_exact_test_for_the_same_checkpoints() -> None:
     ]
     assert row.task_pvalue == pytest.approx(sign_flip_pvalue(np.array(differences)))
     rel = judged.comparisons(["m0", "m1"], value="rel@1").rows[0]
-    assert (rel.test, rel.pvalue) == ("signs over tasks", rel.task_pvalue)
+    assert rel.test == "bootstrap over checkpoints and tasks"
+    assert rel.difference.estimate == pytest.approx(
+        judged.row("m0").rel[1] - judged.row("m1").rel[1]
+    )
+    assert (0 in rel.difference) == (rel.pvalue > 0.05)
 
 
 def test_the_same_scores_do_not_differ() -> None:
@@ -181,6 +219,8 @@ def test_the_same_scores_do_not_differ() -> None:
     table = table.with_scores({"again": 2 * table.scores["m0"] + 5})
     row = judge_rankings(table).comparisons(["m0", "again"]).rows[0]
     assert (row.difference.estimate, row.pvalue, row.adjusted) == (0.0, 1.0, 1.0)
+    rel = judge_rankings(table).comparisons(["m0", "again"], value="rel@1").rows[0]
+    assert (rel.difference.estimate, rel.pvalue) == (0.0, 1.0)
 
 
 def test_measures_are_compared_where_both_have_scores() -> None:
@@ -196,32 +236,6 @@ def test_measures_are_compared_where_both_have_scores() -> None:
     assert row.difference.estimate == pytest.approx(same.difference.estimate)
     assert row.pvalue == pytest.approx(same.pvalue, rel=0.2)
     assert judged.row("m1").n == 4 * 13
-
-
-def test_size_of_the_paired_test_is_kept() -> None:
-    """Two measures that are as good, on checkpoints that all tasks share: 5% are found to differ.
-
-    Signs over tasks alone find far more; the benchmark has the figures.
-    """
-    rng = np.random.default_rng(0)
-    found, signs = [], []
-    for _ in range(200):
-        common = rng.normal(size=(3, 1, 12))
-        quality, a, b = math.sqrt(0.7) * common + math.sqrt(0.3) * rng.normal(size=(3, 7, 12))
-        pool = Pool(
-            group="all",
-            tasks=TASKS,
-            checkpoints=tuple(f"net {i}" for i in range(12)),
-            accuracy=quality,
-            failed=np.zeros(quality.shape, dtype=bool),
-            scores={"a": quality + a, "b": quality + b},
-            gflops={},
-        )
-        (row,) = compare_pairs(pool, [("a", "b")], "kendall", 0.95, 99, 0).rows
-        found.append(row.pvalue <= 0.05)
-        signs.append(row.task_pvalue <= 0.05)
-    assert np.mean(found) <= 0.09
-    assert np.mean(signs) >= 0.15
 
 
 def test_a_failed_fine_tuning_is_said() -> None:
@@ -340,6 +354,15 @@ def test_bad_input(table: CheckpointScores) -> None:
     clash = CheckpointScores(["a", "a"], [0.5, 0.6], {"m": [1, 2]}, groups=["x", "y"])
     with pytest.raises(InputError, match="several groups with different accuracies"):
         judge_rankings(clash)
+    two = CheckpointScores(["a", "a"], [0.5, 0.5], {"m": [1, 2]}, groups=["x", "y"])
+    with pytest.raises(InputError, match=r"different scores of m for 'one task' \(1 and 2\)"):
+        judge_rankings(two)
+    lost = CheckpointScores(["a", "a"], [0.5, 0.5], {"m": [np.nan, 2]}, groups=["x", "y"])
+    with pytest.raises(InputError, match="different scores of m"):
+        judge_rankings(lost)
+    mean = CheckpointScores(["a", "b"], [0.5, 0.6], {"m": [1, 2]}, tasks=["average"] * 2)
+    with pytest.raises(InputError, match="tasks holds 'average'"):
+        judge_rankings(mean)
     named = CheckpointScores(["a", "b"], [0.5, 0.6], {"m": [1, 2]}, groups=["x", "union"])
     with pytest.raises(InputError, match="rename it"):
         judge_rankings(named)

@@ -525,3 +525,18 @@ def test_functions_say_what_they_take():
     assert split.splits
     assert find_measures("right", KNOWN) == (KNOWN["right"],)
     assert find_measures(KNOWN["right"], KNOWN) == (KNOWN["right"],)
+
+
+@pytest.mark.filterwarnings("ignore:nleep of:curvewise.errors.CurvewiseWarning")
+@pytest.mark.parametrize("measure", ["nleep", "knn"])
+def test_labels_that_no_checkpoint_tells_are_said(measure: str) -> None:
+    random = np.random.default_rng(0)
+    labels = random.permutation(np.arange(300) % 6)
+    noise = {name: random.normal(size=(300, 6)) for name in "ab"}
+    told = noise["a"] + 3 * np.eye(6)[labels]
+    with pytest.warns(CurvewiseWarning, match="none tells these labels"):
+        rank_features(noise, labels, measure, resamples=0)
+    assert not any(
+        "none tells" in text
+        for text in rank_features(noise | {"told": told}, labels, measure, resamples=0).warnings
+    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli._console import UsageError, note
-from curvewise.cli._files import names_of
+from curvewise.cli._ranking_found import Found, there
 from curvewise.cli._ranking_words import worded
 from curvewise.cli._response_inputs import DATA, NETWORK
 from curvewise.cli._response_options import read_options
@@ -22,107 +22,9 @@ if TYPE_CHECKING:
 
     from curvewise.study.dataset import Dataset
 
-ARRAYS = (".npy", ".npz")
-"""Endings of files that hold features."""
-
-ENDINGS = (".pt2", ".pt", ".pth", ".onnx", ".tflite", ".safetensors", *ARRAYS)
-"""Endings of the files that a folder of checkpoints is searched for."""
-
-KEYS = (
-    *("path", "layer", "factory", "options", "preprocessing", "pool", "tokenizer", "length"),
-    *("shape", "classes", "source_accuracy"),
-)
-"""What a .toml file may say of a checkpoint."""
-
 _LABELS = ("labels", "label", "y", "targets", "target", "classes")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 _Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
-
-
-@dataclass(frozen=True)
-class Found:
-    """A checkpoint by its name, its file, and what is said of it."""
-
-    name: str
-    path: Path
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_array(self) -> bool:
-        """Whether it is a file of features."""
-        return self.path.suffix.lower() in ARRAYS
-
-
-def find_checkpoints(words: Sequence[str], labels: Path | None = None) -> list[Found]:
-    """Checkpoints out of files, folders, NAME=FILE, and .toml files that list them.
-
-    A file of labels in one of the folders is none of them.
-    """
-    named: list[Found] = []
-    plain: list[str] = []
-    for word in words:
-        name, equals, path = word.partition("=")
-        if equals and not Path(word).exists():
-            named.append(Found(name.strip(), _there(Path(path))))
-        elif Path(word).suffix.lower() == ".toml":
-            named += _listed(_there(Path(word)))
-        else:
-            plain += _files(_there(Path(word)), labels)
-    found = [Found(name, Path(file)) for file, name in names_of(plain).items()] + named
-    for one in found:
-        if not one.name or sum(other.name == one.name for other in found) > 1:
-            raise UsageError(
-                f"{one.path}: {one.name!r} names another checkpoint, too. Name it with "
-                f"NAME={one.path}."
-            )
-    return found
-
-
-def _there(path: Path) -> Path:
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder.")
-    return path
-
-
-def _files(path: Path, labels: Path | None) -> list[str]:
-    """The file itself; of a folder what is in it, unless it is one checkpoint."""
-    if not path.is_dir() or (path / "config.json").exists():
-        return [str(path)]
-    inside = [p for p in sorted(path.iterdir()) if labels is None or not _same(p, labels)]
-    found = [
-        str(p)
-        for p in inside
-        if p.suffix.lower() in ENDINGS or (p.is_dir() and (p / "config.json").exists())
-    ]
-    if not found:
-        raise UsageError(f"{path}: no checkpoint is in this folder ({', '.join(ENDINGS)}).")
-    left = [p.name for p in inside if str(p) not in found and not p.name.startswith(".")]
-    if left:
-        note(f"{path}: left out {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
-    return found
-
-
-def _same(one: Path, other: Path) -> bool:
-    return other.exists() and one.samefile(other)
-
-
-def _listed(path: Path) -> list[Found]:
-    """Checkpoints of a .toml file: a table for each, named by its key."""
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML file: {error}.") from error
-    found = []
-    for name, table in tables.items():
-        if not isinstance(table, dict) or "path" not in table:
-            raise UsageError(
-                f"{path}: {name} must be a table with the file of a checkpoint, such as "
-                f'[{name}] path = "net.onnx".'
-            )
-        if odd := set(table) - set(KEYS):
-            raise UsageError(f"{path}: {name} has {min(odd)!r}: use {', '.join(KEYS)}.")
-        about = {key: value for key, value in table.items() if key != "path"}
-        found.append(Found(name, _there(path.parent / table["path"]), about))
-    return found
 
 
 @Parameter(name="*", group=DATA)
@@ -138,7 +40,7 @@ class TargetReading:
         fashion-mnist or cifar10. Not needed where all checkpoints are files of features.
     labels
         File with the label of each example, for files of features: .npy, .npz, or text with one
-        in each line. A class, several of 0 and 1, or a number.
+        in each line. A class, several of 0 and 1, or a number; whole numbers in text are classes.
     part
         Training or test examples.
     data_option
@@ -216,8 +118,8 @@ class FeatureReading:
         last linear layer is given.
     preprocess
         What is done to images where a file does not say it, as KEY=VALUE: size=224, crop=224,
-        mean=[0.5,0.5,0.5], std=…, interpolation=bicubic, channels=grey; may be repeated. A .toml
-        file of checkpoints says it of each.
+        mean=[0.5,0.5,0.5], std=…, interpolation=bicubic, channels=grey; may be repeated. What a
+        .toml file says of a checkpoint comes first.
     cache
         Folder for features, which are found again there.
     factory
@@ -249,7 +151,6 @@ class FeatureReading:
         given = {
             "factory": self.factory,
             "options": read_options(self.factory_option) or None,
-            "preprocessing": read_options(self.preprocess) or None,
             "layer": self.layer,
         }
         return {key: value for key, value in given.items() if value is not None}
@@ -262,6 +163,7 @@ class FeatureReading:
             "device": self.device,
             "precision": self.precision,
             "cache": self.cache,
+            "preprocessing": read_options(self.preprocess) or None,
         }
 
 
@@ -269,7 +171,7 @@ def read_labels(path: Path) -> NDArray[Any]:
     """Labels out of .npy, .npz or lines of text."""
     import numpy as np
 
-    _there(path)
+    there(path)
     try:
         if path.suffix.lower() == ".npy":
             return np.asarray(np.load(path, allow_pickle=False))
@@ -284,8 +186,10 @@ def read_labels(path: Path) -> NDArray[Any]:
     if not lines or any("," in line for line in lines):
         raise UsageError(f"--labels {path}: give one label in each line, or an .npy file.")
     try:
+        if all(_WHOLE.fullmatch(line) for line in lines):
+            return np.array([int(line) for line in lines], dtype=np.int64)
         return np.array([float(line) for line in lines])
-    except ValueError:
+    except (ValueError, OverflowError):
         return np.array(lines)
 
 

@@ -104,6 +104,11 @@ class PoolReading:
                 repeats=self.repeats,
             )
         note("; ".join([repr(found), *found.notes]))
+        if not found.scores:
+            raise UsageError(
+                f"{source} has no scores of measures: name their columns with --measures, or pass "
+                "the table that has them as TABLE and this one as --accuracy."
+            )
         return found
 
     def _where(self) -> dict[str, Any] | None:
@@ -128,7 +133,7 @@ def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bo
         if by_task and page.markup is None and len(result.tasks) > 1:
             _show_tasks(page, result, group, value)
     pairs = result.comparisons(value=value) if len(result.measures) > 1 else None
-    page.document["comparisons"] = [] if pairs is None else pairs.to_dict()
+    page.document["comparisons"] = None if pairs is None else pairs.to_dict()
     if page.markup is None:
         if pairs is not None:
             _show_pairs(page, result, pairs.rows, value)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import quietly
-from curvewise.cli._ranking_inputs import FeatureReading, Found, TargetReading
+from curvewise.cli._ranking_found import Found
+from curvewise.cli._ranking_inputs import FeatureReading, TargetReading
 from curvewise.cli._ranking_words import worded
 from curvewise.cli._response_options import need_torch
 from curvewise.errors import InputError
@@ -22,12 +26,21 @@ if TYPE_CHECKING:
     from curvewise.types.features import CheckpointFeatures
 
 
+NEED_TORCH = 'measures that are trained need torch: pip install "curvewise[torch]"'
+
+
+def listed_measures() -> dict[str, RankingMeasure]:
+    """All measures by name, and a word on what is missing without torch."""
+    if not _has_torch():
+        note(NEED_TORCH)
+    return known_measures()
+
+
 def known_measures() -> dict[str, RankingMeasure]:
     """All measures by name; those that are trained where torch is installed."""
     from curvewise.ranking.catalogue import MEASURES
 
     if not _has_torch():
-        note('measures that are trained need torch: pip install "curvewise[torch]"')
         return dict(MEASURES)
     from curvewise.nn.ranking import MEASURES as EVERY
 
@@ -46,7 +59,9 @@ def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
     try:
         return list(find_measures(list(names) or DEFAULT_MEASURES, known_measures()))
     except InputError as error:
-        raise UsageError(str(error).replace("measures holds", "--measures")) from error
+        said = str(error).replace("measures holds", "--measures")
+        more = "" if _has_torch() else f" ({NEED_TORCH})"
+        raise UsageError(said + more) from error
 
 
 def plan_rows(found: Sequence[Found]) -> list[dict[str, Any]]:
@@ -83,13 +98,43 @@ def rank_found(
     from curvewise.nn.checkpoints import Checkpoint
     from curvewise.nn.ranking import rank_checkpoints
 
-    with quietly(), worded():
+    more = {**extracting.running, "examples": reading.examples}
+    _check_keys("--preprocess", more["preprocessing"])
+    for one in found:
+        _check_keys(f"preprocessing of {one.name}", one.about.get("preprocessing"))
+    with quietly(), _said(), redirect_stdout(sys.stderr):  # stdout is for results alone
         given = [
             Checkpoint(one.name, one.path, **{**extracting.making, **one.about}, folder=Path())
             for one in found
         ]
-        more = {**extracting.running, "examples": reading.examples}
         return rank_checkpoints(given, (data, labels), measures, **more, **ranking)
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Say with options what an error says with arguments; no test examples are a share of 0."""
+    try:
+        with worded():
+            yield
+    except InputError as error:
+        raise InputError(str(error).replace("--test None", "--test 0")) from error
+
+
+def _check_keys(where: str, given: Any) -> None:
+    """Name a key that no preprocessing has, and the nearest one."""
+    from curvewise.nn._own_preprocessing import as_preprocessing
+    from curvewise.nn.checkpoints import Preprocessing
+
+    keys = list(Preprocessing.__dataclass_fields__)
+    odd = [key for key in given or {} if key not in keys]
+    if not odd:
+        return
+    try:
+        as_preprocessing(given)  # may be a configuration of timm or Hugging Face
+    except InputError as error:
+        near = get_close_matches(odd[0], keys, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"{where} has {odd[0]!r}.{hint} Use {', '.join(keys)}.") from error
 
 
 def rank_stored(
@@ -119,7 +164,7 @@ def rank_stored(
         from curvewise.nn.ranking import HITS
 
         options["hits"] = HITS
-    with quietly(), worded():
+    with quietly(), _said():
         return rank_candidates([Candidate.of(one) for one in read], labels, measures, **options)
 
 

@@ -54,14 +54,14 @@ def as_options(message: str) -> str:
     '--by logme is none of the measures: pass --measures …, or --test 0.2.'
     >>> as_options("name it with accuracy=…, or pass the table as accuracies=….")
     'name it with --accuracy-column …, or pass the table as --accuracy ….'
-    >>> as_options("where={'split': 'test'} is in no row")
-    "--where 'split=test' is in no row"
+    >>> as_options("where={'task': 'pets'} is in no row")
+    "--where 'task=pets' is in no row"
     >>> as_options("preprocessing=Preprocessing(size=256, mean=(.5, .5)); Preprocessing() brings")
     '--preprocess size=256 --preprocess mean=[0.5,0.5]; --preprocess scale=1 brings'
     """
     message = message.replace("the folder of the study", "the current folder")
     message = _PREPROCESSING.sub(_preprocess, message)
-    message = _WHERE.sub(r"--where '\2=\4'", message)
+    message = _WHERE.sub(r"--where '\2≡\4'", message)
     message = re.sub(r"\bdata\.(path|name)=", "data=", message)
     message = re.sub(r"\bdata\.(\w+)='?(\w*)'?", r"--data-option \1≡\2", message)
     return _PAIR.sub(_option, message).replace("≡", "=")  # which is no argument's, and must stay

@@ -12,9 +12,10 @@ from curvewise.cli._console import UsageError
 from curvewise.cli._files import quietly, save_plot
 from curvewise.cli._options import Drawing, Numbers, Showing
 from curvewise.cli._predictions import Level, Words
-from curvewise.cli._ranking_inputs import FeatureReading, TargetReading, find_checkpoints
+from curvewise.cli._ranking_found import find_checkpoints
+from curvewise.cli._ranking_inputs import FeatureReading, TargetReading
 from curvewise.cli._ranking_judged import PoolReading, best_first, show_judgement
-from curvewise.cli._ranking_measured import find_wanted, known_measures, plan_rows, rank_found
+from curvewise.cli._ranking_measured import find_wanted, listed_measures, plan_rows, rank_found
 from curvewise.cli._ranking_shown import (
     check_scores,
     save_scores,
@@ -72,6 +73,20 @@ def rank(
     Example: `curvewise ranking rank nets/ --data fashion-mnist --examples 2000 --cache features`
 
     Example: `curvewise ranking rank a=a.npy b=b.npy --labels labels.npy --measures nleep,logme`
+
+    Example: `curvewise ranking rank pool.toml --data photos/`, where pool.toml has a table for
+    each checkpoint and paths begin at its folder:
+
+    ```
+    [mine]
+    path = "mine.pth"
+    factory = "nets:make"
+    options = {width = 64}
+    preprocessing = {size = 256, crop = 224, mean = 0.5, std = 0.5}
+
+    [other]
+    path = "other.onnx"
+    ```
 
     Parameters
     ----------
@@ -195,6 +210,8 @@ def judge(
     for option, path in outputs.items():
         check_picture(option, path)
     pool = (reading or PoolReading()).load(table, measures)
+    if cost is not None and not pool.gflops:
+        raise UsageError(f"--cost {cost}: {table} has no costs, such as a column nleep_gflops.")
     from curvewise.ranking.judge import judge_rankings
 
     with quietly(), worded():
@@ -253,5 +270,5 @@ def measures(*, showing: Showing | None = None) -> int:
     Example: `curvewise ranking measures --table markdown`
     """
     page = (showing or Showing()).page()
-    show_shelf(page, known_measures())
+    show_shelf(page, listed_measures())
     return page.close()

@@ -59,15 +59,17 @@ def gather(
 def _keys(table: Table, roles: ScoreRoles) -> list[Key]:
     def words(role: str) -> list[str]:
         column = roles.one[role]
-        return [""] * len(table) if column is None else texts(table.columns[column])
+        if column is None:
+            return [""] * len(table)
+        found = texts(table.columns[column])
+        if "" in found:
+            raise InputError(
+                f"Row {table.rows[found.index('')]} of {table.source} names no {role}: fill the "
+                "cell or remove the row."
+            )
+        return found
 
-    names = words("checkpoint")
-    if "" in names:
-        raise InputError(
-            f"Row {table.rows[names.index('')]} of {table.source} names no checkpoint: fill the "
-            "cell or remove the row."
-        )
-    return list(zip(words("group"), words("task"), names, strict=True))
+    return list(zip(words("group"), words("task"), words("checkpoint"), strict=True))
 
 
 def _check_repeats(

@@ -111,6 +111,11 @@ def load_checkpoint_scores(
         found = _from_rows(table, roles, options, separate=accuracies is not None)
     if accuracies is not None:
         found = joined(found, _truth(accuracies, told, options), table.source)
+    if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
+        raise InputError(
+            "unit='percent', and no accuracy is above 1: pass unit='fraction' if that is what they "
+            "are."
+        )
     found = replace(found, notes=(*found.notes, *note, *table.notes))
     return _finished(found, reference, baselines)
 

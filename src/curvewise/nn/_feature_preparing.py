@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn._feature_inputs import Batch, Inputs
 from curvewise.nn._feature_reader import Given, Reader
 from curvewise.nn._own_preprocessing import Prepare, as_preprocessing
@@ -20,6 +21,11 @@ from curvewise.nn.checkpoints import Checkpoint
 
 LONGEST = 512
 """Tokens that are kept of a text where neither network nor tokenizer says how many."""
+
+NOT_APPLIED = (
+    "Images of floating point are taken as the network takes them, so the preprocessing given was "
+    "not applied: give images of uint8, from 0 to 255, for it."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +94,8 @@ def preparation(
         return _of_images(checkpoint, reader, inputs)
     if isinstance(first, Tensor) and first.dtype == torch.int64:
         return _of_tokens(reader, inputs)
-    notes: tuple[str, ...] = ()
-    if isinstance(first, Tensor) and first.ndim == 4 and _has_own(checkpoint, reader):
-        notes = ("images are of floating point and taken as prepared: no preprocessing was done",)
+    is_image = isinstance(first, Tensor) and first.ndim == 4
+    notes = _left_alone(checkpoint, reader, inputs) if is_image else ()
     return Preparation(lambda batch: Given(_floating(batch)), "numbers as they are", notes)
 
 
@@ -99,8 +104,14 @@ def _floating(batch: Batch) -> Any:
     return batch.to(torch.float32) if is_bytes and isinstance(batch, Tensor) else batch
 
 
-def _has_own(checkpoint: Checkpoint, reader: Reader) -> bool:
-    return checkpoint.preprocessing is not None or reader.preprocessing is not None
+def _left_alone(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> tuple[str, ...]:
+    """What is said of images that are no pixels; a warning where someone asked for more."""
+    if checkpoint.preprocessing is not None or inputs.preprocessing is not None:
+        warnings.warn(NOT_APPLIED, CurvewiseWarning, stacklevel=5)
+        return (NOT_APPLIED,)
+    if reader.preprocessing is not None:
+        return ("images are of floating point and taken as prepared: no preprocessing was done",)
+    return ()
 
 
 def _of_images(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> Preparation:

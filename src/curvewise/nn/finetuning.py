@@ -297,6 +297,7 @@ MEASURES = tuple(
         flops=functools.partial(_flops, epochs=epochs),
         takes="network",
         splits=True,
+        guess="share",
         seeded=True,
         targets=TARGETS,
     )

@@ -239,6 +239,7 @@ MEASURES = (
             ),
             flops=functools.partial(_sgd_flops, epochs=epochs),
             splits=True,
+            guess="share",
             seeded=True,
             targets=TARGETS,
         )
@@ -254,6 +255,7 @@ MEASURES = (
         fails=_FAILS.format("It sees what is linearly separable before fine-tuning only."),
         flops=_lbfgs_flops,
         splits=True,
+        guess="share",
         seeded=True,
         targets=TARGETS,
     ),

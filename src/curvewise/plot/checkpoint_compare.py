@@ -168,7 +168,8 @@ def plot_ranking_agreement(
         ax = ax or new_axes(height=2.0 + 0.3 * len(names))
         zero_line(ax)
         each = [100 * result.by_task[name] for name in result.intervals] if several else []
-        known = [v for values in each for v in values[np.isfinite(values)].tolist()]
+        every = [*each, np.clip(low, -100, 100), np.clip(high, -100, 100)]
+        known = [v for values in every for v in values[np.isfinite(values)].tolist()]
         limits = view(estimate, low, high, *known)
         place: FloatArray = np.arange(float(len(names)))
         for at, values in zip(place, each, strict=False):

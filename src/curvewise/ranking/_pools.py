@@ -94,15 +94,19 @@ def _pool(group: str, table: CheckpointScores) -> Pool:
 
 
 def _check_union(table: CheckpointScores) -> None:
-    """One name in two groups is one checkpoint, and has one accuracy."""
+    """One name in two groups is one checkpoint, with one accuracy and one score of a measure."""
     assert table.tasks is not None
-    known: dict[tuple[str, str], float] = {}
-    for task, name, value in zip(
-        table.tasks.tolist(), table.checkpoints.tolist(), table.accuracy.tolist(), strict=True
-    ):
-        before = known.setdefault((task, name), value)
-        if before != value and not (math.isnan(before) and math.isnan(value)):
+    keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
+    first = {key: i for i, key in reversed(list(enumerate(keys)))}
+    before = np.array([first[key] for key in keys])
+    kinds = {"accuracies": table.accuracy, **{f"scores of {k}": v for k, v in table.scores.items()}}
+    for kind, values in kinds.items():
+        other = ~np.isclose(values, values[before], rtol=1e-9, atol=0, equal_nan=True)
+        if other.any():
+            row = int(np.flatnonzero(other)[0])
+            task, name = keys[row]
             raise InputError(
-                f"checkpoint {name!r} is in several groups with different accuracies for "
-                f"{task!r} ({before:g} and {value:g}): name them apart, or pass union=False."
+                f"checkpoint {name!r} is in several groups with different {kind} for {task!r} "
+                f"({values[before[row]]:g} and {values[row]:g}): name them apart, or pass "
+                "union=False."
             )

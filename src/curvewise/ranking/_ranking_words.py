@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from curvewise.ranking._scoring import Scored
+from curvewise.ranking._targets import Targets
+from curvewise.ranking.measure import RankingMeasure
 from curvewise.types import FloatArray
 
 NAMED = 3  # checkpoints that a message names
@@ -51,6 +53,26 @@ def ties(leader: str, names: Sequence[str], scores: FloatArray) -> list[str]:
         f"{listed(own, [])} have the same {leader} and share a rank."
         for own in groups
         if len(own) > 1
+    ]
+
+
+def blind(measure: RankingMeasure, scores: FloatArray, targets: Targets, scored: int) -> list[str]:
+    """Whether no checkpoint tells more of the labels than how often each occurs.
+
+    A share of hits, the best of several, may be three standard errors above that by chance.
+    """
+    if not measure.guess or targets.kind != "classes" or not np.isfinite(scores).any():
+        return []
+    share = np.bincount(targets.codes) / len(targets)
+    share = share[share > 0]
+    guess = float(share @ np.log(share)) if measure.guess == "log" else float(share.max())
+    slack = 3 * np.sqrt(guess * (1 - guess) / scored) if measure.guess == "share" else 0.0
+    if np.nanmax(scores) > guess + slack:
+        return []
+    return [
+        f"No checkpoint has a {measure.name} surely above {guess:.3g}, that of a guess by the "
+        "frequencies of classes: none tells these labels. Check that labels and examples belong "
+        "together."
     ]
 
 

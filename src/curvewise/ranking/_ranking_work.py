@@ -13,7 +13,7 @@ import numpy as np
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import Advance
 from curvewise.ranking._limits import rank_limits, score_limits
-from curvewise.ranking._ranking_words import alarms, listed, missing, ties
+from curvewise.ranking._ranking_words import alarms, blind, listed, missing, ties
 from curvewise.ranking._resampling import (
     Replicates,
     Rows,
@@ -132,6 +132,8 @@ class Work:
         found, said = find_reliability(self.leader.name, reliability)
         judged = self._judge(scores[ranked], ranked, level, found)
         wrong = alarms(self.found, names, failures, self.leader.name)
+        rows = len(self.train) if self.test is None else len(self.test)
+        wrong += blind(self.leader, scores, self.scorer.targets, rows)
         notes = [said] if said else []
         notes += ties(self.leader.name, names, scores)
         notes += self._notes([names[i] for i in ranked], judged)

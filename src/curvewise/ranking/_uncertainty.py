@@ -96,6 +96,8 @@ def selection_intervals(
 ) -> dict[str, Interval]:
     """Intervals of Recall@k and Rel@k: see :func:`ranking_agreement`."""
     level, several = kendall.level, len(scores) > 1
+    if not len(scores):
+        return {name: Interval(math.nan, math.nan, math.nan, level) for name in estimates}
     imagined = _imagined(scores, accuracy, k, tuple(kendall), rng)
     drawn = resampled(scores, accuracy, k, rng) if several else {}
     found = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ class Compared:
     difference : Interval
         Mean over the tasks of the value of ``one`` less that of ``two``.
     pvalue : float
-        Two-sided, that it is 0 for other checkpoints and tasks like these.
+        Two-sided, that it is 0 for other checkpoints and tasks like these. NaN for Recall@k and
+        Rel@k of one task.
     adjusted : float
         By Holm's method for all comparisons made together.
     task_pvalue : float
@@ -151,9 +153,8 @@ def _pair(
         without = (first.without - second.without)[told]
         interval, pvalue = _tested(difference, without, most, level)
     else:
-        rows = [np.where(told[:, None], s, np.nan) for s in scores]
-        drawn = _drawn(rows, pool.accuracy, value, rng)
-        interval, pvalue = _drawn_test(difference, drawn, most, level)
+        draw = partial(_drawn, [s[told] for s in scores], pool.accuracy[told], value, rng)
+        interval, pvalue = _drawn_test(difference, draw, most, level)
     return Compared(
         one=one,
         two=two,
@@ -200,16 +201,17 @@ def _drawn(
 
 
 def _drawn_test(
-    difference: FloatArray, drawn: FloatArray, most: int, level: float
+    difference: FloatArray, draw: Callable[[], FloatArray], most: int, level: float
 ) -> tuple[Interval, float]:
-    """Interval and p-value of a mean difference of which there are draws; not for one task."""
+    """Interval and p-value of a mean difference that can be drawn; not for one task."""
     tasks = len(difference)
     mean = float(difference.mean()) if tasks else math.nan
     if tasks < 2 or most < FEWEST:
         return Interval(mean, math.nan, math.nan, level), math.nan
-    spread = Spread(float(drawn.std(ddof=1)), min(tasks, most) - 1.0)
-    if not spread.error:
-        return Interval(mean, mean, mean, level), math.nan if mean else 1.0
+    spread = Spread(float(draw().std(ddof=1)), min(tasks, most) - 1.0)
+    if not spread.error:  # in every task and draw the same: signs of the tasks are all that tells
+        far = 1.0 if mean else 0.0
+        return Interval(mean, -far, far, level), 2.0 ** (1 - tasks) if mean else 1.0
     half = spread.half(level)
     pvalue = 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
     return Interval(mean, mean - half, mean + half, level), pvalue

@@ -94,6 +94,10 @@ def judge_rankings(
         )
     chosen, counts = _chosen(table, measures), as_counts(k)
     check_level(level)
+    if AVERAGE in table.task_names:
+        raise InputError(
+            f"tasks holds {AVERAGE!r}, which the mean over tasks is called: rename it."
+        )
     pools = pools_of(table, union)
     generator = np.random.default_rng(rng)
     rows = [r for p in pools.values() for r in _rows(p, table, chosen, counts, level, generator)]

@@ -231,5 +231,6 @@ MEASURES = (
         "scale hides the others.",
         flops=_flops,
         splits=True,
+        guess="share",
     ),
 )

@@ -176,6 +176,7 @@ MEASURES = (
         takes="probabilities",
         splits=True,
         targets=TAKES,
+        guess="log",
     ),
     RankingMeasure(
         "nce",
@@ -189,5 +190,6 @@ MEASURES = (
         takes="probabilities",
         splits=True,
         targets=TAKES,
+        guess="log",
     ),
 )

@@ -32,6 +32,9 @@ class RankingMeasure:
     flops : callable
         ``flops(n, d, classes) -> float``: operations for n examples of d dimensions, apart from
         the forward pass.
+    guess : {"", "log", "share"}
+        What a guess by the frequencies of classes scores: the mean of their logs, or the largest
+        share; unknown if empty.
     about, cost, fails : str
         One sentence each: what it is and where it comes from; what it costs; when it fails.
     """
@@ -46,6 +49,7 @@ class RankingMeasure:
     splits: bool = False
     seeded: bool = False
     targets: tuple[str, ...] = ("classes",)
+    guess: str = ""
 
     def columns(self) -> dict[str, Any]:
         """What is said of it, in a row."""

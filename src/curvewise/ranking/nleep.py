@@ -246,5 +246,6 @@ MEASURES = (
         splits=True,
         seeded=True,
         targets=TAKES,
+        guess="log",
     ),
 )

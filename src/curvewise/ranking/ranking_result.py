@@ -53,7 +53,7 @@ class CheckpointRanking(Result):
     k : int
         How many to try.
     chance_top : ndarray
-        Chance of each checkpoint to have the highest score in the population.
+        Chance of each checkpoint to have the highest score on average over samples like this.
     chance_best : ndarray
         Chance of each to fine-tune best, as far as the measure can be relied on.
     top_certainty, best_certainty : float
@@ -170,10 +170,7 @@ class CheckpointRanking(Result):
             best = f"The one that fine-tunes best is among the first {tried} with "
             best += f"{self.best_certainty:.0%} certainty"
             if np.isfinite(self.top_certainty):
-                best += (
-                    f" ({self.top_certainty:.0%} for the one of highest {self.by} if there were "
-                )
-                best += "no end of examples)"
+                best += f" ({self.top_certainty:.0%} for the one whose {self.by} is truly highest)"
             text += f" {best}."
         lost = len(self.checkpoints) - count + len(self.failures)
         if lost:
