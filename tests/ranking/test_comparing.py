@@ -109,3 +109,13 @@ def test_size_of_the_paired_test_is_kept() -> None:
         signs.append(row.task_pvalue <= 0.05)
     assert np.mean(found) <= 0.09
     assert np.mean(signs) >= 0.15
+
+
+def test_a_task_that_tells_nothing_does_not_count_in_draws() -> None:
+    quality, a, b = drawn_pair(np.random.default_rng(4), 0.5, 5, 12)
+    scores, accuracy = {"a": quality + a, "b": quality + b}, 1 / (1 + np.exp(-quality))
+    accuracy[4] = 0.5
+    (row,) = compare_pairs(pool_of(accuracy, scores), [("a", "b")], "rel@1", 0.95, 99, 0).rows
+    rest = pool_of(accuracy[:4], {name: s[:4] for name, s in scores.items()})
+    (same,) = compare_pairs(rest, [("a", "b")], "rel@1", 0.95, 99, 0).rows
+    assert (row.pvalue, row.difference, row.tasks) == (same.pvalue, same.difference, 4)

@@ -123,10 +123,10 @@ def ranking_agreement(
     task, reach at least as far as what normal scores with a Kendall's τ at the ends of its
     interval would give for accuracies like these; a Recall@k of 0 or 1 in all of T tasks as far
     as a chance that shows this in T. In simulation (``benchmarks/ranking_judging.py``) 95%
-    intervals hold 92 to 100% of correlations and 89 to 100% of Recall@k and Rel@k if scores are
-    normal; of Rel@k of one task as few as 73% with many equal or very uneven accuracies. None
+    intervals hold 91 to 100% of correlations, and 89 to 100% of Recall@k and Rel@k if scores are
+    normal; of Rel@k of one task as few as 80% with many equal or very uneven accuracies. None
     knows of a failure that it has not seen: if one score in thirty is far too high, those of one
-    task hold 26 to 94%, and of Rel@1 of several 71 to 89%.
+    task hold as few as 29%, and of Rel@1 of several 71 to 87%.
 
     Examples
     --------
