@@ -112,7 +112,7 @@ def measure_nleep_grid(
 
     Parameters
     ----------
-    tasks : dict of str to (checkpoints, labels, accuracy)
+    tasks : dict of str to tuple
         By task: features by checkpoint (arrays or CheckpointFeatures), labels of the examples, and
         fine-tuned accuracy by checkpoint.
     energies : sequence of float
