@@ -65,6 +65,7 @@ def test_select_by_mask_and_by_position() -> None:
 
 
 def test_frame() -> None:
+    pytest.importorskip("pandas")
     frame = made().frame()
     assert list(frame) == ["group", "task", "checkpoint", "reference", "accuracy", "m"]
     assert frame["reference"].tolist() == [False, False, True, False, True]
