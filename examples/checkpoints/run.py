@@ -74,6 +74,7 @@ def main(asked: argparse.Namespace) -> None:
 
         chosen = [m for m in chosen if m.body]
         given = _given(asked, "images", "tested", "device", "rates", "epochs", "precision")
+        given["scratch"] = not asked.only
         finetune(
             asked.work, asked.out / "finetune.csv", members=chosen, workers=asked.workers, **given
         )

@@ -96,7 +96,10 @@ def score_pool(
         table = pd.DataFrame({"task": task, "checkpoint": ranked.checkpoints, **ranked.scores})
         about = [_about(m, features[m.name], y, test_y) for m in members if m.name in features]
         tables.append(pd.DataFrame(about).merge(table, on="checkpoint"))
-        print(f"{task}: seconds", {k: round(float(v.sum()), 1) for k, v in ranked.seconds.items()})
+        print(
+            f"{task}: seconds",
+            {k: round(float(np.nansum(v)), 1) for k, v in ranked.seconds.items()},
+        )
     if out.is_file():
         kept = pd.read_csv(out)
         tables.append(kept[~kept["task"].isin(tasks)])

@@ -496,21 +496,24 @@ import os, random, signal, sys, time
 from curvewise.study import read_run, write_run
 path = write_run(sys.argv[1], {"n": 1}, [0] * 300, labels=[0] * 300)
 rng = random.Random(0)
-for round in range(1, 41):
+for round in range(1, 31):
+    heard, said = os.pipe()
     child = os.fork()
     if child == 0:
         while True:
             values = [round] * 300
             write_run(sys.argv[1], {"n": 1}, values, arrays={"a": values}, labels=values,
                       overwrite=True)
-    time.sleep(rng.uniform(0, 0.03))
+            os.write(said, b".")
+    os.read(heard, 1)  # once it is through; however slow the machine
+    time.sleep(rng.uniform(0, 0.02))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    os.close(heard), os.close(said)
     run = read_run(path)
-    assert len(set(run.predictions)) == 1 and len(run.predictions) == 300
+    assert run.predictions.tolist() == [round] * 300
     assert run.labels().tolist() == run.predictions.tolist()
-    assert run.predictions[0] == 0 or (run.array("a") == run.predictions).all()
-    print(run.predictions[0])
+    assert (run.array("a") == run.predictions).all()
 """
 
 
@@ -519,7 +522,6 @@ def test_a_writer_that_is_killed_loses_nothing(tmp_path):
     command = [sys.executable, "-c", KILLED_AGAIN_AND_AGAIN, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert len(set(done.stdout.split())) > 5  # most of them had got somewhere
 
 
 def test_a_crash_before_the_rename_leaves_no_run(tmp_path, monkeypatch):
