@@ -25,7 +25,7 @@ unit: $(VENV)/.dev
 
 # The lenses promise to need numpy and scipy only: their tests run where nothing else is installed.
 core: .venv-core/.done
-	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q tests/learning tests/variance tests/response tests/ranking tests/stats tests/types
+	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q tests/learning tests/variance tests/response tests/transfer tests/ranking tests/stats tests/types
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html

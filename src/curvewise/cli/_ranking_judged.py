@@ -84,7 +84,6 @@ class PoolReading:
         """Read the table; says on stderr what was taken for what."""
         from curvewise.io.checkpoint_scores import load_checkpoint_scores
 
-        long = self.measure is not None or self.score is not None
         with worded():
             found = load_checkpoint_scores(
                 source,
@@ -93,7 +92,7 @@ class PoolReading:
                 task=self.task,
                 group=self.group,
                 accuracy=self.accuracy_column,
-                measures=None if long else list(measures) or None,
+                measures=list(measures) or None,
                 measure=self.measure,
                 score=self.score,
                 wide=self.wide,

@@ -48,8 +48,8 @@ _COST = "gflops"
 class ScoreRoles:
     """Columns by role; None or empty where nobody plays it.
 
-    ``measures`` are columns of scores of a wide table, and ``gflops`` columns of costs by measure
-    (by ``""`` in a long one).
+    ``measures`` are columns of scores of a wide table (of a long one the measures to keep, all
+    if empty), and ``gflops`` columns of costs by measure (by ``""`` in a long one).
     """
 
     one: dict[str, str | None]
@@ -75,17 +75,18 @@ def score_roles(
     """
     if isinstance(measures, str):
         raise InputError(f"measures={measures!r} is one text: give a list of columns.")
-    for role, name in (*told.items(), *(("measures", m) for m in measures or ())):
+    wide = measures is not None and not _is_long(table, told, measures)
+    columns = list(measures or ()) if wide else []
+    for role, name in (*told.items(), *(("measures", m) for m in columns)):
         check_column(table, role, name)
-    taken = {*(measures or ()), *(v for v in told.values() if v)}
+    taken = {*columns, *(v for v in told.values() if v)}
     one = dict(told)
-    wide = measures is not None
     for role, synonyms in ROLES.items():
         if one.get(role) is None and not (wide and role in ("measure", "score")):
             free = [k for k in table.columns if k not in taken and normal(k) in synonyms]
             one[role] = _only(table, role, free)
             taken |= {one[role] or ""}
-    _check_long(table, one)
+    _check_long(table, one, taken)
     rest = [k for k in table.columns if k not in taken and k not in used]
     costs = {k: _costs(k) for k in rest if _costs(k) is not None}
     scores = list(measures or ())
@@ -114,18 +115,51 @@ def _only(table: Table, role: str, found: list[str]) -> str | None:
     return found[0] if found else None
 
 
-def _check_long(table: Table, one: dict[str, str | None]) -> None:
+def _is_long(table: Table, told: dict[str, str | None], measures: Sequence[str]) -> bool:
+    """Whether measures that are asked for are named in cells, and not by columns."""
+    if told.get("measure") is not None or told.get("score") is not None:
+        return True
+    found = [any(normal(k) in ROLES[role] for k in table.columns) for role in ("measure", "score")]
+    return all(found) and not all(name in table.columns for name in measures)
+
+
+def _check_long(table: Table, one: dict[str, str | None], taken: set[str]) -> None:
+    """A table that names measures has scores, and the other way round; says what to pass."""
     measure, score = one.get("measure"), one.get("score")
+    rest = [k for k in table.columns if k not in taken]
+    numeric = [k for k in rest if _is_score(k, table)]
     if measure is not None and score is None:
         raise InputError(
             f"{table.source} names measures in {brief(measure)}, but no column holds their "
-            "scores: say which with score=…"
+            f"scores: pass measure={measure!r} and {_which('score', numeric)}."
         )
     if score is not None and measure is None:
+        others = [k for k in rest if k not in numeric]
         raise InputError(
             f"{table.source} has scores in {brief(score)}, but no column says of which measure: "
-            f"say which with measure=…, or pass measures=[{score!r}] if there is one only."
+            f"pass {_which('measure', others)} and score={score!r}, or measures=[{score!r}] if "
+            "there is one only."
         )
+
+
+def _which(role: str, columns: Sequence[str]) -> str:
+    """An argument with the column that it can only be, or with those to choose from.
+
+    >>> _which("score", ["value"]), _which("score", ["a", "b"])
+    ("score='value'", "score=COLUMN (one of 'a', 'b')")
+    """
+    if len(columns) == 1:
+        return f"{role}={columns[0]!r}"
+    return f"{role}=COLUMN" + (f" (one of {listed(columns)})" if columns else "")
+
+
+def long_hint(table: Table, roles: ScoreRoles, differ: Sequence[str]) -> str:
+    """What to pass if a column in which rows of a checkpoint differ names measures; "" if none."""
+    words = [k for k in differ if not is_measured(table.columns[k])]
+    if roles.is_long or not words or not roles.measures:
+        return ""
+    told = " and ".join([_which("measure", words), _which("score", roles.measures)])
+    return f"If a row is one score of a measure, pass {told}. Otherwise "
 
 
 def _costs(name: str) -> str | None:

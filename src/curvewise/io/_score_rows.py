@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.io._numbers import numbers, texts
-from curvewise.io._score_columns import ScoreRoles
-from curvewise.io._table import Table, brief, listed
+from curvewise.io._score_columns import ScoreRoles, long_hint
+from curvewise.io._table import Table, brief, listed, suggest
 from curvewise.types import CheckpointScores, FloatArray
 
 Key: TypeAlias = tuple[str, str, str]
@@ -31,7 +31,8 @@ def gather(
     if roles.is_long:
         score, cost = roles.one["score"], roles.gflops.get("")
         assert score is not None
-        picks = {name: np.array(words) == name for name in dict.fromkeys(words)}
+        wanted = _wanted(table, roles, words)
+        picks = {name: np.array(words) == name for name in wanted}
         scores = {k: _mean(numbers(table, score), where, count, rows) for k, rows in picks.items()}
         gflops = (
             {k: _mean(numbers(table, cost), where, count, rows) for k, rows in picks.items()}
@@ -54,6 +55,18 @@ def gather(
         gflops=gflops,
         notes=tuple(notes),
     )
+
+
+def _wanted(table: Table, roles: ScoreRoles, words: list[str]) -> list[str]:
+    """The measures of a long table, or those that were asked for."""
+    there = list(dict.fromkeys(words))
+    for name in roles.measures:
+        if name not in there:
+            raise InputError(
+                f"measures names {brief(name)}: no row of {table.source} is of that measure."
+                f"{suggest(name, there)} It has {listed(there)}."
+            )
+    return list(roles.measures) or there
 
 
 def _keys(table: Table, roles: ScoreRoles) -> list[Key]:
@@ -96,9 +109,10 @@ def _check_repeats(
     if differ:
         value = texts(table.columns[differ[0]])[row]
         hint = (
-            f"They differ in {listed(differ)}: choose with where={{{differ[0]!r}: {value!r}}}, "
-            f"make it the group with group={differ[0]!r}, or pass repeats='best' or 'mean'."
-        )
+            f"They differ in {listed(differ)}. {long_hint(table, roles, differ)}choose with "
+            f"where={{{differ[0]!r}: {value!r}}}, make it the group with group={differ[0]!r}, or "
+            "pass repeats='best' or repeats='mean'."
+        ).replace(". choose", ": choose")
     raise InputError(
         f"{table.source} holds {brief(name)} {len(rows)} times"
         + (f" for {brief(task)}" if task else "")

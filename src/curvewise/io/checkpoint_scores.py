@@ -56,8 +56,8 @@ def load_checkpoint_scores(
     checkpoint, task, group, accuracy : str, optional
         Columns with these roles, found by name otherwise.
     measures : sequence of str, optional
-        Columns with scores; by default all other numbers. Columns called ``MEASURE_gflops`` or
-        ``gflops.MEASURE`` are their costs.
+        Columns with scores, by default all other numbers; where each row is one score, the
+        measures to read. Columns called ``MEASURE_gflops`` or ``gflops.MEASURE`` are their costs.
     measure, score : str, optional
         Columns with the name of a measure and its score, where each row is one score.
     wide : {"checkpoints"}, optional

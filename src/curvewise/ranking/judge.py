@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -132,8 +133,10 @@ def _chosen(table: CheckpointScores, measures: Sequence[str] | None) -> list[str
     chosen = list(table.measures if measures is None else dict.fromkeys(measures))
     for name in chosen:
         if name not in table.scores:
+            near = " or ".join(map(repr, get_close_matches(name, table.measures)))
+            hint = f" Did you mean {near}?" if near else ""
             raise InputError(
-                f"measures holds {name!r}, which is none of {list(table.measures)[:20]!r}."
+                f"measures holds {name!r}, which is none of {list(table.measures)[:20]!r}.{hint}"
             )
     if not chosen:
         raise InputError("table has no scores: add some with table.with_scores({…}).")

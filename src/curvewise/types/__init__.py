@@ -13,6 +13,7 @@ from curvewise.types.results import (
     interval_columns,
     plain,
 )
+from curvewise.types.risks import Control, TransferRisks
 from curvewise.types.scores import CheckpointScores
 from curvewise.types.units import UNITS, FloatArray, Unit, as_floats
 
@@ -21,6 +22,7 @@ __all__ = [
     "UNITS",
     "CheckpointFeatures",
     "CheckpointScores",
+    "Control",
     "FloatArray",
     "Interval",
     "Measurements",
@@ -28,6 +30,7 @@ __all__ = [
     "Predictions",
     "Result",
     "Source",
+    "TransferRisks",
     "Unit",
     "as_floats",
     "as_matrix",

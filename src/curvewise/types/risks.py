@@ -1,0 +1,183 @@
+"""Risks of methods by training size, with the controls that they are measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.types.results import data_frame
+from curvewise.types.units import FloatArray, as_floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ONE_TASK = "task"
+
+
+@dataclass(frozen=True)
+class Control:
+    """A risk that others are measured against: a blind guess, or maximal supervision.
+
+    Attributes
+    ----------
+    risk : float
+        In the unit of the losses.
+    std : float
+        Its standard error: 0 where the risk is known, NaN where the error is not.
+    source : str
+        Where it is from, in words: "measured", "given", "best observed risk", "asymptote", ….
+    assumed : bool
+        Whether it stands in for something that was not measured.
+    """
+
+    risk: float
+    std: float = 0.0
+    source: str = "given"
+    assumed: bool = False
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.risk):
+            raise InputError(f"risk={self.risk!r} of a control must be a finite number.")
+        if self.std < 0:
+            raise InputError(f"std={self.std!r} of a control must not be negative.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TransferRisks:
+    """Risks of methods on tasks by training size: what :func:`load_risks` makes.
+
+    Attributes
+    ----------
+    tasks, methods : ndarray of str, shape (rows,)
+        What was learned, and from which start.
+    n : ndarray of float, shape (rows,)
+        Training-set size.
+    risk : ndarray of float, shape (rows,)
+        Loss or error on test data, lower is better; NaN where the run failed. Rows keep the order
+        of their source.
+    seeds, folds : ndarray of str, optional
+        Which run it is: of which seed, and on which training subset. Runs with the same fold and
+        size have been trained on the same examples.
+    scratch : str
+        Name of the method that starts from nothing.
+    blind, maximal : dict of str to Control
+        By task; a task that has none is not there.
+    unit : str
+        What a risk is called on an axis, such as "test error" or "L1 loss".
+    notes : tuple of str
+        What was taken for what.
+
+    Examples
+    --------
+    >>> TransferRisks(
+    ...     tasks=["a"] * 4,
+    ...     methods=["scratch", "scratch", "swav", "swav"],
+    ...     n=[100, 1000, 100, 1000],
+    ...     risk=[0.8, 0.4, 0.5, 0.3],
+    ...     blind={"a": Control(0.9)},
+    ... )
+    TransferRisks(4 runs, 1 task, 2 methods, 2 sizes from 100 to 1000)
+    """
+
+    tasks: NDArray[np.str_]
+    methods: NDArray[np.str_]
+    n: FloatArray
+    risk: FloatArray
+    seeds: NDArray[np.str_] | None = None
+    folds: NDArray[np.str_] | None = None
+    scratch: str = "scratch"
+    blind: Mapping[str, Control] = field(default_factory=dict)
+    maximal: Mapping[str, Control] = field(default_factory=dict)
+    unit: str = "loss"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "risk", as_floats(self.risk, "risk"))
+        if self.risk.ndim != 1 or not len(self.risk):
+            raise InputError("risk is empty: give at least one measured risk.")
+        put(self, "n", self._column(as_floats(self.n, "n"), "n"))
+        for name in ("tasks", "methods", "seeds", "folds"):
+            given = getattr(self, name)
+            if given is not None:
+                put(self, name, self._column(np.asarray(given, dtype=np.str_), name))
+        if not (np.isfinite(self.n) & (self.n > 0)).all():
+            bad = self.n[~(np.isfinite(self.n) & (self.n > 0))][0]
+            raise InputError(f"n holds {bad:g}: training sizes must be positive numbers.")
+        if np.isinf(self.risk).any():
+            raise InputError("risk holds an infinite value: use NaN where a run failed.")
+
+    def _column(self, given: NDArray[Any], argument: str) -> NDArray[Any]:
+        if given.shape != self.risk.shape:
+            raise InputError(
+                f"{argument} has shape {given.shape} for {len(self)} risks: give one for each."
+            )
+        return given
+
+    def __len__(self) -> int:
+        return len(self.risk)
+
+    def __repr__(self) -> str:
+        sizes = np.unique(self.n)
+        counts = {"run": len(self), "task": len(self.task_names), "method": len(self.method_names)}
+        said = ", ".join(f"{k} {name}" + ("" if k == 1 else "s") for name, k in counts.items())
+        span = f" from {sizes[0]:g} to {sizes[-1]:g}" if len(sizes) > 1 else f": {sizes[0]:g}"
+        return f"TransferRisks({said}, {len(sizes)} size" + "s" * (len(sizes) > 1) + f"{span})"
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The tasks in order of first appearance."""
+        return tuple(dict.fromkeys(self.tasks.tolist()))
+
+    @property
+    def method_names(self) -> tuple[str, ...]:
+        """The methods, scratch among them, in order of first appearance."""
+        return tuple(dict.fromkeys(self.methods.tolist()))
+
+    def select(self, mask: ArrayLike) -> TransferRisks:
+        """Some of the rows: a mask with an entry for each, or their positions."""
+        chosen = np.asarray(mask)
+        if chosen.dtype == np.bool_ and chosen.shape != self.risk.shape:
+            raise InputError(
+                f"mask has shape {chosen.shape}: give one entry for each of {len(self)} rows."
+            )
+        return replace(
+            self,
+            tasks=self.tasks[chosen],
+            methods=self.methods[chosen],
+            n=self.n[chosen],
+            risk=self.risk[chosen],
+            seeds=None if self.seeds is None else self.seeds[chosen],
+            folds=None if self.folds is None else self.folds[chosen],
+        )
+
+    def of(self, *, task: str | None = None, method: str | None = None) -> TransferRisks:
+        """The rows of one task, of one method, or of both."""
+        keep = np.ones(len(self), dtype=np.bool_)
+        for name, wanted, column in (("task", task, self.tasks), ("method", method, self.methods)):
+            if wanted is None:
+                continue
+            if wanted not in column:
+                there = ", ".join(map(repr, dict.fromkeys(column.tolist())))
+                raise InputError(f"{name}={wanted!r} is not among the risks; there are {there}.")
+            keep &= column == wanted
+        if not keep.any():
+            raise InputError(f"method={method!r} was not measured on task={task!r}.")
+        return self.select(keep)
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each run."""
+        found: dict[str, Any] = {"task": self.tasks, "method": self.methods, "n": self.n}
+        for name, column in (("seed", self.seeds), ("fold", self.folds)):
+            if column is not None:
+                found[name] = column
+        return {**found, "risk": self.risk}
+
+    def frame(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame."""
+        return data_frame(self.columns())
