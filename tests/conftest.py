@@ -1,19 +1,43 @@
-"""Shared fixtures: where optional real data lies."""
+"""Shared fixtures, and what keeps the outcome of a test independent of where and when it runs."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("CURVEWISE_DATA", ROOT.parent / "shared" / "data"))
 
+# The same examples everywhere, and as long as it takes. Others are tried, as many as each test asks
+# for, with --hypothesis-profile=default.
+hypothesis.settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("steady")
+
+# What a user may have set for terminals and clusters.
+for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "RAY_ADDRESS"):
+    os.environ.pop(name, None)
+
 # Errors simulated once from a power law, so that the tests have a curve where no data is mounted.
 SIZES = np.repeat([25, 50, 100, 200, 400], [16, 8, 4, 2, 1]).astype(float)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begin every test with the same random numbers, whichever tests came before it."""
+    np.random.seed(0)  # noqa: NPY002
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ def start() -> Callable[..., Outcome]:
             [*head, *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1800,
             env=environment,
             check=False,
             **options,

@@ -53,7 +53,7 @@ def start(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | quiet,
         capture_output=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=1800,
         check=False,
     )
 

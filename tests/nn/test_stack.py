@@ -82,6 +82,18 @@ def parts(one: Trained) -> Iterator[Any]:
     yield np.array(list(one.metrics.values()))
 
 
+RATE = 0.01
+
+
+def assert_close(one: Any, two: Any, optimiser: str) -> None:
+    """Where a slope is nothing but rounding, an adaptive step of full length follows its sign."""
+    if optimiser == "sgd":
+        np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-5)
+    else:
+        np.testing.assert_allclose(one, two, rtol=1e-3, atol=20 * RATE)
+        assert np.median(np.abs(one - two)) < RATE / 10
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 1000),
@@ -97,7 +109,7 @@ def test_every_stack_rounds_alike(
     rng = np.random.default_rng(seed)
     examples = made(rng, wide, classes, 30)
     options = {"width": hidden}
-    training = Training("mlp", options=options, optimiser=optimiser, rate=0.01, steps=4, batch=5)
+    training = Training("mlp", options=options, optimiser=optimiser, rate=RATE, steps=4, batch=5)
     runs = [Assignment(rng.permutation(30)[:12], i, i, i) for i in range(5)]
     shown = {"test": resident(made(rng, wide, classes, test), CPU)}
     goal = Goal(training, shown, Keep(checkpoints="end", features=True))
@@ -116,7 +128,7 @@ def test_every_stack_rounds_alike(
         for run, mine in zip(runs, whole, strict=True):
             (alone,) = driven(single, goal, [run])
             for one, two in zip(parts(mine), parts(alone), strict=True):
-                assert np.allclose(one, two, rtol=1e-3, atol=1e-5)
+                assert_close(one, two, optimiser)
 
 
 @pytest.mark.parametrize("large", [0, 1e9])

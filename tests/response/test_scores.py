@@ -26,7 +26,9 @@ unit = st.floats(0, 1, allow_subnormal=False)
 @st.composite
 def curves(draw, signed: bool = False) -> tuple[np.ndarray, np.ndarray]:
     places = draw(
-        st.lists(st.integers(-40 if signed else 0, 40), min_size=2, max_size=12, unique=True)
+        st.lists(
+            st.integers(-40 if signed else 0, 40), min_size=2, max_size=12, unique=True
+        ).filter(lambda found: len(set(map(abs, found))) > 1)  # or there is nothing to fold
     )
     right = draw(st.lists(unit, min_size=len(places), max_size=len(places)))
     return np.array(sorted(places)) / 10.0, np.array(right)

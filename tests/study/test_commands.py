@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -237,18 +238,21 @@ def lives(pid: int) -> bool:
     return state != "Z"
 
 
+def comes_true(check: Callable[[], bool], seconds: float = 300) -> bool:
+    """Wait for something, on however slow a machine."""
+    limit = time.monotonic() + seconds
+    while not check() and time.monotonic() < limit:
+        time.sleep(0.02)
+    return check()
+
+
 def gone(pid: int) -> bool:
-    """Whether a process ends, given a moment."""
-    for _ in range(100):
-        if not lives(pid):
-            return True
-        time.sleep(0.05)
-    return False
+    return comes_true(lambda: not lives(pid))
 
 
 CHILD = """
     import subprocess
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(6000)"])
     Path("self").write_text(str(os.getpid()))
     Path("child.tmp").write_text(str(child.pid))
     os.rename("child.tmp", "child")
@@ -258,10 +262,12 @@ linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /
 
 @linux
 def test_a_timeout_kills_the_whole_group(tmp_path):
-    trained = run_one(
-        tmp_path, CHILD + "    print('begun', flush=True); time.sleep(600)", timeout=4
-    )
-    assert "timeout=4 seconds" in trained.error
+    code = CHILD + "    print('begun', flush=True); time.sleep(6000)"
+    for timeout in (3, 12, 48, 192):  # until it is long enough for the command to begin
+        trained = run_one(tmp_path, code, timeout=timeout)
+        assert f"timeout={timeout} seconds" in trained.error
+        if "begun" in trained.error:
+            break
     assert "begun" in trained.error
     assert gone(int((tmp_path / "child").read_text()))
 
@@ -281,7 +287,7 @@ def test_a_command_does_not_outlive_us(tmp_path, number):
 import sys; sys.path.insert(0, {here!r})
 from pathlib import Path
 import test_commands as t
-study = t.study_with(Path({str(tmp_path)!r}), t.CHILD + "    time.sleep(600)")
+study = t.study_with(Path({str(tmp_path)!r}), t.CHILD + "    time.sleep(6000)")
 t.run_command(study, study.jobs[0])
 """
     process = subprocess.Popen(
@@ -291,12 +297,9 @@ t.run_command(study, study.jobs[0])
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     try:
-        for _ in range(600):
-            if (tmp_path / "child").exists():
-                break
-            time.sleep(0.05)
+        assert comes_true((tmp_path / "child").exists)
         process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == -number

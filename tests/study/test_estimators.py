@@ -199,42 +199,45 @@ def test_a_damaged_run_is_trained_again_and_it_is_said(tmp_path):
     assert len([read_run(r.path) for r in list_runs(tmp_path)]) == 3
 
 
-SLOW = """
+HALTING = """
 import sys, time
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 from curvewise.study import measure_learning_curve
 
-class Slow(DecisionTreeClassifier):
+class Halting(DecisionTreeClassifier):
+    left = int(sys.argv[2])
     def fit(self, X, y):
-        time.sleep(float(sys.argv[2]))
+        Halting.left -= 1
+        if Halting.left < 0:
+            time.sleep(6000)
         return super().fit(X, y)
 
 X, y = load_digits(return_X_y=True)
-m = measure_learning_curve(Slow(), X[:500], y[:500], sizes=[40, 80], folds=[10, 5],
+m = measure_learning_curve(Halting(), X[:500], y[:500], sizes=[40, 80], folds=[10, 5],
                            store=sys.argv[1] or None)
 print(m.n.tolist(), m.error.tolist(), m.labels["seed"].tolist(), m.notes)
 """
 
 
 def test_a_killed_measurement_goes_on_to_the_same_end(tmp_path):
-    def start(store, seconds):
-        command = [sys.executable, "-c", SLOW, str(store), str(seconds)]
+    def start(store, fits):
+        command = [sys.executable, "-c", HALTING, str(store), str(fits)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    undisturbed, _ = start("", 0).communicate()
+    undisturbed, _ = start("", 15).communicate()
     store = tmp_path / "store"
-    victim = start(store, 0.1)
-    deadline = time.monotonic() + 120
+    victim = start(store, 6)
+    deadline = time.monotonic() + 300
     while len(list_runs(store)) < 3 and victim.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(victim.pid, signal.SIGKILL)
     victim.communicate()
     assert victim.returncode == -signal.SIGKILL
-    assert 3 <= len(list_runs(store)) < 15
+    assert 3 <= len(list_runs(store)) <= 6
     kept = {r.path: (r.path / "record.json").stat().st_mtime_ns for r in list_runs(store)}
-    resumed, _ = start(store, 0).communicate()
+    resumed, _ = start(store, 12).communicate()
     assert resumed == undisturbed
     assert len(list_runs(store)) == 15
     for path, stamp in kept.items():  # what was done was not done again

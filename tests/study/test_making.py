@@ -547,7 +547,7 @@ def test_an_interrupt_leaves_no_writer_behind() -> None:
 
     def write() -> None:
         begun.set()
-        go_on.wait(60)
+        go_on.wait(300)
         done.append(1)
 
     class Interrupted(Future[None]):
@@ -565,7 +565,7 @@ def test_an_interrupt_leaves_no_writer_behind() -> None:
     writers = Writers()
     writers.submit(write)
     writers._waiting[0].__class__ = Interrupted
-    begun.wait(60)
+    assert begun.wait(300)
     with pytest.raises(KeyboardInterrupt):
         writers.__exit__(None, None, None)
     assert done == [1]

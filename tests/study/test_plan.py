@@ -130,7 +130,8 @@ def test_a_measurement_stands_in_for_stored_runs(tmp_path, monkeypatch):
 def test_a_real_measurement_is_a_number(tmp_path):
     pytest.importorskip("torch")
     found = make(tmp_path, sizes=[20], folds=1, seeds=1).plan(device="cpu")
-    assert 0 < found.total_seconds < 600
+    assert math.isfinite(found.total_seconds)
+    assert found.total_seconds > 0
     assert 0 < found.bytes_needed < 1e6
 
 

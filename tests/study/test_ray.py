@@ -53,6 +53,21 @@ class Centres:
 """
 
 
+# Ray gives up on what is slow to start, and kills workers where others have filled the memory.
+PATIENCE = {
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_gcs_server_request_timeout_seconds": "300",
+    "RAY_health_check_failure_threshold": "100",
+    "RAY_memory_monitor_refresh_ms": "0",
+}
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PATIENCE.items():
+        monkeypatch.setenv(name, value)
+
+
 def made_study(folder: Path, seeds: int = 3, **learners: Learner) -> Study:
     folder.mkdir(exist_ok=True)
     (folder / "ray_models.py").write_text(MODELS)
@@ -124,10 +139,11 @@ def test_a_worker_killed_on_a_real_cluster(tmp_path: Path) -> None:
         assert pid != os.getpid()
         if not addresses:
             addresses.update(listening())
-        # Twice, workers in the middle of their chunks.
-        if len(heard) in (6, 14):
-            killed.append(pid)
-            os.kill(pid, signal.SIGKILL)
+        # Twice, workers in the middle of their chunks; what was said by one that is gone is late.
+        if len(killed) < 2 and len(heard) >= (6, 14)[len(killed)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
 
     outcome = run_ray(study, workers=2, progress=False, tell=tell)
     assert len(killed) == 2

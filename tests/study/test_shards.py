@@ -110,7 +110,7 @@ def test_concurrent_shards_of_one_folder(tmp_path: Path) -> None:
     shards = [
         subprocess.Popen([*command, f"{k}/3"], stdout=subprocess.PIPE, text=True) for k in (1, 2, 3)
     ]
-    said = [shard.communicate(timeout=300)[0] for shard in shards]
+    said = [shard.communicate(timeout=1800)[0] for shard in shards]
     assert [shard.returncode for shard in shards] == [0, 0, 0]
     events = [json.loads(line) for text in said for line in text.splitlines()]
     made = Counter(i for kind, i in events if kind == "done")

@@ -209,7 +209,7 @@ def test_no_store(tmp_path):
 
 
 @contextmanager
-def time_limit(seconds: int = 20) -> Iterator[None]:
+def time_limit(seconds: int = 300) -> Iterator[None]:
     """Turn a reader that waits for ever into a failure."""
 
     def give_up(*_: object) -> None:

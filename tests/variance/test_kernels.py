@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -209,8 +209,15 @@ def test_without_numba_the_plain_kernel_is_taken(monkeypatch):
     assert _pair_counts._kernel.__wrapped__() is _pair_counts._plain_kernel
 
 
-def test_an_estimate_grows_with_the_work():
-    assert 0 < estimate_seconds(100, 64) < estimate_seconds(10_000, 60_000) < 10_000
+def test_an_estimate_grows_with_the_work(monkeypatch):
+    assert estimate_seconds(100, 64) > 0
+    ticks = count()
+    monkeypatch.setattr(_pair_counts.time, "perf_counter", lambda: float(next(ticks)))
+    # One tile in one second: as many as cover a triangle of pairs, over parts of the runs.
+    assert estimate_seconds(8, 64, tile=8) == 1
+    assert estimate_seconds(80, 64, tile=8) == 10 * 11 / 2
+    part = 64 * (_pair_counts.WORDS // 8)
+    assert estimate_seconds(80, 3 * part, tile=8) == 3 * estimate_seconds(80, part, tile=8) == 165
 
 
 @pytest.mark.parametrize("columns", [np.zeros((2, 2)), np.zeros(2, dtype=np.uint64)])
