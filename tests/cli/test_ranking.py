@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -157,10 +159,17 @@ def test_one_that_fails_is_reported_and_the_others_go_on(rank, stored, tmp_path)
     np.save(tmp_path / "broken.npy", broken)
     np.savez(tmp_path / "unnamed.npz", a=broken, b=broken)
     files = ("pool", tmp_path / "broken.npy", tmp_path / "unnamed.npz")
-    seen = rank("--resamples", "0", "--measures", "logme,leep", files=files)
-    assert seen.code == 0, seen.err
+    scores = tmp_path / "scores.csv"
+    seen = rank("--resamples", "0", "--measures", "logme,leep", "--save", scores, files=files)
+    assert seen.code == 1, seen.err
     assert "broken is not ranked" in words(seen.err)
+    assert "Checkpoints by logme" in seen.out
     assert "Failed" in seen.out
+    assert len(scores.read_text().splitlines()) == 4
+    whole = rank("--resamples", "0", "--measures", "logme,leep")  # which takes own classes
+    assert (
+        whole.code == 0
+    )  # that they have no classes of their own, which leep takes, is no failure
     found = rank("--json", "--resamples", "0", files=files).document
     assert set(found["failures"]) == {"broken", "unnamed"}
     assert "NaN or infinite values in 1 of 200 rows" in found["failures"]["broken"]
@@ -191,8 +200,10 @@ def test_a_dry_run_says_what_would_be_done(rank, stored):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--measures", "nlep"), "--measures 'nlep', which is none of"),
-        (("--measures", "nlep"), "Did you mean 'nleep'?"),
+        (("--measures", "nlep"), "--measures nlep, which is none of"),
+        (("--measures", "nlep"), "Did you mean 'nleep' or 'leep'?"),
+        (("--reliability", "2"), "--reliability 2.0: a correlation lies between -1 and 1"),
+        (("--reliability", "knn"), "--reliability knn has no reference"),
         (("--by", "parc"), "--by parc is none of the measures logme, knn"),
         (("--save", "scores.txt"), "--save scores.txt must end in .csv"),
         (("--plot", "ranks.gif"), "must end in .png"),
@@ -547,12 +558,92 @@ def test_groups_their_union_and_what_to_beware_of(call, tmp_path):
     bare = call("ranking", "judge", tmp_path / "tuned.csv")
     assert bare.code == 2
     assert "tuned.csv has no scores of measures: name their columns" in words(bare.err)
+    assert "with --measure COLUMN --score COLUMN" in words(bare.err)
+    picture = tmp_path / "bars.png"
+    alone = call("ranking", "judge", tmp_path / "tuned.csv", "--bars", picture, "--json")
+    assert alone.code == 0, alone.err
+    assert alone.document["accuracy"] == [0.5, 0.6]
+    assert "nothing is judged" in words(alone.err)
+    assert picture.stat().st_size > 5000
+    both = ("--bars", picture, "--heat", tmp_path / "heat.png")
+    assert call("ranking", "judge", tmp_path / "tuned.csv", *both).code == 2
+
+
+@pytest.mark.parametrize("groups", [3, 8])
+def test_every_group_is_drawn(call, tmp_path, groups):
+    names = [f"pool {g}" for g in range(groups)]
+    rows = ["checkpoint,group,accuracy,nleep"]
+    rows += [f"{g}{i},{g},0.{i + 3},{i * i - i}" for g in names for i in range(4)]
+    (tmp_path / "pool.csv").write_text("\n".join(rows) + "\n")
+    picture = tmp_path / "plot.svg"
+    seen = call("ranking", "judge", tmp_path / "pool.csv", "--plot", picture)
+    assert seen.code == 0, seen.err
+    text = picture.read_text()
+    drawn = [name for name in (*names, "union") if f"<!-- {name} -->" in text]
+    assert drawn == ([*names, "union"] if groups == 3 else [*names[:5], "union"])
+    told = "6 of 9 groups are drawn: pool 0, pool 1, pool 2, pool 3, pool 4, union; --where"
+    assert (told in words(seen.err)) == (groups == 8)
+
+
+LONG = """net,target set,acc,my method,value
+a,pets,0.5,nleep,-1
+b,pets,0.6,nleep,-0.9
+c,pets,0.7,nleep,-0.5
+a,pets,0.5,logme,1
+b,pets,0.6,logme,1.2
+c,pets,0.7,logme,1.1
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("--measures", "nleep")])
+def test_advice_on_a_long_table_can_be_followed(call, tmp_path, more):
+    (tmp_path / "long.csv").write_text(LONG)
+    head = ("ranking", "judge", tmp_path / "long.csv", "--checkpoint", "net", *more, "--json")
+    seen = call(*head)
+    assert seen.code == 1
+    advice = re.search(r"pass (--measure .*?) and (--score \w+)\.", words(seen.err))
+    assert advice is not None
+    options = [word for part in advice.groups() for word in shlex.split(part)]
+    assert options == ["--measure", "my method", "--score", "value"]
+    followed = call(*head, *options)
+    assert followed.code == 0, followed.err
+    assert followed.document["measures"] == (["nleep"] if more else ["nleep", "logme"])
+    typo = call(*head[:5], *options, "--measures", "nlep")
+    assert "--measures nlep: no row of" in words(typo.err)
+    assert "Did you mean 'nleep'?" in words(typo.err)
+
+
+def test_advice_is_given_as_options_for_a_shell(call, tmp_path):
+    rows = ["checkpoint,accuracy,nleep,Trainable Backbone"]
+    kinds = {"no": 4, "it's so": 5}
+    rows += [f"{n},0.{i + k},{i},{b}" for b, k in kinds.items() for i, n in enumerate("abc")]
+    (tmp_path / "twice.csv").write_text("\n".join(rows) + "\n")
+    head = ("ranking", "judge", tmp_path / "twice.csv")
+    seen = words(call(*head).err)
+    assert "--where 'Trainable Backbone=no'" in seen
+    assert "--group 'Trainable Backbone'" in seen
+    assert "--repeats best or --repeats mean" in seen
+    clash = call(*head, "--group", "Trainable Backbone", "--json")
+    assert clash.code == 1
+    assert "pass --no-union" in words(clash.err)
+    followed = call(*head, "--group", "Trainable Backbone", "--no-union", "--json")
+    assert followed.document["groups"] == ["no", "it's so"]
+
+
+def test_a_reference_can_be_borrowed(rank):
+    quick = ("--json", "--resamples", "0", "--measures", "knn")
+    alone, lent = rank(*quick), rank(*quick, "--reliability", "nleep")
+    assert "--reliability nleep" in words(alone.err)
+    assert alone.document["reliability"]["source"] == "no reference"
+    assert lent.document["reliability"]["source"] == "stable_transfer"
+    assert "No reference" not in lent.err
+    assert rank(*quick, "--reliability", "0.5").document["reliability"]["source"] == "given"
 
 
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        (("--measures", "nlep"), 1, "nlep"),
+        (("--measures", "nlep"), 1, "Did you mean 'nleep' or 'leep'?"),
         (("--k", "0.5"), 2, "give whole numbers from 1 on"),
         (("--value", "rel@9"), 2, "--value rel@9: use one of recall@1"),
         (("--where", "rubbish"), 2, "must read COLUMN=VALUE"),

@@ -252,3 +252,47 @@ def test_a_table_may_be_written_and_read_again(tmp_path: Path) -> None:
     again = load_checkpoint_scores(tmp_path / "again.csv")
     check(again)
     assert again.reference == ("c",)
+
+
+def test_measures_of_a_long_table_are_chosen_by_name() -> None:
+    found = load_checkpoint_scores(long_rows(), measures=["nleep"])
+    assert found.measures == ("nleep",)
+    np.testing.assert_allclose(found.scores["nleep"], rows()["nleep"])
+    odd = long_rows().rename(columns={"measure": "method", "score": "value"})
+    told = load_checkpoint_scores(odd, measure="method", score="value", measures=["logme"])
+    assert told.measures == ("logme",)
+    np.testing.assert_allclose(told.scores["logme"], rows()["logme"])
+    with pytest.raises(InputError, match=r"measures names 'nlep': .* Did you mean 'nleep'\?"):
+        load_checkpoint_scores(long_rows(), measures=["nlep"])
+    with pytest.raises(InputError, match=r"measures names 'nlep': .* Did you mean 'nleep'"):
+        load_checkpoint_scores(rows(), measures=["nlep"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "how", "said"),
+    [
+        (("method", "value"), {}, r"pass measure='method' and score='value'\."),
+        (
+            ("method", "value"),
+            {"measures": ["nleep"]},
+            r"stands in 'method': pass measure=",
+        ),
+        (("method", "score"), {}, r"pass measure='method' and score='score', or measures=\['score"),
+        (("measure", "value"), {}, r"pass measure='measure' and score='value'\."),
+    ],
+)
+def test_a_long_table_with_unusual_names_says_what_to_pass(
+    columns: tuple[str, str], how: dict[str, Any], said: str
+) -> None:
+    names = dict(zip(("measure", "score"), columns, strict=True))
+    odd = long_rows().rename(columns=names)
+    with pytest.raises(InputError, match=said):
+        load_checkpoint_scores(odd, **how)
+    check(load_checkpoint_scores(odd, **names))
+
+
+def test_several_columns_that_could_hold_scores_are_listed() -> None:
+    odd = long_rows().rename(columns={"measure": "method", "score": "value"}).assign(error=0.5)
+    odd["spread"] = odd["value"] / 2
+    with pytest.raises(InputError, match=r"score=COLUMN \(one of 'value', 'spread'\)"):
+        load_checkpoint_scores(odd)

@@ -241,3 +241,27 @@ def test_pictures_use_the_axes_given_and_leave_settings_alone(size):
     with pytest.raises(InputError, match="score='rel@7' is not known"):
         draw(judged, score="rel@7")
     assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("kind", ["dots", "heat", "cost"])
+def test_several_groups_have_a_panel_each(kind):
+    found = judge_rankings(pool(groups=2), permutations=9)
+    ax = plot_ranking_judgement(found, kind=kind, group=found.groups)
+    panels = ax.figure.axes
+    assert [p.get_title(loc="left") for p in panels] == ["g0", "g1", "union"]
+    for panel, group in zip(panels, found.groups, strict=True):
+        alone = plot_ranking_judgement(found, kind=kind, group=group)
+        for one, two in zip(
+            of(panel.lines, "curvewise-score"), of(alone.lines, "curvewise-score"), strict=True
+        ):
+            np.testing.assert_array_equal(one.get_xydata(), two.get_xydata())
+        images = [np.asarray(a.images[0].get_array()) for a in (panel, alone) if a.images]
+        assert len(images) == (2 if kind == "heat" else 0)
+        np.testing.assert_array_equal(*(images or (0, 0)))
+    if kind == "dots":
+        assert len({p.get_xlim() for p in panels}) == 1
+    assert "checkpoints:" not in caption(ax)
+    with pytest.raises(InputError, match="ax is one Axes, and group names 3"):
+        plot_ranking_judgement(found, ax, group=found.groups)
+    with pytest.raises(InputError, match="group is empty: use some of 'g0'"):
+        plot_ranking_judgement(found, group=[])

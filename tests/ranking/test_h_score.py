@@ -135,3 +135,9 @@ def test_says_what_it_is():
     (measure,) = MEASURES
     assert (measure.name, measure.function) == ("h-score", h_score)
     assert measure.flops(10_000, 2048, 10) < measure.flops(10_000, 4096, 10)
+
+
+@pytest.mark.parametrize("value", ["0.1", True])
+def test_a_shrinkage_that_is_no_number_is_named(value):
+    with pytest.raises(InputError, match=f"shrinkage={value!r}: give a number from 0"):
+        h_score(np.eye(6), [0, 1, 2] * 2, value)

@@ -345,6 +345,8 @@ def test_bad_input(table: CheckpointScores) -> None:
         judge_rankings({})  # type: ignore[arg-type]
     with pytest.raises(InputError, match="'m7', which is none of"):
         judge_rankings(table, ["m7"])
+    with pytest.raises(InputError, match="Did you mean 'm0'"):
+        judge_rankings(table, ["m00"])
     with pytest.raises(InputError, match="is one text"):
         judge_rankings(table, "m0")
     with pytest.raises(InputError, match="table has no scores"):

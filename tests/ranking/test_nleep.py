@@ -240,3 +240,10 @@ def test_it_says_what_it_takes():
     assert measure.splits
     assert measure.seeded
     assert measure.flops(10_000, 2048, 10) < measure.flops(10_000, 2048, 100)
+
+
+@pytest.mark.parametrize("name", ["energy", "tolerance"])
+@pytest.mark.parametrize("value", ["0.5", None, True])
+def test_what_is_no_number_is_named(name, value):
+    with pytest.raises(InputError, match=f"{name}={value!r}: give a"):
+        nleep(np.eye(40), [0, 1] * 20, **{name: value})

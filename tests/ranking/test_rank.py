@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from curvewise.ranking._resampling import (
 from curvewise.ranking._reuse import reused
 from curvewise.ranking._scoring import Candidate, Scorer, find_measures
 from curvewise.ranking._targets import as_targets
+from curvewise.ranking.catalogue import MEASURES
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.nleep import MEASURES as NLEEP
 from curvewise.ranking.nleep import nleep
@@ -535,8 +537,65 @@ def test_labels_that_no_checkpoint_tells_are_said(measure: str) -> None:
     noise = {name: random.normal(size=(300, 6)) for name in "ab"}
     told = noise["a"] + 3 * np.eye(6)[labels]
     with pytest.warns(CurvewiseWarning, match="none tells these labels"):
-        rank_features(noise, labels, measure, resamples=0)
-    assert not any(
-        "none tells" in text
-        for text in rank_features(noise | {"told": told}, labels, measure, resamples=0).warnings
-    )
+        rank_features(noise, labels, measure, resamples=0, reliability=0.5)
+    known = rank_features(noise | {"told": told}, labels, measure, resamples=0, reliability=0.5)
+    assert not any("none tells" in text for text in known.warnings)
+
+
+def test_a_measure_without_a_reference_warns_and_takes_that_of_another() -> None:
+    random = np.random.default_rng(0)
+    labels = np.arange(120) % 2
+    pool = {n: random.normal(size=(120, 3)) + s * labels[:, None] for n, s in (("a", 1), ("b", 2))}
+
+    def wrapped(features, labels, *, test_features, test_labels, rng):
+        return nleep(
+            features, labels, test_features=test_features, test_labels=test_labels, rng=rng
+        )
+
+    def rank_by(measure, **options):
+        return rank_features(pool, labels, measure, resamples=0, **options)
+
+    with pytest.warns(CurvewiseWarning) as heard:
+        alone = rank_by(wrapped)
+    said = [str(one.message) for one in heard]
+    assert len(said) == 1
+    assert "No reference says how scores of wrapped correlate" in said[0]
+    assert "reliability='nleep'" in said[0]
+    assert tuple(said) == alone.warnings
+    lent, own = rank_by(wrapped, reliability="nleep"), rank_by("nleep")
+    assert lent.reliability is own.reliability
+    assert lent.best_certainty == own.best_certainty
+    np.testing.assert_array_equal(lent.chance_best, own.chance_best)
+    assert alone.chance_best[0] < own.chance_best[0]
+    with pytest.raises(InputError, match=r"reliability='knn' has no reference: .* nleep"):
+        rank_by(wrapped, reliability="knn")
+
+
+def test_intervals_end_where_scores_do() -> None:
+    random = np.random.default_rng(0)
+    labels = np.arange(240) % 3
+    near = np.eye(3)[labels] * 4 + random.normal(size=(240, 3))
+    far = np.eye(3)[labels] * 2 + random.normal(size=(240, 3))
+    found = rank_features({"near": near, "far": far}, labels, "nleep", resamples=20)
+    assert found.checkpoints == ("near", "far")
+    open_ = replace(NLEEP[0], bounds=(-np.inf, np.inf))
+    free = rank_features({"near": near, "far": far}, labels, open_, resamples=20)
+    assert free.score_high[0] > 0  # no mean logarithm of a probability is
+    assert found.score_high[0] == 0
+    np.testing.assert_array_equal(found.score_low, free.score_low)
+    assert found.score_high[1] == free.score_high[1] < 0
+
+
+@pytest.mark.parametrize("name", sorted(MEASURES))
+def test_scores_are_within_their_bounds(name: str) -> None:
+    random = np.random.default_rng(1)
+    labels = np.arange(150) % 3
+    low, high = MEASURES[name].bounds
+    for shift in (0.0, 1.0, 50.0):
+        x = random.normal(size=(150, 4)) + shift * np.eye(3, 4)[labels]
+        if MEASURES[name].takes == "probabilities":
+            x = np.exp(x - x.max(axis=1, keepdims=True))
+            x /= x.sum(axis=1, keepdims=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CurvewiseWarning)
+            assert low <= MEASURES[name].function(x, labels) <= high

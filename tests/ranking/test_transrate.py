@@ -114,3 +114,9 @@ def test_says_what_it_is():
     (measure,) = MEASURES
     assert (measure.name, measure.function) == ("transrate", transrate)
     assert measure.flops(10_000, 2048, 10) > measure.flops(10_000, 2048, 100)
+
+
+@pytest.mark.parametrize("value", ["0.1", None, True])
+def test_a_precision_that_is_no_number_is_named(value):
+    with pytest.raises(InputError, match=f"eps={value!r}: give a number above 0"):
+        transrate(np.eye(6), [0, 1, 2] * 2, eps=value)

@@ -58,3 +58,13 @@ def test_weighted_kendall_is_the_mean_over_both_orders() -> None:
 
     wanted = (one(row) + one(target)) / 2
     assert weighted_kendall(row[None], target)[0] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("power", [-1000, -700, -520, 520, 700, 1000])
+def test_scale_changes_no_digit_of_pearson(power: int) -> None:
+    rng = np.random.default_rng(0)
+    rows, target = rng.integers(-50, 50, (3, 9)) / 1.0, rng.integers(-50, 50, 9) / 1.0
+    plain = pearson(rows, target)
+    assert pearson(np.ldexp(rows, power), target).tolist() == plain.tolist()
+    assert pearson(rows, np.ldexp(target, power)).tolist() == plain.tolist()
+    assert pearson(np.ldexp(rows, power), np.ldexp(target, -power)).tolist() == plain.tolist()

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MOST_PAIRS = 20
 """Comparisons that are shown; --json has all of them."""
 
+MOST_PANELS = 6
+"""Groups that are drawn in one picture."""
+
 HEADS = {"pearson": "Pearson", "kendall": "Kendall", "weighted_kendall": "weighted"}
 _Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 
@@ -103,11 +106,6 @@ class PoolReading:
                 repeats=self.repeats,
             )
         note("; ".join([repr(found), *found.notes]))
-        if not found.scores:
-            raise UsageError(
-                f"{source} has no scores of measures: name their columns with --measures, or pass "
-                "the table that has them as TABLE and this one as --accuracy."
-            )
         return found
 
     def _where(self) -> dict[str, Any] | None:
@@ -121,6 +119,30 @@ class PoolReading:
             except ValueError:
                 found[name.strip()] = value
         return found or None
+
+
+def check_bars_alone(source: str, bars: Path | None, others: Sequence[Path | None]) -> None:
+    """Refuse a table without scores, unless accuracies alone are to be drawn."""
+    if bars is None or any(others):
+        raise UsageError(
+            f"{source} has no scores of measures: name their columns with --measures (or, where "
+            "each row is one score, with --measure COLUMN --score COLUMN), or pass the table that "
+            "has them as TABLE and this one as --accuracy. --bars alone needs none."
+        )
+    note(f"{source} has no scores of measures: accuracies are drawn, nothing is judged")
+
+
+def drawn_groups(result: RankingJudgement) -> list[str]:
+    """Groups that get a panel of a picture: all, or of many the first few and their union."""
+    groups = list(result.groups)
+    if len(groups) <= MOST_PANELS:
+        return groups
+    chosen = [*groups[: MOST_PANELS - 1], groups[-1]]
+    note(
+        f"{len(chosen)} of {len(groups)} groups are drawn: {', '.join(chosen)}; --where "
+        "COLUMN=NAME chooses another"
+    )
+    return chosen
 
 
 def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bool) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import quietly
 from curvewise.cli._ranking_found import Found
 from curvewise.cli._ranking_inputs import FeatureReading, TargetReading
-from curvewise.cli._ranking_words import worded
+from curvewise.cli._ranking_words import as_options, worded
 from curvewise.cli._response_options import need_torch
 from curvewise.errors import InputError
 
@@ -53,15 +53,32 @@ def _has_torch() -> bool:
 
 def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
     """Measures by name; the usual ones if none is named."""
-    from curvewise.ranking._scoring import find_measures
+    from curvewise.ranking._scoring import FUNCTIONS, find_measures
     from curvewise.ranking.rank import DEFAULT_MEASURES
 
     try:
         return list(find_measures(list(names) or DEFAULT_MEASURES, known_measures()))
     except InputError as error:
-        said = str(error).replace("measures holds", "--measures")
+        said = as_options(str(error)).replace(FUNCTIONS, "")
         more = "" if _has_torch() else f" ({NEED_TORCH})"
         raise UsageError(said + more) from error
+
+
+def as_told(reliability: str | None) -> float | str | None:
+    """A correlation, or the measure whose reference is meant."""
+    from curvewise.ranking.certainty import as_reliability
+
+    if reliability is None:
+        return None
+    try:
+        told: float | str = float(reliability)
+    except ValueError:
+        told = reliability
+    try:
+        as_reliability(told)
+    except InputError as error:
+        raise UsageError(as_options(str(error))) from error
+    return told
 
 
 def plan_rows(found: Sequence[Found]) -> list[dict[str, Any]]:
@@ -102,22 +119,12 @@ def rank_found(
     _check_keys("--preprocess", more["preprocessing"])
     for one in found:
         _check_keys(f"preprocessing of {one.name}", one.about.get("preprocessing"))
-    with quietly(), _said(), redirect_stdout(sys.stderr):  # stdout is for results alone
+    with quietly(), worded(), redirect_stdout(sys.stderr):  # stdout is for results alone
         given = [
             Checkpoint(one.name, one.path, **{**extracting.making, **one.about}, folder=Path())
             for one in found
         ]
         return rank_checkpoints(given, (data, labels), measures, **more, **ranking)
-
-
-@contextmanager
-def _said() -> Iterator[None]:
-    """Say with options what an error says with arguments; no test examples are a share of 0."""
-    try:
-        with worded():
-            yield
-    except InputError as error:
-        raise InputError(str(error).replace("--test None", "--test 0")) from error
 
 
 def _check_keys(where: str, given: Any) -> None:
@@ -164,7 +171,7 @@ def rank_stored(
         from curvewise.nn.ranking import HITS
 
         options["hits"] = HITS
-    with quietly(), _said():
+    with quietly(), worded():
         return rank_candidates([Candidate.of(one) for one in read], labels, measures, **options)
 
 

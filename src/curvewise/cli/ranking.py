@@ -8,14 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli._console import UsageError
+from curvewise.cli._console import DONE, FAILED, UsageError
 from curvewise.cli._files import quietly, save_plot
 from curvewise.cli._options import Drawing, Numbers, Showing
 from curvewise.cli._predictions import Level, Words
 from curvewise.cli._ranking_found import find_checkpoints
 from curvewise.cli._ranking_inputs import FeatureReading, TargetReading
-from curvewise.cli._ranking_judged import PoolReading, best_first, show_judgement
-from curvewise.cli._ranking_measured import find_wanted, listed_measures, plan_rows, rank_found
+from curvewise.cli._ranking_judged import (
+    PoolReading,
+    best_first,
+    check_bars_alone,
+    drawn_groups,
+    show_judgement,
+)
+from curvewise.cli._ranking_measured import (
+    as_told,
+    find_wanted,
+    listed_measures,
+    plan_rows,
+    rank_found,
+)
 from curvewise.cli._ranking_shown import (
     check_scores,
     save_scores,
@@ -56,7 +68,7 @@ def rank(
     k: Annotated[int, Parameter(validator=Number(gte=1))] = 3,
     test: Share = 0.2,
     resamples: Annotated[int, Parameter(validator=Number(gte=0))] = 50,
-    reliability: Annotated[float | None, Parameter(validator=Number(gte=-1, lte=1))] = None,
+    reliability: str | None = None,
     level: Level = 0.95,
     seed: Seed = 0,
     extracting: FeatureReading | None = None,
@@ -68,7 +80,7 @@ def rank(
     """Rank checkpoints for a task before any of them is fine-tuned.
 
     Each is run over the examples once; measures of its features say how promising it is. One
-    that fails is reported, and the others go on.
+    that fails is reported, the others are ranked, and the exit status is 1.
 
     Example: `curvewise ranking rank nets/ --data fashion-mnist --examples 2000 --cache features`
 
@@ -104,8 +116,8 @@ def rank(
     resamples
         Halves of the examples that are drawn for intervals; 0 for none.
     reliability
-        Correlation of the measure's scores with accuracies, where you know it; from published
-        benchmarks by default.
+        Correlation of the measure's scores with accuracies, where you know it, or the measure
+        whose reference to take; from published benchmarks by default.
     level
         Coverage of the intervals.
     seed
@@ -133,7 +145,7 @@ def rank(
         "resamples": resamples,
         "level": level,
         "k": k,
-        "reliability": reliability,
+        "reliability": as_told(reliability),
         "rng": seed,
     }
     result = rank_found(found, target, wanted, extracting or FeatureReading(), scoring)
@@ -141,7 +153,8 @@ def rank(
     if save is not None:
         save_scores(save, result)
     save_plot(drawing.plot if drawing else None, lambda: result.plot())
-    return page.close()
+    lost = result.failures or result.missing.get(result.by)
+    return page.close(FAILED if lost else DONE)
 
 
 @ranking.command
@@ -203,13 +216,19 @@ def judge(
     scatter
         Draw scores against accuracies into this file.
     bars
-        Draw accuracies less their mean into this file.
+        Draw accuracies less their mean into this file; no scores are needed for it alone.
     """
     page = (showing or Showing()).page()
     outputs = {"--heat": heat, "--cost": cost, "--scatter": scatter, "--bars": bars}
     for option, path in outputs.items():
         check_picture(option, path)
     pool = (reading or PoolReading()).load(table, measures)
+    plot = drawing.plot if drawing else None
+    if not pool.scores:
+        check_bars_alone(table, bars, [plot, heat, cost, scatter])
+        page.document = {"type": "CheckpointScores", **pool.columns()}
+        _draw_pool(pool, [], None, bars)
+        return page.close()
     if cost is not None and not pool.gflops:
         raise UsageError(f"--cost {cost}: {table} has no costs, such as a column nleep_gflops.")
     from curvewise.ranking.judge import judge_rankings
@@ -228,12 +247,12 @@ def judge(
         raise UsageError(f"--value {value}: use one of {', '.join(result.values)}.")
     with worded():
         show_judgement(page, result, value, by_task)
-    save_plot(drawing.plot if drawing else None, lambda: result.plot(score=value))
-    save_plot(heat, lambda: result.plot(kind="heat", score=value))
+    whose = drawn_groups(result) if plot or heat or cost else []
+    with worded():
+        save_plot(plot, lambda: result.plot(score=value, group=whose))
+        save_plot(heat, lambda: result.plot(kind="heat", score=value, group=whose))
+        save_plot(cost, lambda: result.plot(kind="cost", score=value, group=whose))
     _draw_pool(pool, best_first(result)[:SCATTERED], scatter, bars)
-    if cost is not None:
-        with worded():
-            save_plot(cost, lambda: result.plot(kind="cost", score=value))
     return page.close()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from curvewise.errors import InputError
 from curvewise.io._columns import is_status, normal
-from curvewise.io._numbers import is_measured, is_missing
+from curvewise.io._numbers import is_measured, is_missing, texts
 from curvewise.io._table import Table, brief, listed, suggest
 
 
@@ -77,8 +77,10 @@ def score_roles(
         raise InputError(f"measures={measures!r} is one text: give a list of columns.")
     wide = measures is not None and not _is_long(table, told, measures)
     columns = list(measures or ()) if wide else []
-    for role, name in (*told.items(), *(("measures", m) for m in columns)):
+    for role, name in told.items():
         check_column(table, role, name)
+    for name in columns:
+        _check_measure(table, told, name)
     taken = {*columns, *(v for v in told.values() if v)}
     one = dict(told)
     for role, synonyms in ROLES.items():
@@ -86,7 +88,7 @@ def score_roles(
             free = [k for k in table.columns if k not in taken and normal(k) in synonyms]
             one[role] = _only(table, role, free)
             taken |= {one[role] or ""}
-    _check_long(table, one, taken)
+    _check_long(table, one, {*taken, *used})
     rest = [k for k in table.columns if k not in taken and k not in used]
     costs = {k: _costs(k) for k in rest if _costs(k) is not None}
     scores = list(measures or ())
@@ -104,6 +106,23 @@ def check_column(table: Table, role: str, name: str | None) -> None:
             f"{role} names {brief(name)}: {table.source} has no such column."
             f"{suggest(name, table.columns)} It has {listed(table.columns)}."
         )
+
+
+def _check_measure(table: Table, told: dict[str, str | None], name: str) -> None:
+    """Raise unless a measure is a column; where it is in cells of one, say what to pass."""
+    inside = [
+        k
+        for k, cells in table.columns.items()
+        if k not in told.values() and not is_measured(cells) and name in texts(cells)
+    ]
+    if name not in table.columns and inside:
+        free = [k for k in table.columns if k not in told.values() and _is_score(k, table)]
+        numeric = [k for k in free if normal(k) not in ROLES["accuracy"]]
+        raise InputError(
+            f"measures names {brief(name)}, which is no column of {table.source} but stands in "
+            f"{brief(inside[0])}: pass measure={inside[0]!r} and {_which('score', numeric)}."
+        )
+    check_column(table, "measures", name)
 
 
 def _only(table: Table, role: str, found: list[str]) -> str | None:
@@ -154,12 +173,12 @@ def _which(role: str, columns: Sequence[str]) -> str:
 
 
 def long_hint(table: Table, roles: ScoreRoles, differ: Sequence[str]) -> str:
-    """What to pass if a column in which rows of a checkpoint differ names measures; "" if none."""
+    """What to pass if a column in which rows of a checkpoint differ names measures."""
     words = [k for k in differ if not is_measured(table.columns[k])]
     if roles.is_long or not words or not roles.measures:
         return ""
     told = " and ".join([_which("measure", words), _which("score", roles.measures)])
-    return f"If a row is one score of a measure, pass {told}. Otherwise "
+    return f" If each row is one score of a measure, pass {told}."
 
 
 def _costs(name: str) -> str | None:

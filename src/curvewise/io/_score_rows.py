@@ -109,10 +109,10 @@ def _check_repeats(
     if differ:
         value = texts(table.columns[differ[0]])[row]
         hint = (
-            f"They differ in {listed(differ)}. {long_hint(table, roles, differ)}choose with "
-            f"where={{{differ[0]!r}: {value!r}}}, make it the group with group={differ[0]!r}, or "
-            "pass repeats='best' or repeats='mean'."
-        ).replace(". choose", ": choose")
+            f"They differ in {listed(differ)}: choose with where={{{differ[0]!r}: {value!r}}}, "
+            f"make it the group with group={differ[0]!r}, or pass repeats='best' or "
+            f"repeats='mean'.{long_hint(table, roles, differ)}"
+        )
     raise InputError(
         f"{table.source} holds {brief(name)} {len(rows)} times"
         + (f" for {brief(task)}" if task else "")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +14,8 @@ from torch import Tensor, nn
 from curvewise.nn._pooling import are_probabilities, as_probabilities, pooled
 
 _CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
+_LAST = 8
+"""How many of the linear layers called last are looked at: a network may have several heads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +63,52 @@ def is_linear(module: nn.Module) -> bool:
     if _is_convolution(module):
         return weight.ndim > 2 and all(side == 1 for side in weight.shape[2:])
     return isinstance(module, nn.Linear) or _kind(module) == "Linear"
+
+
+def find_classifier(
+    model: nn.Module, run: Callable[[], Tensor]
+) -> tuple[LinearLayer | None, LinearLayer | None, Tensor]:
+    """Watch a forward pass: the linear layer that gives the scores, the last one, and the output.
+
+    Parameters
+    ----------
+    model : Module
+        Hooks are put on its linear layers, and taken off again.
+    run : callable
+        Runs it over a few examples and gives its main output.
+
+    Returns
+    -------
+    tuple
+        The last of the linear layers called whose scores the output follows, None if it follows
+        none; the linear layer called last, None if there is none; and the output.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2), nn.Softmax(dim=1))
+    >>> head, last, output = find_classifier(model, lambda: model(torch.eye(3)))
+    >>> head.name, head.ready, tuple(output.shape)
+    ('2', True, (3, 2))
+    """
+    seen: deque[LinearLayer] = deque(maxlen=_LAST)
+
+    def watch(name: str) -> Callable[..., None]:
+        def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            given = any(isinstance(v, Tensor) for v in (*args, *kwargs.values()))
+            if given and isinstance(output, Tensor):
+                seen.append(LinearLayer(name, module, None, output))
+
+        return note
+
+    with contextlib.ExitStack() as hooks:
+        for name, module in model.named_modules():
+            if is_linear(module):
+                handle = module.register_forward_hook(watch(name), with_kwargs=True)
+                hooks.callback(handle.remove)
+        output = run()
+    heads = (classifier(layer, output) for layer in reversed(seen))  # the last one first
+    head = next((head for head in heads if head is not None), None)
+    return head, seen[-1] if seen else None, output
 
 
 def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from curvewise.errors import InputError
 from curvewise.io._table import brief, listed, suggest
 from curvewise.nn._feature_digest import file_digest, network_digest
-from curvewise.nn._feature_heads import LinearLayer, classifier, is_linear
+from curvewise.nn._feature_heads import LinearLayer, find_classifier
 from curvewise.nn._feature_reader import OUTPUT, Found, Given, Matrix, Taken, as_rows
 from curvewise.nn._guarding import arithmetic, borrowed
 from curvewise.nn._own_preprocessing import Prepare
@@ -26,10 +25,6 @@ from curvewise.nn._pooling import channels_at_end, main_tensor, places_of, poole
 
 Call = Callable[[nn.Module, Tensor, Tensor | None], Any]
 """How a network is given its inputs and the mask of its tokens."""
-
-
-_LAST = 8
-"""How many of the linear layers called last are looked at: a network may have several heads."""
 
 
 def call_plain(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
@@ -90,34 +85,20 @@ class TorchReader:
         few = given.part(0, min(2, len(given)))
         if self.taken.layer == OUTPUT or self._layer is not None:
             return
-        seen: deque[LinearLayer] = deque(maxlen=_LAST)
-
-        def watch(name: str) -> Callable[..., None]:
-            def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-                inputs = [v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)]
-                if inputs and isinstance(output, Tensor):
-                    seen.append(LinearLayer(name, module, None, output))
-
-            return note
-
-        with contextlib.ExitStack() as hooks:
-            for name, module in self.model.named_modules():
-                if is_linear(module):
-                    hooks.enter_context(_hooked(module, watch(name)))
-            output = self._output(few)
-        heads = (classifier(layer, output) for layer in reversed(seen))  # the last one first
-        self._head = next((head for head in heads if head is not None), None)
+        self._head, last, output = find_classifier(self.model, lambda: self._output(few))
         if self.taken.layer is None:
-            self.notes.append(self._said(seen, output))
+            self.notes.append(self._said(last, output))
 
-    def _said(self, seen: Sequence[LinearLayer], output: Tensor) -> str:
+    def _said(self, last: LinearLayer | None, output: Tensor) -> str:
         if self._head is not None:
             return f"features: what its last linear layer, {self._head.name!r}, is given"
-        ends = f"its last linear layer, {seen[-1].name!r}, gives no scores" if seen else "none"
+        ends = "it has no linear layer"
+        if last is not None:
+            ends = f"its last linear layer, {last.name!r}, gives no scores"
         shape = f"of shape {tuple(output.shape[1:])}, " if output.ndim > 2 else ""
         return (
             f"features: the network's output, {shape}since it has no linear classifier at its end "
-            f"({ends if seen else 'it has no linear layer'}); layer= names another place"
+            f"({ends}); layer= names another place"
         )
 
     def read(self, given: Given) -> Found:

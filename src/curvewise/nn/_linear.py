@@ -19,6 +19,9 @@ GAP = 1e-4
 """How far above its minimum the loss may be, relative to it, to be called converged."""
 
 STEPS = 2000
+LOOK = 10
+"""Steps between two looks at how far the loss is above its minimum."""
+
 CHOOSING_ROWS = 4000
 """Most examples on which a penalty is chosen."""
 
@@ -68,13 +71,36 @@ def converged(
 ) -> tuple[Tensor, float]:
     """Weights that minimise the penalised loss, and how far above the minimum it is at most.
 
-    That is a share of the loss, and ``enough`` of it ends the search.
+    That is a share of the loss, and ``enough`` of it ends the search. Where classes are told
+    apart easily the loss is small, and rounding in single precision stops the search before:
+    it then goes on in double precision.
     """
     weights = _zeros(x, target) if start is None else start.clone()
-    # Tolerances of 0 leave the end to the share; ten steps are done between two looks at it.
+    gap, left = _search(x, target, several, penalty, weights, enough, STEPS)
+    if gap > enough and left:
+        exact = weights.double()
+        gap, _ = _search(x.double(), target.double(), several, penalty, exact, enough, left)
+        weights = exact.to(weights.dtype)
+    return weights, gap
+
+
+def _search(
+    x: Tensor,
+    target: Tensor,
+    several: bool,
+    penalty: float,
+    weights: Tensor,
+    enough: float,
+    steps: int,
+) -> tuple[float, int]:
+    """Change weights in place until the gap is small enough, steps are used up or they do nothing.
+
+    Returns the gap and how many steps are left.
+    """
+    # Tolerances of 0 leave the end to the gap; ten steps are done between two looks at it.
     search = torch.optim.LBFGS(
         [weights],
-        max_iter=10,
+        max_iter=LOOK,
         history_size=10,
         tolerance_grad=0,
         tolerance_change=0,
@@ -87,14 +113,16 @@ def converged(
         weights.grad[:-1] += penalty * weights[:-1]
         return loss + penalty / 2 * weights[:-1].square().sum(dtype=torch.float64)
 
-    gap = np.inf
-    for _ in range(0, STEPS, 10):
+    gap, before = np.inf, np.inf
+    while gap > enough and steps > 0:
         search.step(value)  # type: ignore[no-untyped-call]
+        steps -= LOOK
         loss = float(value())
         gap = 1 - float(_floor(x, target, weights, several, penalty)) / loss
-        if gap <= enough:
+        if before - loss <= torch.finfo(x.dtype).eps * loss:
             break
-    return weights, gap
+        before = loss
+    return gap, steps
 
 
 def _floor(x: Tensor, target: Tensor, weights: Tensor, several: bool, penalty: float) -> Tensor:
@@ -114,7 +142,7 @@ def _floor(x: Tensor, target: Tensor, weights: Tensor, several: bool, penalty: f
         mixed = mixed[shares > 0].amax()
     p = (p * (1 - mixed) + shares - told * (1 - mixed)).clamp(0, 1)
     entropy: Tensor = torch.special.entr(p) + (torch.special.entr(1 - p) if several else 0)
-    slope: Tensor = x.T @ (p - target).float() / len(x)
+    slope: Tensor = x.T @ (p - target).to(x.dtype) / len(x)
     return entropy.sum(dim=1).mean() - slope.square().sum(dtype=torch.float64) / (2 * penalty)
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
-from curvewise.nn._feature_heads import LinearLayer, classifier, is_linear
+from curvewise.nn._feature_heads import LinearLayer, find_classifier
 from curvewise.nn._flags import reproducible
 from curvewise.nn._guarding import PRECISIONS
 from curvewise.nn._labelled import Labelled, own_terms
@@ -110,7 +110,10 @@ class _Tuned(nn.Module):
         self.model, self.how = model, how
         model.eval()
         with torch.no_grad(), how.arithmetic():
-            self.last = None if how.features else _last_of(model, how.prepare(few.clone()))
+            self.last = None
+            if how.features is None:
+                given = how.prepare(few.clone())
+                self.last = find_classifier(model, lambda: _output(model, given))[0]
             width = self._features(few.clone()).shape[1]
         self.head = nn.Linear(width, classes, device=how.place, dtype=torch.float32)
         for weights in (self.head.weight, self.head.bias):
@@ -146,24 +149,6 @@ class _Tuned(nn.Module):
                 "features for each."
             )
         return found
-
-
-def _last_of(model: nn.Module, x: Any) -> LinearLayer | None:
-    """The linear layer that gives a network's scores; None if none does."""
-    seen: list[LinearLayer] = []
-
-    def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        if isinstance(output, Tensor):
-            seen.append(LinearLayer("", module, None, output))
-
-    with contextlib.ExitStack() as hooks:
-        for module in model.modules():
-            if is_linear(module):
-                handle = module.register_forward_hook(note, with_kwargs=True)
-                hooks.callback(handle.remove)
-        output = _output(model, x)
-    found = (classifier(layer, output) for layer in reversed(seen))
-    return next((layer for layer in found if layer is not None), None)
 
 
 def _before(model: nn.Module, last: LinearLayer | None, x: Any) -> Tensor:

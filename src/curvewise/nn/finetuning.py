@@ -298,6 +298,7 @@ MEASURES = tuple(
         takes="network",
         splits=True,
         guess="share",
+        bounds=(0.0, 1.0),
         seeded=True,
         targets=TARGETS,
     )

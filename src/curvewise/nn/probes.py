@@ -183,8 +183,8 @@ def _to_the_end(
     weights, gap = converged(x, target, train.several, penalty, None, GAP)
     if gap > GAP:
         warn(
-            f"The linear classifier did not converge in {STEPS} steps: its loss may be {gap:.1%} "
-            f"above the minimum. Use a penalty above {penalty:g}."
+            f"The linear classifier did not converge (in {STEPS} steps at most): its loss may be "
+            f"{gap:.1%} above the minimum. Use a penalty above {penalty:g}."
         )
     return weights
 
@@ -240,6 +240,7 @@ MEASURES = (
             flops=functools.partial(_sgd_flops, epochs=epochs),
             splits=True,
             guess="share",
+            bounds=(0.0, 1.0),
             seeded=True,
             targets=TARGETS,
         )
@@ -256,6 +257,7 @@ MEASURES = (
         flops=_lbfgs_flops,
         splits=True,
         guess="share",
+        bounds=(0.0, 1.0),
         seeded=True,
         targets=TARGETS,
     ),

@@ -90,7 +90,7 @@ def rank_checkpoints(
     resamples: int = 50,
     level: float = 0.95,
     k: int = 3,
-    reliability: Reliability | float | None = None,
+    reliability: Reliability | float | str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
 ) -> CheckpointRanking:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from matplotlib.lines import Line2D
 from curvewise.errors import InputError
 from curvewise.plot.checkpoint_cost import costless, draw_costs
 from curvewise.plot.checkpoint_heat import draw_cells
+from curvewise.plot.checkpoint_kinds import legend_above
 from curvewise.plot.checkpoint_table import (
     CORRELATIONS,
     SCORE,
@@ -19,8 +22,9 @@ from curvewise.plot.checkpoint_table import (
     score_label,
     score_table,
 )
+from curvewise.plot.response_parts import write_below
 from curvewise.plot.style import NEUTRAL, OWN, colour, new_axes, style
-from curvewise.plot.text import clean, safe_names, shorten
+from curvewise.plot.text import clean, safe_names, safe_text, shorten
 from curvewise.plot.variance_axes import is_narrow, rows_of, rows_that_fit, view
 from curvewise.plot.variance_parts import bars, choose, finish, note, warned, zero_line
 from curvewise.ranking.judgement import AVERAGE, RankingJudgement
@@ -28,6 +32,8 @@ from curvewise.types import FloatArray
 
 TASK = "curvewise-task"
 KINDS = ("dots", "heat", "cost")
+Draw = Callable[[Axes, ScoreTable, list[str], str], list[tuple[Any, str]]]
+"""Draws a table of a score with names of its rows, and gives a legend."""
 
 
 def plot_ranking_judgement(
@@ -36,7 +42,7 @@ def plot_ranking_judgement(
     *,
     kind: str = "dots",
     score: str = "kendall",
-    group: str | None = None,
+    group: str | Sequence[str] | None = None,
     most: int | None = None,
     legend: bool = True,
     caption: bool | None = None,
@@ -54,8 +60,9 @@ def plot_ranking_judgement(
         table in colours, the best of each task in bold; or the mean against what a measure costs.
     score : str
         "kendall", "weighted_kendall", "pearson", "recall@1", "rel@1", or another k.
-    group : str, optional
+    group : str or sequence of str, optional
         Whose checkpoints; the last group by default, which is the union where there are several.
+        Several groups get a panel each: ``group=result.groups`` draws all.
     most : int, optional
         Only so many of the best measures; all by default, as many as fit on ``ax``.
     legend : bool
@@ -66,7 +73,7 @@ def plot_ranking_judgement(
     Returns
     -------
     Axes
-        The Axes given, or the new ones.
+        The Axes given, or the new ones; the first of several panels.
 
     Examples
     --------
@@ -83,19 +90,31 @@ def plot_ranking_judgement(
     choose("score", score, result.values)
     if kind != "cost":
         most = most or (None if ax is None else rows_that_fit(ax))
-    table = score_table(result, score, group, most)
-    if kind == "cost" and not np.isfinite(table.gflops).any():
+    chosen = _groups(result, group, ax)
+    tables = [score_table(result, score, one, most) for one in chosen]
+    if kind == "cost" and not any(np.isfinite(table.gflops).any() for table in tables):
         raise InputError(
             "kind='cost': no measure has a cost. Give gflops with the CheckpointScores."
         )
+    dots = partial(_dots, limits=_limits(tables))
+    ways: dict[str, Draw] = {"dots": dots, "heat": _heat, "cost": draw_costs}
+    draw = ways[kind]
     with style():
+        if len(tables) > 1:
+            axes = _panels([_size(table, kind) for table in tables])
+            for panel, table, name in zip(axes, tables, chosen, strict=True):
+                key = draw(panel, table, safe_names(table.measures, 30), score)
+                panel.set_title(safe_text(name, 60), loc="left", fontsize=10.0)
+            legend_above(axes[0], key if legend else [])
+            if caption is not False:
+                write_below(axes[0], _caption(result, tables, kind))
+            return axes[0]
         own = ax is None
-        ax = ax or _axes(table, kind)
-        names = safe_names(table.measures, 16 if is_narrow(ax) else 30)
-        draw = {"dots": _dots, "heat": _heat, "cost": draw_costs}[kind]
-        key = draw(ax, table, names, score)
+        ax = ax or new_axes(*_size(tables[0], kind))
+        names = safe_names(tables[0].measures, 16 if is_narrow(ax) else 30)
+        key = draw(ax, tables[0], names, score)
         indent = 0.0 if kind == "cost" else max(map(len, names)) / 14
-        lines = _caption(result, table, kind, group)
+        lines = _caption(result, tables, kind, chosen[0])
         options: dict[str, Any] = {"legend": legend, "caption": caption, "indent": indent}
         if not own and kind == "dots":
             options["loc"] = "lower left"
@@ -103,19 +122,59 @@ def plot_ranking_judgement(
     return ax
 
 
-def _axes(table: ScoreTable, kind: str) -> Axes:
+def _groups(
+    result: RankingJudgement, group: str | Sequence[str] | None, ax: Axes | None
+) -> list[str]:
+    """The groups to draw."""
+    if group is None:
+        return [result.groups[-1]]
+    chosen = [group] if isinstance(group, str) else list(group)
+    if not chosen:
+        raise InputError(f"group is empty: use some of {', '.join(map(repr, result.groups))}.")
+    if ax is not None and len(chosen) > 1:
+        raise InputError(f"ax is one Axes, and group names {len(chosen)}: leave ax out.")
+    return chosen
+
+
+def _size(table: ScoreTable, kind: str) -> tuple[float, float]:
+    """Width and height of a picture in inches."""
     rows, columns = len(table.measures), len(table.tasks)
     if kind == "heat":
-        return new_axes(3.2 + 0.75 * (columns + (columns > 1)), 2.0 + 0.27 * rows)
-    return new_axes(7.0, 4.6) if kind == "cost" else new_axes(height=1.9 + 0.27 * rows)
+        return 3.2 + 0.75 * (columns + (columns > 1)), 2.0 + 0.27 * rows
+    return (7.0, 4.6) if kind == "cost" else (7.0, 1.9 + 0.27 * rows)
 
 
-def _dots(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tuple[Any, str]]:
+def _panels(sizes: Sequence[tuple[float, float]]) -> list[Axes]:
+    """Axes of a new figure, one below the other."""
+    import matplotlib.pyplot as plt
+
+    heights = [height for _, height in sizes]
+    _, grid = plt.subplots(
+        len(sizes),
+        figsize=(max(width for width, _ in sizes), sum(heights)),
+        layout="constrained",
+        gridspec_kw={"height_ratios": heights},
+    )
+    for ax in grid:
+        ax.set_gid(OWN)
+    return list(grid)
+
+
+def _limits(tables: Sequence[ScoreTable]) -> tuple[float, float]:
+    """One axis for all panels."""
+    known = [v for table in tables for v in table.each[np.isfinite(table.each)].tolist()]
+    mean, low, high = (
+        np.concatenate([getattr(table, end) for table in tables]) for end in ("mean", "low", "high")
+    )
+    return view(mean, low, high, *known)
+
+
+def _dots(
+    ax: Axes, table: ScoreTable, names: list[str], score: str, limits: tuple[float, float]
+) -> list[tuple[Any, str]]:
     """A row for each measure: the mean with its interval among the tasks."""
     if score in CORRELATIONS:
         zero_line(ax)
-    known = table.each[np.isfinite(table.each)].tolist()
-    limits = view(table.mean, table.low, table.high, *known)
     place: FloatArray = np.arange(float(len(names)))
     several = len(table.tasks) > 1
     for column in table.each.T if several else ():
@@ -165,21 +224,21 @@ def _heat(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tup
 
 
 def _caption(
-    result: RankingJudgement, table: ScoreTable, kind: str, group: str | None
+    result: RankingJudgement, tables: Sequence[ScoreTable], kind: str, group: str | None = None
 ) -> list[str]:
-    whose = group or result.groups[-1]
-    count = len(table.tasks)
+    """What is shown; whose checkpoints, where panels do not say it."""
+    count = max(len(table.tasks) for table in tables)
     said = f"{count} task{'' if count == 1 else 's'}"
-    if len(result.groups) > 1:
-        said += f", checkpoints: {shorten(clean(whose), 40)}"
+    if group is not None and len(result.groups) > 1:
+        said += f", checkpoints: {shorten(clean(group), 40)}"
     if kind == "heat":
         said += ". Bold: the best of a column."
     else:
         over = "" if count == 1 else " of the mean over tasks"
         said += f". Bars: {100 * result.level:.4g}% intervals{over}."
     lines = [said]
-    if len(table.measures) < len(result.measures):
-        lines.append(f"The best {len(table.measures)} of {len(result.measures)} measures.")
+    if len(tables[0].measures) < len(result.measures):
+        lines.append(f"The best {len(tables[0].measures)} of {len(result.measures)} measures.")
     if kind == "cost":
-        lines += costless(table)
+        lines += dict.fromkeys(text for table in tables for text in costless(table))
     return [*lines, *warned(result)]

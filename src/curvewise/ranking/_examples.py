@@ -67,6 +67,17 @@ def as_count(value: object, argument: str, least: int = 1, otherwise: str = "") 
     raise InputError(f"{argument}={value!r}: give a whole number from {least}{otherwise}.")
 
 
+def as_number(value: object, argument: str, remedy: str) -> float:
+    """A number; raise with what to give for anything else, such as text.
+
+    >>> as_number(1, "energy", "give a share")
+    1.0
+    """
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return float(value)
+    raise InputError(f"{argument}={value!r}: {remedy}")
+
+
 def warn(text: str) -> None:
     """Warn the caller of the measure that calls this."""
     warnings.warn(text, CurvewiseWarning, stacklevel=3)

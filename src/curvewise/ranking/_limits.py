@@ -12,13 +12,20 @@ DRAWS = 4000
 
 
 def score_limits(
-    scores: FloatArray, replicates: Replicates, level: float
+    scores: FloatArray,
+    replicates: Replicates,
+    level: float,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[FloatArray, FloatArray]:
-    """Interval of each score: Student's t times the standard error to either side."""
+    """Interval of each score: Student's t times the standard error to either side.
+
+    It ends where scores do.
+    """
     from scipy.special import stdtrit
 
     half = float(stdtrit(replicates.freedom, 0.5 + level / 2)) * replicates.errors()
-    return scores - half, scores + half
+    low, high = (np.clip(end, *bounds) for end in (scores - half, scores + half))
+    return np.minimum(low, scores), np.maximum(high, scores)
 
 
 def rank_limits(

@@ -24,6 +24,7 @@ from curvewise.ranking._resampling import (
 from curvewise.ranking._reuse import reused
 from curvewise.ranking._scoring import Candidate, Scored, Scorer
 from curvewise.ranking.certainty import (
+    UNKNOWN,
     Reliability,
     best_certainty,
     find_reliability,
@@ -121,7 +122,7 @@ class Work:
         candidates: Sequence[Candidate],
         level: float,
         k: int,
-        reliability: Reliability | float | None,
+        reliability: Reliability | float | str | None,
         failures: dict[str, str],
     ) -> CheckpointRanking:
         """Put it together, best first."""
@@ -132,9 +133,10 @@ class Work:
         found, said = find_reliability(self.leader.name, reliability)
         judged = self._judge(scores[ranked], ranked, level, found)
         wrong = alarms(self.found, names, failures, self.leader.name)
+        wrong += [said] if found is UNKNOWN else []
         rows = len(self.train) if self.test is None else len(self.test)
         wrong += blind(self.leader, scores, self.scorer.targets, rows)
-        notes = [said] if said else []
+        notes = [said] if said and found is not UNKNOWN else []
         notes += ties(self.leader.name, names, scores)
         notes += self._notes([names[i] for i in ranked], judged)
         for text in wrong:
@@ -185,7 +187,9 @@ class Work:
         if self.resamples:
             replicates = Replicates(self._replicates(ranked), self.share)
             judged.rank_low, judged.rank_high = rank_limits(scores, replicates, level, self.rng)
-            judged.score_low, judged.score_high = score_limits(scores, replicates, level)
+            judged.score_low, judged.score_high = score_limits(
+                scores, replicates, level, self.leader.bounds
+            )
             judged.unknown = ~replicates.known
             if replicates.known.all():
                 likely = likely_scores(scores, replicates, self.rng)

@@ -21,6 +21,9 @@ from curvewise.ranking.measure import RankingMeasure
 from curvewise.types.features import CheckpointFeatures
 
 Named = str | RankingMeasure | Callable[..., float]
+FUNCTIONS = " A function of features and labels will do, too."
+"""Said of measures that are not known, where functions can be given."""
+
 MISSING = {
     "probabilities": "has no classes of its own (no probabilities)",
     "network": "is not given as a network that can be trained",
@@ -101,11 +104,10 @@ def _measure(item: Named, known: Mapping[str, RankingMeasure]) -> RankingMeasure
         return _from_function(item)
     if item in known:
         return known[item]
-    near = get_close_matches(str(item), known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = " or ".join(map(repr, get_close_matches(str(item), known)))
+    hint = f" Did you mean {near}?" if near else ""
     raise InputError(
-        f"measures holds {item!r}, which is none of {', '.join(known)}.{hint} A function of "
-        "features and labels will do, too."
+        f"measures holds {item!r}, which is none of {', '.join(known)}.{hint}{FUNCTIONS}"
     )
 
 

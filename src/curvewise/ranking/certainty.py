@@ -85,7 +85,9 @@ LOW = 0.3
 """Correlation below which a measure tells next to nothing."""
 
 
-def find_reliability(measure: str, given: Reliability | float | None) -> tuple[Reliability, str]:
+def find_reliability(
+    measure: str, given: Reliability | float | str | None
+) -> tuple[Reliability, str]:
     """How far a measure can be relied on, and what should be said about that.
 
     >>> found, said = find_reliability("nleep", None)
@@ -98,7 +100,9 @@ def find_reliability(measure: str, given: Reliability | float | None) -> tuple[R
     if measure not in RELIABILITY:
         return found, (
             f"No reference says how scores of {measure} correlate with accuracies: a cautious "
-            f"correlation of about {found.correlation:.2f} is taken. Pass reliability= if you know."
+            f"correlation of about {found.correlation:.2f} is taken. If you know better, pass "
+            "reliability=0.8, say, or for a variant of a measure that has a reference its name, "
+            "such as reliability='nleep'."
         )
     if found.correlation < LOW:
         return found, (
@@ -112,7 +116,7 @@ def find_reliability(measure: str, given: Reliability | float | None) -> tuple[R
 def best_certainty(
     scores: ArrayLike,
     *,
-    reliability: Reliability | float,
+    reliability: Reliability | float | str,
     likely: FloatArray | None = None,
     rng: int | np.random.Generator = 0,
 ) -> FloatArray:
@@ -125,8 +129,9 @@ def best_certainty(
     ----------
     scores : array_like
         A score for each checkpoint; higher predicts better.
-    reliability : Reliability or float
-        How scores correlate with accuracies; a number is taken as exact.
+    reliability : Reliability, float or str
+        How scores correlate with accuracies; a number is taken as exact, and the name of a
+        measure is the reference that it has.
     likely : ndarray, shape (draws, checkpoints), optional
         Scores as they may be in the population; the scores themselves by default.
     rng : int or Generator
@@ -155,10 +160,21 @@ def best_certainty(
     return _shares(accuracy, generator)
 
 
-def as_reliability(value: Reliability | float) -> Reliability:
-    """A correlation as it is given, or a reference."""
+def as_reliability(value: Reliability | float | str) -> Reliability:
+    """A correlation as it is given, a reference, or that of a measure by name.
+
+    >>> as_reliability("nleep").source, as_reliability(0.5).source
+    ('stable_transfer', 'given')
+    """
     if isinstance(value, Reliability):
         return value
+    if isinstance(value, str):
+        if value not in RELIABILITY:
+            raise InputError(
+                f"reliability={value!r} has no reference: give a correlation between -1 and 1, or "
+                f"one of {', '.join(RELIABILITY)}."
+            )
+        return RELIABILITY[value]
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputError(f"reliability={value!r}: give a correlation between -1 and 1.")
     if not -1 <= value <= 1:

@@ -138,5 +138,6 @@ MEASURES = (
         "give 0; ignores what classes have beyond mean and variance.",
         flops=_flops,
         targets=("classes", "multilabel"),
+        bounds=(-np.inf, 0.0),
     ),
 )

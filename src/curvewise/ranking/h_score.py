@@ -6,7 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.ranking._examples import Examples, read_examples, warn, warn_of_lone_classes
+from curvewise.ranking._examples import (
+    Examples,
+    as_number,
+    read_examples,
+    warn,
+    warn_of_lone_classes,
+)
 from curvewise.ranking._moments import (
     class_means,
     decompose,
@@ -58,8 +64,9 @@ def h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | None = No
     >>> round(h_score(good, labels), 3), round(h_score(bad, labels), 3)
     (0.833, 0.0)
     """
-    if shrinkage is not None and not 0 <= shrinkage < 1:
-        raise InputError(f"shrinkage={shrinkage!r}: give a number from 0 to below 1, or None.")
+    remedy = "give a number from 0 to below 1, or None."
+    if shrinkage is not None and not 0 <= as_number(shrinkage, "shrinkage", remedy) < 1:
+        raise InputError(f"shrinkage={shrinkage!r}: {remedy}")
     examples = read_examples(features, labels, "the H-score")
     n, d = examples.features.shape
     warn_of_lone_classes(examples.lone, "which is its own mean and so seems well told apart")
@@ -155,5 +162,6 @@ MEASURES = (
         "with fewer examples than dimensions.",
         flops=_flops,
         targets=("classes", "multilabel"),
+        bounds=(0.0, np.inf),
     ),
 )

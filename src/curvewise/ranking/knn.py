@@ -232,5 +232,6 @@ MEASURES = (
         flops=_flops,
         splits=True,
         guess="share",
+        bounds=(0.0, 1.0),
     ),
 )

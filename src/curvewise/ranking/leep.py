@@ -177,6 +177,7 @@ MEASURES = (
         splits=True,
         targets=TAKES,
         guess="log",
+        bounds=(-np.inf, 0.0),
     ),
     RankingMeasure(
         "nce",
@@ -191,5 +192,6 @@ MEASURES = (
         splits=True,
         targets=TAKES,
         guess="log",
+        bounds=(-np.inf, 0.0),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,8 @@ class RankingMeasure:
     guess : {"", "log", "share"}
         What a guess by the frequencies of classes scores: the mean of their logs, or the largest
         share; unknown if empty.
+    bounds : tuple of float
+        The lowest and the highest value that there can be; intervals end there.
     about, cost, fails : str
         One sentence each: what it is and where it comes from; what it costs; when it fails.
     """
@@ -50,6 +53,7 @@ class RankingMeasure:
     seeded: bool = False
     targets: tuple[str, ...] = ("classes",)
     guess: str = ""
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def columns(self) -> dict[str, Any]:
         """What is said of it, in a row."""

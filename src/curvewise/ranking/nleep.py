@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking._clusters import cluster
-from curvewise.ranking._examples import as_count
+from curvewise.ranking._examples import as_count, as_number
 from curvewise.ranking._mixture import COVARIANCES, fit_mixture
 from curvewise.ranking._pca import project
 from curvewise.ranking._prediction import (
@@ -51,8 +51,9 @@ class Settings:
             )
         for name in ("components", "steps"):
             as_count(getattr(self, name), name)
-        if not self.tolerance >= 0:
-            raise InputError(f"tolerance={self.tolerance!r}: give a number from 0.")
+        remedy = "give a number from 0."
+        if not as_number(self.tolerance, "tolerance", remedy) >= 0:
+            raise InputError(f"tolerance={self.tolerance!r}: {remedy}")
 
     def count(self, examples: int, classes: int) -> int:
         """How many components."""
@@ -148,8 +149,9 @@ def nleep(
 
 def reduce_features(x: Any, test: Any, energy: float, xp: Any = np) -> tuple[Any, Any]:
     """Principal components of training examples, and test examples on the same axes."""
-    if not 0 < energy <= 1:
-        raise InputError(f"energy={energy!r}: give a share above 0 and up to 1, such as 0.8.")
+    remedy = "give a share above 0 and up to 1, such as 0.8."
+    if not 0 < as_number(energy, "energy", remedy) <= 1:
+        raise InputError(f"energy={energy!r}: {remedy}")
     if test is not None:
         same_width(x, test, "test_features")
     reduced, projection = project(x, energy, xp)
@@ -247,5 +249,6 @@ MEASURES = (
         seeded=True,
         targets=TAKES,
         guess="log",
+        bounds=(-np.inf, 0.0),
     ),
 )

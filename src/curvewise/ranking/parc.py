@@ -130,5 +130,6 @@ MEASURES = (
         flops=_flops,
         seeded=True,
         targets=("classes", "multilabel"),
+        bounds=(-1.0, 1.0),
     ),
 )

@@ -34,7 +34,7 @@ def rank_features(
     resamples: int = 50,
     level: float = 0.95,
     k: int = 3,
-    reliability: Reliability | float | None = None,
+    reliability: Reliability | float | str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
     known: Mapping[str, RankingMeasure] | None = None,
@@ -61,9 +61,10 @@ def rank_features(
         Coverage of the intervals.
     k : int
         How many checkpoints can be tried.
-    reliability : Reliability or float, optional
+    reliability : Reliability, float or str, optional
         Correlation of the measure's scores with fine-tuned accuracies; from published benchmarks
-        by default.
+        by default. For a function of your own that is a variant of a measure with a reference,
+        the name of that measure, such as "nleep".
     rng : int or Generator
         Decides the split, the parts and what is random in measures.
     progress : bool, optional
@@ -85,7 +86,8 @@ def rank_features(
     Warns
     -----
     CurvewiseWarning
-        If a measure fails for a checkpoint or is where it is known to fail.
+        If a measure fails for a checkpoint or is where it is known to fail, or no reference says
+        how far the one that ranks can be relied on.
 
     Notes
     -----
@@ -180,7 +182,7 @@ def rank_candidates(
     resamples: int = 50,
     level: float = 0.95,
     k: int = 3,
-    reliability: Reliability | float | None = None,
+    reliability: Reliability | float | str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
     failures: Mapping[str, str] | None = None,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.ranking._examples import read_examples, warn
+from curvewise.ranking._examples import as_number, read_examples, warn
 from curvewise.ranking._moments import TINY, Matrix, inner_products, mean_of, outer_products
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.types import FloatArray
@@ -57,8 +57,9 @@ def transrate(
     >>> round(transrate(good, labels), 3), round(transrate(bad, labels), 3)
     (0.51, 0.126)
     """
-    if not 0 < eps < np.inf:
-        raise InputError(f"eps={eps!r}: give a number above 0.")
+    remedy = "give a number above 0."
+    if not 0 < as_number(eps, "eps", remedy) < np.inf:
+        raise InputError(f"eps={eps!r}: {remedy}")
     examples = read_examples(features, labels, "TransRate")
     n, d = examples.features.shape
     if n < d:

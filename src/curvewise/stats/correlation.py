@@ -76,9 +76,21 @@ def average_ranks(values: FloatArray) -> FloatArray:
 
 
 def _standard(rows: FloatArray) -> FloatArray:
-    """Rows with mean 0 and length 1; NaN for one with a single value."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
+    """Rows with mean 0 and length 1; NaN for one with a single value.
+
+    They are brought to a largest value of 1 before and after they are centred, without which
+    squares of values such as 1e±200 would be infinite or 0.
+    """
     one_value = rows.max(axis=1, keepdims=True) == rows.min(axis=1, keepdims=True)
+    scaled = _scaled(rows)
+    centred = _scaled(scaled - scaled.mean(axis=1, keepdims=True))
     size = np.where(one_value, np.nan, np.linalg.norm(centred, axis=1, keepdims=True))
     standard: FloatArray = centred / size
     return standard
+
+
+def _scaled(rows: FloatArray) -> FloatArray:
+    """Rows over the power of two next to their largest value, which changes no digit."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled: FloatArray = np.ldexp(rows, -np.frexp(largest)[1])
+    return scaled
