@@ -19,6 +19,7 @@ from curvewise.cli.ranking import ranking
 from curvewise.cli.response import response
 from curvewise.cli.store import store
 from curvewise.cli.study import study
+from curvewise.cli.transfer import transfer
 from curvewise.cli.variance import variance
 from curvewise.errors import CurvewiseError
 
@@ -35,6 +36,7 @@ app = App(
 app.command(learning)
 app.command(variance)
 app.command(response)
+app.command(transfer)
 app.command(ranking)
 app.command(study)
 app.command(store)

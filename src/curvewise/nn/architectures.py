@@ -14,12 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
+from curvewise.nn._dense import unet
 from curvewise.nn._foreign import find_factory, hugging_face_model, timm_model
 from curvewise.nn._mlp import linear, mlp
 from curvewise.nn._plain import cnn, nin, vgg11, vgg13, vgg16, vgg19
 from curvewise.nn._resnet import resnet9, resnet18, resnet34, resnet50
-from curvewise.nn._weights import load_weights
+from curvewise.nn._weights import load_part, load_weights
 from curvewise.nn.settings import Training
+from curvewise.nn.targets import Outputs, check_outputs_of
 
 ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
     "linear": linear,
@@ -37,9 +39,12 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
 }
 """Factories by name, each called with the shape of one input, the classes, and options."""
 
+DENSE: dict[str, Callable[..., nn.Module]] = {"unet": unet}
+"""Factories of networks that give images, called with the shapes of an input and a target."""
+
 
 def make_network(
-    training: Training, shape: tuple[int, ...], classes: int, folder: Path | None = None
+    training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None
 ) -> nn.Module:
     """Make the network that a training asks for, with its initial weights, on the CPU.
 
@@ -49,8 +54,9 @@ def make_network(
         Its architecture, options and weights are read.
     shape : tuple of int
         Shape of one input.
-    classes : int
-        Outputs.
+    classes : int or tuple of int
+        Outputs: the number of classes, or the shape of the numbers to predict, (k,) or (channels,
+        height, width). A factory of one's own is given it as it is.
     folder : Path, optional
         Where relative paths start, and where a ``"module:function"`` is looked for first.
 
@@ -76,9 +82,18 @@ def make_network(
     with torch.device("cpu"):
         model = _made(training, tuple(shape), classes, folder)
         if training.weights is not None:
-            notes = load_weights(model, (folder or Path()) / training.weights, head_of(model)[0])
+            notes = _load(model, training, (folder or Path()) / training.weights, classes)
             object.__setattr__(model, "_notes", notes)  # plain data, neither weight nor layer
     return model.train()
+
+
+def _load(model: nn.Module, training: Training, path: Path, classes: Outputs) -> tuple[str, ...]:
+    """Fill a network, or a part of it, with a file's weights; give what a reader should know."""
+    if training.weights_into is not None:
+        return load_part(model, training.weights_into, path)
+    # Networks that give images need not have a linear layer.
+    dense = isinstance(classes, tuple) and len(classes) > 1
+    return load_weights(model, path, None if dense else head_of(model)[0])
 
 
 def notes_of(model: nn.Module) -> tuple[str, ...]:
@@ -124,21 +139,27 @@ def features_of(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def _made(
-    training: Training, shape: tuple[int, ...], classes: int, folder: Path | None
+    training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None
 ) -> nn.Module:
     name, options = training.architecture, dict(training.options)
     kind, _, rest = name.partition(":")
-    if kind == "timm":
+    own = bool(rest) and kind not in ("timm", "hf")
+    if not own:
+        check_outputs_of(name, classes)
+    if isinstance(classes, tuple) and not own and name not in DENSE:
+        classes = classes[0]
+    if kind == "timm" and isinstance(classes, int):
         return timm_model(rest, shape, classes, options)
-    if kind == "hf":
+    if kind == "hf" and isinstance(classes, int):
         return hugging_face_model((folder or Path()) / rest, shape, classes, options)
-    if rest:
+    if own:
         factory = find_factory(kind, rest, folder)
-    elif name in ARCHITECTURES:
-        factory = ARCHITECTURES[name]
+    elif name in {**ARCHITECTURES, **DENSE}:
+        factory = {**ARCHITECTURES, **DENSE}[name]
     else:
         raise InputError(
-            f"architecture={name!r} is not known: use one of {', '.join(ARCHITECTURES)}; "
+            f"architecture={name!r} is not known: use one of "
+            f"{', '.join((*ARCHITECTURES, *DENSE))}; "
             "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'."
         )
     _check_options(name, factory, options)

@@ -49,7 +49,8 @@ def plateau(course: Course) -> Steps:
 def early_stop(course: Course) -> Steps:
     """Stop when the validation error has not fallen for a while, and go back to its best epoch.
 
-    Of epochs with the same error, that with the least validation loss is the best.
+    Of epochs with the same error, that with the least validation loss is the best. Where targets
+    are numbers, the loss stands for the error throughout.
     """
     training = course.training
     held = _hold_out(course, training.validation)
@@ -73,9 +74,7 @@ def searched(course: Course) -> Steps:
     is what the whole subset is then trained for, from the same initial weights.
     """
     training, whole = course.training, course.assignments[0]
-    y = course.lane.setup.data.y.cpu().numpy()
-    classes = len(np.unique(y[whole.rows]))
-    patience = training.patience or max(1.0, 5 * math.sqrt(400 * classes / len(whole.rows)))
+    patience = training.patience or _usual_patience(course, whole)
     held = _hold_out(course, SHARE)
     best, spans, most, cut = Best(course), [], math.ceil(training.epochs), False
     for stage in range(DROPS + 1):
@@ -91,6 +90,15 @@ def searched(course: Course) -> Steps:
     course.metrics |= {f"epochs_{i + 1}": float(span) for i, span in enumerate(spans)}
     best.report()
     yield from _follow(course, whole, spans)
+
+
+def _usual_patience(course: Course, whole: Assignment) -> float:
+    """How long the searched schedule waits."""
+    data = course.lane.setup.data
+    if data.is_numbers:
+        return PATIENCE
+    classes = len(np.unique(data.strata[whole.rows]))
+    return max(1.0, 5 * math.sqrt(400 * classes / len(whole.rows)))
 
 
 def _follow(course: Course, whole: Assignment, spans: list[int]) -> Steps:
@@ -135,7 +143,8 @@ class Best:
     def report(self) -> None:
         """Say how good it was, or that no epoch was any good."""
         if math.isfinite(self.error):
-            self.course.metrics["validation_error"] = self.error
+            numbers = self.course.lane.setup.data.is_numbers
+            self.course.metrics[f"validation_{'loss' if numbers else 'error'}"] = self.error
         elif self.looks:
             self.course.trouble = "diverged: the validation loss was never finite"
 
@@ -149,8 +158,7 @@ class Best:
 def _hold_out(course: Course, share: float) -> Tensor:
     """Train on a part of the subset from here on; give the rows of the other."""
     lane, assignment = course.lane, course.assignments[0]
-    y = lane.setup.data.y.cpu().numpy()
-    train, held = split_rows(assignment.rows, y, share)
+    train, held = split_rows(assignment.rows, lane.setup.data.strata, share)
     if not len(held) or not len(train):
         course.notes.append(
             f"The subset of {len(assignment.rows)} examples is too small to hold out a share of "
@@ -163,8 +171,15 @@ def _hold_out(course: Course, share: float) -> Tensor:
 
 
 def _validation(course: Course, held: Tensor) -> tuple[float, float]:
-    """Error and loss on held-out rows; infinite once the network has diverged."""
+    """Error and loss on held-out rows; infinite once the network has diverged.
+
+    Numbers have no error: their loss takes its place.
+    """
     lane = course.lane
+    if lane.setup.data.is_numbers:
+        with lane.at_work():
+            loss = course.judge(held)[1]
+        return (loss, loss) if math.isfinite(loss) else (math.inf, math.inf)
     with lane.at_work():
         logits, y = lane.predict(lane.setup.data, held)[0], lane.setup.data.y[held]
         loss = float(torch.nn.functional.cross_entropy(logits, y))

@@ -47,7 +47,7 @@ def find_lanes(
 def make_probe(setup: Setup) -> torch.nn.Module:
     """A network to look at; torch's generator stays as it is."""
     with torch.random.fork_rng(devices=[]):
-        return make_network(setup.training, setup.shape, setup.classes, setup.folder)
+        return make_network(setup.training, setup.shape, setup.outputs, setup.folder)
 
 
 @dataclass(eq=False)

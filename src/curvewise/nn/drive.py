@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from curvewise.nn.lane import Lane
+from curvewise.nn.losses import number_losses
 from curvewise.nn.resident import Resident
 from curvewise.nn.schedules import drop_steps, rate_factors
 from curvewise.nn.settings import Training
@@ -124,6 +126,17 @@ class Course:
         epoch = self.n / self.lane.setup.batch
         return [-1 if a.poke is None else round(a.poke.epoch * epoch) for a in self.assignments]
 
+    def judge(self, rows: Tensor, member: int = 0) -> tuple[float | None, float]:
+        """Error and loss of a network on some examples of the data; numbers have no error."""
+        lane, data = self.lane, self.lane.setup.data
+        if data.is_numbers:
+            parts = lane.look(data, rows, members=(member,))
+            losses = [number_losses(o[0], y, str(self.training.loss)) for y, o in parts]
+            return None, float(torch.cat(losses).mean())
+        own, y = lane.predict(data, rows, members=(member,))[0], data.y[rows]
+        loss = torch.nn.functional.cross_entropy(own.double(), y)
+        return float((own.argmax(dim=1) != y).double().mean()), float(loss)
+
     def checkpoint(self, name: str) -> None:
         """Keep the weights as they are now."""
         with self.lane.at_work():
@@ -153,14 +166,14 @@ def _finish(course: Course) -> list[Trained]:
     if goal.keep.checkpoints != "none":
         course.checkpoint("end")
     members = range(len(course.assignments))
-    found = {k: _probabilities(lane, data, members) for k, data in goal.evaluations.items()}
+    shown = {k: _shown(course, data, members) for k, data in goal.evaluations.items()}
     features = {}
     if goal.keep.features:
         features = {
             k: lane.predict(data, members=members, features=True).cpu().numpy()
             for k, data in goal.evaluations.items()
         }
-    train = _train_metrics(course)
+    train, said = _train_metrics(course), [_of_member(shown, member) for member in members]
     counted = {
         "steps": float(course.taken),
         "epochs": course.taken * lane.setup.batch / course.n,
@@ -169,38 +182,54 @@ def _finish(course: Course) -> list[Trained]:
     }
     return [
         Trained(
-            probabilities={k: p[member] for k, p in found.items()},
+            **said[member],  # type: ignore[arg-type]  # fields of it that hold arrays
             metrics={**train[member], **counted},
             checkpoints=course.checkpoints[member],
             features={k: f[member] for k, f in features.items()},
             path=lane.path,
-            error=course.trouble or _divergence(train[member], [p[member] for p in found.values()]),
+            error=course.trouble or _divergence(train[member], said[member]),
             notes=(*lane.notes, *course.notes, *course.unpoked(member)),
         )
         for member in members
     ]
 
 
-def _probabilities(lane: Lane, data: Resident, members: Sequence[int]) -> NDArray[np.float32]:
-    """Shape (members, examples, classes)."""
-    return torch.softmax(lane.predict(data, members=members), dim=-1).cpu().numpy()
+Shown = dict[str, NDArray[np.float32]]
+"""What networks say of an evaluation set, by the field of Trained; the first axis is theirs."""
+
+
+def _of_member(shown: Mapping[str, Shown], member: int) -> dict[str, Shown]:
+    fields = {field for found in shown.values() for field in found}
+    return {f: {k: found[f][member] for k, found in shown.items()} for f in fields}
+
+
+def _shown(course: Course, data: Resident, members: Sequence[int]) -> Shown:
+    """Probabilities of classes; or losses, and the numbers if they are kept."""
+    lane = course.lane
+    if not data.is_numbers:
+        outputs = lane.predict(data, members=members)
+        return {"probabilities": torch.softmax(outputs, dim=-1).cpu().numpy()}
+    losses, numbers = [], []
+    for y, outputs in lane.look(data, members=members):
+        losses.append(number_losses(outputs, y, str(course.training.loss)).float())
+        numbers += [outputs.cpu()] if course.goal.keep.predictions else []
+    kept = {"predictions": torch.cat(numbers, dim=1).numpy()} if numbers else {}
+    return {"losses": torch.cat(losses, dim=1).cpu().numpy(), **kept}
 
 
 def _train_metrics(course: Course) -> list[dict[str, float]]:
-    """Error and loss on what was trained on, in evaluation mode."""
-    lane, data = course.lane, course.lane.setup.data
-    found = []
+    """Error of classes, and loss, on what was trained on, in evaluation mode."""
+    lane, found = course.lane, []
     for member in range(len(course.assignments)):
-        rows = lane.rows[member, :MOST_TRAIN_ROWS]
-        own, y = lane.predict(data, rows, members=(member,))[0], data.y[rows]
-        loss = torch.nn.functional.cross_entropy(own.double(), y)
-        error = (own.argmax(dim=1) != y).double().mean()
-        found.append({"train_error": float(error), "train_loss": float(loss)})
+        error, loss = course.judge(lane.rows[member, :MOST_TRAIN_ROWS], member)
+        errors = {} if error is None else {"train_error": error}
+        found.append({**errors, "train_loss": loss})
     return found
 
 
-def _divergence(train: Mapping[str, float], found: Sequence[NDArray[np.float32]]) -> str | None:
-    if np.isfinite(train["train_loss"]) and all(np.isfinite(p).all() for p in found):
+def _divergence(train: Mapping[str, float], shown: Mapping[str, Shown]) -> str | None:
+    said = [values for found in shown.values() for values in found.values()]
+    if np.isfinite(train["train_loss"]) and all(np.isfinite(values).all() for values in said):
         return None
     return (
         f"diverged: the training loss is {train['train_loss']} at the end. A lower learning rate "

@@ -33,8 +33,9 @@ from curvewise.nn.drive import Goal, drive
 from curvewise.nn.lane import Lane, Setup
 from curvewise.nn.resident import Resident, find_device
 from curvewise.nn.settings import Training
-from curvewise.nn.single import draws, make_single, stochastic
+from curvewise.nn.single import check_outputs, draws, make_single, stochastic
 from curvewise.nn.stack import stackable
+from curvewise.nn.targets import settle_training
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 
 SERIOUS = (torch.OutOfMemoryError, torch.AcceleratorError, MemoryError)
@@ -90,6 +91,7 @@ def train(
     torch.OutOfMemoryError
         If that many do not fit; what was yielded before stands.
     """
+    training = settle_training(training, examples.outputs)
     if training.trained == "head":
         from curvewise.nn.heads import train_heads
 
@@ -160,7 +162,7 @@ def measure_seconds(
     Its share where several are trained at once. Compilation and evaluation are left out; schedules
     that may stop earlier are counted whole.
     """
-    place = find_device(device)
+    place, training = find_device(device), settle_training(training, examples.outputs)
     if training.trained == "head":
         from curvewise.nn.heads import stand_in
 
@@ -218,7 +220,7 @@ def _setup(
     data = resident(examples, device)
     # A batch smaller than asked for comes from a subset smaller than that: not worth compiling.
     compiled = device.type == "cuda" and batch == training.batch
-    return Setup(training, data, examples.shape, examples.classes, batch, device, folder, compiled)
+    return Setup(training, data, examples.shape, examples.outputs, batch, device, folder, compiled)
 
 
 def _draws(setup: Setup, probe: torch.nn.Module) -> bool:
@@ -233,6 +235,8 @@ def _crews(
 ) -> Iterator[tuple[list[list[int]], list[Lane]]]:
     """Deal assignments into groups for lanes, and make the lanes."""
     probe = make_probe(setup)
+    if isinstance(setup.outputs, tuple):
+        check_outputs(probe, setup.data.inputs(slice(0, 2)).cpu(), setup.outputs)
     if _draws(setup, probe):
         yield [[i] for i in numbers], [make_single(replace(setup, compiled=False))()]
         return

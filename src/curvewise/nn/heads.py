@@ -64,7 +64,8 @@ def stand_in(
 
 def _probe(training: Training, head: torch.nn.Linear) -> Training:
     options: dict[str, Any] = {} if head.bias is not None else {"bias": False}
-    return replace(training, architecture="linear", options=options, weights=None, trained="all")
+    bare = replace(training, weights=None, weights_into=None, trained="all")
+    return replace(bare, architecture="linear", options=options)
 
 
 def _body(
@@ -72,7 +73,7 @@ def _body(
 ) -> torch.nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        model = make_network(training, examples.shape, examples.classes, folder)
+        model = make_network(training, examples.shape, examples.outputs, folder)
     return model.eval()
 
 

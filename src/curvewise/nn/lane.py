@@ -23,10 +23,12 @@ from curvewise.nn.optimisers import make_optimiser
 from curvewise.nn.order import visits
 from curvewise.nn.resident import Resident
 from curvewise.nn.settings import Training
+from curvewise.nn.targets import Outputs
 from curvewise.nn.task import Assignment, Poke
 
 LINE = 2**21  # positions that are laid out at a time, so that long trainings take little memory
 EVALUATION_BATCH = 2000
+DENSE_BATCH = 250  # where outputs are images, and layers therefore as large to the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class Setup:
     training: Training
     data: Resident
     shape: tuple[int, ...]
-    classes: int
+    outputs: Outputs
     batch: int
     device: torch.device
     folder: Path | None = None
@@ -89,7 +91,7 @@ class Lane(ABC):
 
     @abstractmethod
     def logits(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """Shape (members, batch, classes), in evaluation mode, for prepared inputs."""
+        """Shape (members, batch, *outputs), in evaluation mode, for prepared inputs."""
 
     @abstractmethod
     def features(self, x: Tensor, members: Sequence[int]) -> Tensor:
@@ -218,14 +220,25 @@ class Lane(ABC):
         members: Sequence[int] | None = None,
         features: bool = False,
     ) -> Tensor:
-        """Logits (or features) for all examples, shape (members, examples, …), float32."""
+        """Outputs (or features) for all examples, shape (members, examples, …), float32."""
+        parts = self.look(data, rows, members=members, features=features)
+        return torch.cat([part for _, part in parts], dim=1)
+
+    def look(
+        self,
+        data: Resident,
+        rows: Tensor | None = None,
+        *,
+        members: Sequence[int] | None = None,
+        features: bool = False,
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Targets and outputs (or features) of some examples at a time, so that few are held."""
         chosen = range(self.width) if members is None else members
         look = self.features if features else self.logits
         count = len(data.y) if rows is None else len(rows)
-        parts = []
+        batch = DENSE_BATCH if data.y.ndim > 2 else EVALUATION_BATCH
         with torch.no_grad():
-            for start in range(0, count, EVALUATION_BATCH):
-                part = slice(start, start + EVALUATION_BATCH)
-                x = data.inputs(part if rows is None else rows[part])
-                parts.append(look(x, chosen).float())
-        return torch.cat(parts, dim=1)
+            for start in range(0, count, batch):
+                part: slice | Tensor = slice(start, start + batch)
+                part = part if rows is None else rows[part]
+                yield data.y[part], look(data.inputs(part), chosen).float()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -19,7 +20,7 @@ MOST_READY = 2**30  # bytes of inputs that are kept normalised, too
 
 
 class Resident:
-    """Inputs and classes on a device.
+    """Inputs and targets on a device.
 
     Attributes
     ----------
@@ -27,6 +28,8 @@ class Resident:
         All examples; images as bytes.
     kind : {"images", "tokens", "features"}
         What x holds.
+    is_numbers : bool
+        Whether y holds numbers, not classes.
     mean, std : Tensor
         Per channel, for images.
     """
@@ -41,11 +44,20 @@ class Resident:
         elif self.kind == "tokens":
             x = x.to(torch.int64)
         self.x = x.to(device)
-        self.y = torch.from_numpy(_writable(examples.y)).to(device, torch.int64)
+        self.is_numbers = examples.is_numbers
+        exact = torch.float32 if self.is_numbers else torch.int64
+        self.y = torch.from_numpy(_writable(examples.y)).to(device, exact)
         channels = examples.x.shape[1] if self.kind == "images" else 1
         mean, std = examples.mean or (0.0,) * channels, examples.std or (1.0,) * channels
         self.mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self.std = torch.tensor(std, dtype=torch.float32, device=device)
+
+    @property
+    def strata(self) -> NDArray[np.int64]:
+        """The class of each example, so that shares are drawn class by class; numbers are one."""
+        if self.is_numbers:
+            return np.zeros(len(self.y), dtype=np.int64)
+        return np.asarray(self.y.cpu())
 
     def prepared(self, x: Tensor) -> Tensor:
         """Normalise a batch of stored inputs, without augmentation."""

@@ -16,6 +16,10 @@ CONTROLLED = ("plateau", "early-stop", "searched")
 
 PRECISIONS = ("float32", "bfloat16")
 TRAINED = ("all", "head")
+NUMBER_LOSSES = ("l1", "l2")
+LOSSES = ("cross-entropy", *NUMBER_LOSSES)
+LATER = ("loss", "weights_into")
+"""Settings that came later: part of what identifies a training only where they are used."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,9 @@ class Training:
     architecture : str
         A name of :data:`curvewise.nn.architectures.ARCHITECTURES`; ``"module:function"`` for a
         factory of one's own, called with ``shape, classes, **options``; ``"timm:NAME"``;
-        ``"hf:PATH"`` for a Hugging Face model in a folder.
+        ``"hf:PATH"`` for a Hugging Face model in a folder. For targets that are numbers, a factory
+        of one's own is given the shape of a target instead of the classes, ``(3,)`` or
+        ``(1, 32, 32)``; ``"unet"`` gives images.
     options : dict
         What the factory takes beside shape and classes: width, depth, …
     weights : str, optional
@@ -67,6 +73,13 @@ class Training:
         (degrees), ``"colour:0.25"``, …; drawn anew for each example and epoch.
     precision : {"float32", "bfloat16"}
         Of the arithmetic; weights are float32 always.
+    loss : {"cross-entropy", "l1", "l2"}, optional
+        What is lowered: for classes the cross-entropy; for numbers the mean of absolute (``l1``)
+        or squared (``l2``, the usual one) differences over the outputs of each example, then over
+        examples.
+    weights_into : str, optional
+        Part of the network that the file of weights fills, such as ``"encoder"`` of a ``unet``;
+        the rest is drawn, and a note of the run says what was left out. None for all of it.
 
     Examples
     --------
@@ -93,6 +106,8 @@ class Training:
     patience: float | None = None
     augmentation: tuple[str, ...] = ()
     precision: str = "float32"
+    loss: str | None = None
+    weights_into: str | None = None
 
     def __post_init__(self) -> None:
         self._settle_types()
@@ -100,6 +115,8 @@ class Training:
         _one_of("schedule", self.schedule, SCHEDULES)
         _one_of("precision", self.precision, PRECISIONS)
         _one_of("trained", self.trained, TRAINED)
+        if self.loss is not None:
+            _one_of("loss", self.loss, LOSSES)
         for rate in self.rates:
             _number("rate", rate, above=0)
         _number("batch", self.batch, above=0, whole=True)
@@ -135,6 +152,8 @@ class Training:
             )
         if self.weights is not None and not isinstance(self.weights, str):
             raise InputError(f"weights={self.weights!r}: give the path of a file.")
+        if self.weights_into is not None and not isinstance(self.weights_into, str):
+            raise InputError(f"weights_into={self.weights_into!r}: give the name of a part.")
         if not isinstance(self.options, Mapping):
             raise InputError(f"options={self.options!r}: give a dict of names and values.")
 
@@ -168,6 +187,10 @@ class Training:
                 "trained='head' computes the features once, so augmentation= cannot be used: leave "
                 "it out, or use trained='all'."
             )
+        if self.weights_into is not None and self.weights is None:
+            raise InputError(
+                f"weights_into={self.weights_into!r} needs weights=: the file for that part."
+            )
         if self.steps is not None and self.schedule in CONTROLLED:
             raise InputError(f"schedule={self.schedule!r} counts epochs: give epochs=, not steps=.")
 
@@ -194,6 +217,7 @@ class Training:
     def as_dict(self) -> dict[str, Any]:
         """Everything that determines the training, ready for JSON."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {k: v for k, v in plain.items() if k not in LATER or v is not None}
         return {
             k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v
             for k, v in plain.items()

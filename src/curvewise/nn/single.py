@@ -10,8 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from curvewise.errors import InputError
 from curvewise.nn.architectures import features_of, make_network, notes_of
 from curvewise.nn.lane import Lane, Setup
+from curvewise.nn.losses import make_loss
 from curvewise.nn.optimisers import make_optimiser
 from curvewise.nn.task import Assignment
 
@@ -23,7 +25,7 @@ class Single(Lane):
         super().__init__(setup, 1)
         self.forward, self.update = forward, update
         with torch.random.fork_rng(devices=[]):
-            self.model = make_network(setup.training, setup.shape, setup.classes, setup.folder)
+            self.model = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
         self.model.to(setup.device)
         if setup.data.kind == "images":
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -40,7 +42,7 @@ class Single(Lane):
         self.place(assignments)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(assignments[0].init)
-            fresh = make_network(setup.training, setup.shape, setup.classes, setup.folder)
+            fresh = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
         with torch.no_grad():
             for kind in (torch.nn.Module.parameters, torch.nn.Module.buffers):
                 for mine, drawn in zip(kind(self.model), kind(fresh), strict=True):
@@ -89,7 +91,7 @@ def make_single(setup: Setup) -> Callable[[], Single]:
     """A maker of lanes that share one compiled step."""
     training, data = setup.training, setup.data
     batch = data.batcher(training.augmentation)
-    images = data.kind == "images"
+    images, loss = data.kind == "images", make_loss(training)
 
     def forward(model: torch.nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
         x = batch(index, seed, epoch)
@@ -97,9 +99,7 @@ def make_single(setup: Setup) -> Callable[[], Single]:
             x = channels_last(x)
         with setup.arithmetic():
             logits = model(x)
-        return torch.nn.functional.cross_entropy(
-            logits.float(), data.y[index], label_smoothing=training.label_smoothing
-        )
+        return loss(logits.float(), data.y[index])
 
     update: Callable[..., None] = make_optimiser(training).step
     if setup.compiled:
@@ -133,3 +133,20 @@ def draws(model: torch.nn.Module, x: Tensor) -> bool:
         with contextlib.suppress(Exception):  # which the training will tell
             model(x)
         return not torch.equal(before, torch.default_generator.get_state())
+
+
+def check_outputs(model: torch.nn.Module, x: Tensor, outputs: tuple[int, ...]) -> None:
+    """Refuse a network whose outputs have not the shape of a target: numbers would be spread."""
+    model.eval()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        try:
+            shape = tuple(model(x).shape)
+        except Exception:  # which the training will tell
+            return
+        finally:
+            model.train()
+    if shape != (len(x), *outputs):
+        raise InputError(
+            f"The network gives an array of shape {shape} for {len(x)} inputs, and their targets "
+            f"have shape {(len(x), *outputs)}: let it give numbers of the shape of a target."
+        )

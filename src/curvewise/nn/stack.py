@@ -16,6 +16,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from curvewise.nn.architectures import features_of, make_network, notes_of
 from curvewise.nn.lane import Lane, Setup
+from curvewise.nn.losses import make_loss
 from curvewise.nn.optimisers import make_optimiser
 from curvewise.nn.task import Assignment
 
@@ -51,7 +52,7 @@ class Stack(Lane):
         super().__init__(setup, width)
         self.forward, self.update = forward, update
         with torch.random.fork_rng(devices=[]):
-            self.skeleton = make_network(setup.training, setup.shape, setup.classes, setup.folder)
+            self.skeleton = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
         self.skeleton.to(setup.device)
         self.notes = notes_of(self.skeleton)
         named = dict(self.skeleton.named_parameters())
@@ -70,7 +71,7 @@ class Stack(Lane):
         with torch.random.fork_rng(devices=[]):
             for assignment in assignments:
                 torch.default_generator.manual_seed(assignment.init)
-                fresh = make_network(setup.training, setup.shape, setup.classes, setup.folder)
+                fresh = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
                 for found, parameter in zip(drawn, fresh.parameters(), strict=True):
                     found.append(parameter.detach())
         for mine, found in zip(self.params, drawn, strict=True):
@@ -120,7 +121,7 @@ class Stack(Lane):
 def make_stack(setup: Setup, width: int) -> Callable[[], Stack]:
     """A maker of stacks that share one compiled step."""
     training, data = setup.training, setup.data
-    batch = data.batcher(training.augmentation)
+    batch, loss = data.batcher(training.augmentation), make_loss(training)
 
     def forward(
         model: torch.nn.Module,
@@ -139,9 +140,7 @@ def make_stack(setup: Setup, width: int) -> Callable[[], Stack]:
         def loss_of(weights: list[Tensor], x_one: Tensor, y_one: Tensor) -> Tensor:
             with setup.arithmetic():
                 logits = functional_call(model, dict(zip(names, weights, strict=True)), (x_one,))
-            return torch.nn.functional.cross_entropy(
-                logits.float(), y_one, label_smoothing=training.label_smoothing
-            )
+            return loss(logits.float(), y_one)
 
         found: tuple[list[Tensor], Tensor] = vmap(grad_and_value(loss_of))(params, x, y)
         return found

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs with their classes.
+    """Inputs with their targets: classes, or numbers.
 
     Attributes
     ----------
     x : ndarray
         Images, (examples, channels, height, width) of uint8; features, (examples, features) of
         float; or tokens, (examples, length) of integers.
-    y : ndarray of int, shape (examples,)
-        Classes from 0 on.
+    y : ndarray of int, shape (examples,); or of float32, shape (examples, ...)
+        Classes from 0 on; or numbers, (examples, k) or (examples, channels, height, width).
     classes : int
-        How many classes there are, seen or not.
+        How many classes there are, seen or not; 0 where y holds numbers.
     mean, std : tuple of float, optional
         Per channel, on the scale 0 to 1, for images; per feature otherwise. What networks are given
         has this mean subtracted and is divided by this spread.
@@ -31,7 +31,7 @@ class Examples:
     """
 
     x: NDArray[Any]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     classes: int
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
@@ -41,6 +41,16 @@ class Examples:
     def shape(self) -> tuple[int, ...]:
         """Shape of one input."""
         return tuple(self.x.shape[1:])
+
+    @property
+    def is_numbers(self) -> bool:
+        """Whether the targets are numbers."""
+        return not self.classes
+
+    @property
+    def outputs(self) -> int | tuple[int, ...]:
+        """What is predicted of one input: the number of classes, or the shape of its numbers."""
+        return self.classes or tuple(self.y.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -96,11 +106,15 @@ class Keep:
         Weights at the end, or also right before every drop of the learning rate.
     features : bool
         What the last layer was given, for each evaluation example.
+    predictions : bool
+        The predicted numbers for each evaluation example, where targets are numbers: their losses
+        are kept always, and so are predicted classes.
     """
 
     probabilities: bool = False
     checkpoints: str = "none"
     features: bool = False
+    predictions: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +124,10 @@ class Trained:
     Attributes
     ----------
     probabilities : dict of str to ndarray of float32, shape (examples, classes)
-        For each evaluation set.
+        For each evaluation set, where targets are classes.
     metrics : dict of str to float
-        ``train_error``, ``train_loss`` on the rows trained on, in evaluation mode; ``steps``,
-        ``epochs``; ``rate``; what the schedule found.
+        ``train_error`` (of classes), ``train_loss`` on the rows trained on, in evaluation mode;
+        ``steps``, ``epochs``; ``rate``; what the schedule found.
     checkpoints : dict of str to dict of str to ndarray
         ``"end"``, ``"drop-1"``, …: the weights by name.
     features : dict of str to ndarray of float32, shape (examples, features)
@@ -128,6 +142,10 @@ class Trained:
         What a reader should know.
     hard : bool
         Whether the probabilities are only 0 and 1, from predicted classes; then there is no loss.
+    losses : dict of str to ndarray of float32, shape (examples,)
+        For each evaluation set, where targets are numbers.
+    predictions : dict of str to ndarray of float32, shape (examples, ...)
+        The predicted numbers for each evaluation set, if kept.
     """
 
     probabilities: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -139,3 +157,5 @@ class Trained:
     error: str | None = None
     notes: tuple[str, ...] = ()
     hard: bool = False
+    losses: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    predictions: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)

@@ -16,12 +16,13 @@ from torch import nn
 from curvewise.errors import InputError
 from curvewise.nn.architectures import head_of, make_network
 from curvewise.nn.settings import Training
+from curvewise.nn.targets import Outputs
 
 
 def restore_network(
     training: Training,
     shape: tuple[int, ...],
-    classes: int,
+    classes: Outputs,
     weights: Mapping[str, NDArray[Any]],
     folder: Path | None = None,
     seed: int = 0,
@@ -33,7 +34,7 @@ def restore_network(
     training : Training
         Its architecture and options are read.
     shape, classes
-        Of one input, and of the output.
+        Of one input, and of the output: the number of classes, or the shape of numbers.
     weights : dict of str to ndarray
         Parameters and buffers by name, as :class:`~curvewise.nn.task.Trained` has them.
     folder : Path, optional
@@ -57,7 +58,7 @@ def restore_network(
     True
     """
     head = training.trained == "head"
-    start = training if head else replace(training, weights=None)
+    start = training if head else replace(training, weights=None, weights_into=None)
     model = _drawn(start, shape, classes, 0 if training.weights else seed, folder)
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
     wanted = {f"{head_of(model)[0]}.weight"} if head else set(model.state_dict())
@@ -78,7 +79,7 @@ def restore_network(
 def initial_network(
     training: Training,
     shape: tuple[int, ...],
-    classes: int,
+    classes: Outputs,
     seed: int,
     folder: Path | None = None,
 ) -> nn.Module:
@@ -105,7 +106,7 @@ def initial_network(
 
 
 def _drawn(
-    training: Training, shape: tuple[int, ...], classes: int, seed: int, folder: Path | None
+    training: Training, shape: tuple[int, ...], classes: Outputs, seed: int, folder: Path | None
 ) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

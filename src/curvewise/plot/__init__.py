@@ -18,10 +18,18 @@ from curvewise.plot.response_sensitivity import plot_sensitivity
 from curvewise.plot.response_sheet import plot_perturbed
 from curvewise.plot.save import save_picture
 from curvewise.plot.style import PALETTE
+from curvewise.plot.transfer_blind import plot_blind_guess
+from curvewise.plot.transfer_compare import plot_transfer_comparison
+from curvewise.plot.transfer_ranks import plot_transfer_ranks
+from curvewise.plot.transfer_result import plot_transfer
+from curvewise.plot.transfer_spread import plot_spread
+from curvewise.plot.transfer_tasks import plot_tasks
+from curvewise.plot.transfer_wins import plot_win_rate, plot_win_rates
 
 __all__ = [
     "PALETTE",
     "draw",
+    "plot_blind_guess",
     "plot_checkpoint_ranking",
     "plot_checkpoint_scores",
     "plot_fine_tuning",
@@ -36,5 +44,12 @@ __all__ = [
     "plot_response_pairs",
     "plot_responses",
     "plot_sensitivity",
+    "plot_spread",
+    "plot_tasks",
+    "plot_transfer",
+    "plot_transfer_comparison",
+    "plot_transfer_ranks",
+    "plot_win_rate",
+    "plot_win_rates",
     "save_picture",
 ]

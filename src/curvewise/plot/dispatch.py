@@ -32,6 +32,13 @@ from curvewise.plot.response_difference import plot_response_comparison
 from curvewise.plot.response_information import plot_information, plot_measure_comparison
 from curvewise.plot.response_judge import plot_judgement
 from curvewise.plot.response_sensitivity import plot_sensitivity
+from curvewise.plot.transfer_blind import plot_blind_guess
+from curvewise.plot.transfer_compare import plot_transfer_comparison
+from curvewise.plot.transfer_ranks import plot_transfer_ranks
+from curvewise.plot.transfer_result import plot_transfer
+from curvewise.plot.transfer_spread import plot_spread
+from curvewise.plot.transfer_tasks import plot_tasks
+from curvewise.plot.transfer_wins import plot_win_rate, plot_win_rates
 from curvewise.plot.variance_accuracy import plot_accuracy_distribution
 from curvewise.plot.variance_agreement import (
     plot_dependent_pairs,
@@ -56,6 +63,13 @@ from curvewise.response.compare import ResponseComparison
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.judgement import MeasureComparison, MeasureJudgement
 from curvewise.response.sensitivity import ResponseSensitivity
+from curvewise.transfer.blind import BlindGuess
+from curvewise.transfer.comparison import TransferComparison
+from curvewise.transfer.ranks import TransferRanks
+from curvewise.transfer.spread import RunSpread
+from curvewise.transfer.tasks import TaskCharacter
+from curvewise.transfer.transfer_result import TransferResult
+from curvewise.transfer.wins import WinRate, WinRates
 from curvewise.variance.accuracy import AccuracyDistribution
 from curvewise.variance.bipartitions import Bipartitions
 from curvewise.variance.calibration import Calibration
@@ -113,6 +127,14 @@ PICTURES: dict[type, Callable[..., Axes]] = {
     RankingComparisons: plot_ranking_comparisons,
     RankingAgreement: plot_ranking_agreement,
     NleepGrid: plot_nleep_grid,
+    TransferResult: plot_transfer,
+    TransferRanks: plot_transfer_ranks,
+    TransferComparison: plot_transfer_comparison,
+    BlindGuess: plot_blind_guess,
+    TaskCharacter: plot_tasks,
+    RunSpread: plot_spread,
+    WinRate: plot_win_rate,
+    WinRates: plot_win_rates,
 }
 """How a result of each class, or of a class derived from it, is drawn."""
 

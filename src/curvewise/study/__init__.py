@@ -19,6 +19,7 @@ from curvewise.study.status import Status
 from curvewise.study.store import list_runs, read_run, write_run
 from curvewise.study.study import Study
 from curvewise.study.toml import load_study
+from curvewise.study.transfer import study_win_rates, transfer_risks
 from curvewise.study.verify import verify_store
 
 __all__ = [
@@ -45,6 +46,8 @@ __all__ = [
     "ranking_table",
     "read_run",
     "study_recipe",
+    "study_win_rates",
+    "transfer_risks",
     "verify_store",
     "write_run",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.study._classes import one_hot
+from curvewise.study._numbers import as_predicted
 
 TEST = "test"
 LARGEST_JSON = 1_000_000  # bytes
@@ -48,6 +49,25 @@ def read_set(out: Path, name: str, examples: int, classes: int) -> tuple[NDArray
     if predicted is not None:
         _check_agreement(by_class, predicted, by_probability, probabilities)
     return probabilities, False
+
+
+def read_numbers(out: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Read the predicted numbers for one evaluation set, in the shape of its targets."""
+    path = out / f"predictions{'' if name == TEST else f'.{name}'}.npy"
+    expected = f"expected finite numbers of shape {shape}, that of the targets"
+    if not path.exists():
+        there = ", ".join(sorted(p.name for p in out.iterdir())) or "nothing"
+        raise BadOutput(
+            f"it left no {path.name} for the evaluation set {name!r}: write it to the folder "
+            f"{{out}}; {expected}. There is {there}."
+        )
+    try:
+        numbers = as_predicted(_read_array(path, expected), shape, path.name)
+    except ValueError as error:
+        raise BadOutput(str(error)) from error
+    if not np.isfinite(numbers).all():
+        raise BadOutput(f"{path.name} holds NaN or infinity: {expected}.")
+    return numbers
 
 
 def read_metrics(out: Path) -> dict[str, float]:

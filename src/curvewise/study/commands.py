@@ -18,7 +18,7 @@ import numpy as np
 from curvewise.errors import InputError, StoreError
 from curvewise.nn.task import Trained
 from curvewise.study._classes import HARD_NOTE
-from curvewise.study._outputs import BadOutput, read_metrics, read_set
+from curvewise.study._outputs import BadOutput, read_metrics, read_numbers, read_set
 from curvewise.study._process import run_process
 from curvewise.study.digest import data_digest
 from curvewise.study.learner import FIELDS
@@ -54,7 +54,8 @@ def run_command(study: Study, job: Job) -> Trained:
     ``predictions.<set>.npy`` or ``probabilities.<set>.npy``; and, if it likes, ``metrics.json``
     with numbers by name, such as ``{"train_error": 0.01}``; those that are measured here (errors
     and losses of evaluation sets, ``gap``, ``seconds``) are ignored, and a note says so. Without
-    probabilities the result is ``hard``: it has errors and no losses.
+    probabilities the result is ``hard``: it has errors and no losses. Where targets are numbers,
+    ``predictions.npy`` holds numbers in the shape of the targets, and nothing else is read.
 
     Parameters
     ----------
@@ -224,10 +225,13 @@ def write_data(study: Study) -> Path:
 
 def _read_outputs(study: Study, out: Path) -> dict[str, Any]:
     """What the command left, checked."""
-    probabilities = {}
+    probabilities, numbers = {}, {}
     hard = False
     try:
         for name, part in study.evaluation_sets.items():
+            if part.is_numbers:
+                numbers[name] = read_numbers(out, name, part.y.shape)
+                continue
             probabilities[name], only_classes = read_set(out, name, len(part.y), part.classes)
             hard = hard or only_classes
         metrics = read_metrics(out)
@@ -237,4 +241,5 @@ def _read_outputs(study: Study, out: Path) -> dict[str, Any]:
     if ignored := [name for name in metrics if name.partition(".")[0] in MEASURED]:
         metrics = {name: value for name, value in metrics.items() if name not in ignored}
         notes += (f"metrics.json: {', '.join(ignored)} ignored, as curvewise measures them.",)
-    return {"probabilities": probabilities, "metrics": metrics, "hard": hard, "notes": notes}
+    found = {"predictions": numbers} if numbers else {"probabilities": probabilities}
+    return {**found, "metrics": metrics, "hard": hard, "notes": notes}

@@ -176,6 +176,8 @@ def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
             f"evaluation={evaluation!r} is no evaluation set of the study: there is "
             f"{', '.join((TEST, *study.evaluate))}."
         )
+    if study.dataset.is_numbers:
+        raise InputError("Models are measured by their errors on classes, and targets are numbers.")
     runs = [r for r in planned_runs(study) if not r.job.is_search]
     digest = evaluation_digests(study).get(evaluation)
     lacks = [_lack(r, evaluation, digest) for r in runs]

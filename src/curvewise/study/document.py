@@ -35,6 +35,8 @@ KEYS = (
 
 KINDS = ("architecture", "estimator", "command")
 SETTINGS = tuple(f.name for f in fields(Training))
+ESTIMATOR = ("estimator", "judged")
+COMMAND = ("command", "timeout", "judged")
 CHECKPOINTS = ("none", "end", "drops")
 
 FOREIGN = {
@@ -163,9 +165,7 @@ def learner_from_table(
     if len(kinds) != 1:
         _check_some_kind(table, kinds)
     kind = kinds[0]
-    own = {"architecture": (*SETTINGS, "members"), "estimator": ("estimator",)}.get(
-        kind, ("command", "timeout")
-    )
+    own = {"architecture": (*SETTINGS, "members"), "estimator": ESTIMATOR}.get(kind, COMMAND)
     said = {k: v for k, v in table.items() if k in own and k != "options"}
     options = table.get("options", {})
     if not isinstance(options, Mapping):
@@ -201,7 +201,7 @@ def _check_option(key: str, own: Sequence[str], kind: str) -> None:
 
 def _meant(key: str, own: Sequence[str]) -> str | None:
     """A setting that the key looks like, if any."""
-    if own == ("estimator",):  # its parameters may be called anything
+    if own == ESTIMATOR:  # its parameters may be called anything
         return None
     if FOREIGN.get(key) in own:
         return FOREIGN[key]
@@ -228,7 +228,7 @@ def _evaluations(tables: Mapping[str, Any], source: str) -> dict[str, Evaluation
 def _keep(table: Mapping[str, Any], source: str) -> Keep:
     with within(f"{source}, [keep]"):
         check_keys(table, [f.name for f in fields(Keep)])
-        for name in ("probabilities", "features"):
+        for name in ("probabilities", "features", "predictions"):
             if not isinstance(table.get(name, False), bool):
                 raise InputError(f"{name}={table[name]!r}: give true or false.")
         if table.get("checkpoints", "none") not in CHECKPOINTS:
@@ -271,7 +271,8 @@ def _plain_data(data: Any, where: str) -> Any:
     if isinstance(data, Dataset):
         raise InputError(
             f"{where} is a Dataset in memory, which a study file cannot hold: save its arrays with "
-            "np.savez('data.npz', x=x, y=y) and use data = 'data.npz'."
+            "np.savez('data.npz', x=x, y=y) and use data = 'data.npz' (for numbers, data = "
+            "{ path = 'data.npz', targets = 'numbers' })."
         )
     return data if isinstance(data, str) else dict(data)
 
@@ -285,7 +286,7 @@ def table_of_learner(learner: Learner) -> dict[str, Any]:
         table |= {} if learner.members == 1 else {"members": learner.members}
         options: Mapping[str, Any] = table.pop("options", {})
     else:
-        own = ("estimator",) if learner.estimator is not None else ("command", "timeout")
+        own = ESTIMATOR if learner.estimator is not None else COMMAND
         table = {k: getattr(learner, k) for k in own if getattr(learner, k) is not None}
         options = learner.options
     hidden = {k: v for k, v in options.items() if k in (*own, *KINDS, "options") or _meant(k, own)}

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.task import Examples, Trained
 from curvewise.study._classes import HARD_NOTE, log_loss, one_hot
+from curvewise.study._numbers import as_predicted, number_losses
 from curvewise.study.learner import Learner
 from curvewise.study.training import set_seeds, warning_texts, watched
 
@@ -35,7 +37,8 @@ def fit_estimator(study: Study, job: Job) -> Trained:
 
     Probabilities are those of ``predict_proba``; a class that the subset lacks has probability 0.
     Without ``predict_proba`` they are 0 and 1 from ``predict``, and the result is ``hard``: it has
-    errors and no losses.
+    errors and no losses. Where targets are numbers, the estimator must be a regressor, and what it
+    predicts is judged by the learner's loss.
 
     Parameters
     ----------
@@ -47,8 +50,8 @@ def fit_estimator(study: Study, job: Job) -> Trained:
     Returns
     -------
     Trained
-        With ``train_error`` and, unless hard, ``train_loss``. A fit that raises is told in
-        ``error``; warnings are in ``notes``.
+        With ``train_error`` (of classes) and, unless hard, ``train_loss``. A fit that raises is
+        told in ``error``; warnings are in ``notes``.
 
     Raises
     ------
@@ -73,7 +76,9 @@ def fit_estimator(study: Study, job: Job) -> Trained:
     found: dict[str, Any] = {}
     with watched(seed) as caught:
         try:
-            found = _train(set_seeds(model, seed), study.examples, rows, study.evaluation_sets)
+            loss = str(job.learner.loss)
+            fit = partial(_regress, loss=loss) if study.examples.is_numbers else _train
+            found = fit(set_seeds(model, seed), study.examples, rows, study.evaluation_sets)
         except (Exception, SystemExit) as error:
             found = {"error": "".join(traceback.format_exception(error))}
     notes = (*warning_texts(caught), *((HARD_NOTE,) if found.get("hard") else ()))
@@ -184,6 +189,25 @@ def _train(
         for name, part in evaluations.items()
     }
     return {"probabilities": predicted, "metrics": metrics, "hard": hard}
+
+
+def _regress(
+    model: Any,
+    examples: Examples,
+    rows: NDArray[np.int64],
+    evaluations: Mapping[str, Examples],
+    *,
+    loss: str,
+) -> dict[str, Any]:
+    y = examples.y[rows]
+    model.fit(_inputs(examples, rows), y[:, 0].copy() if y.shape[1:] == (1,) else y.copy())
+    seen = as_predicted(model.predict(_inputs(examples, rows)), y.shape, "predict")
+    predicted = {
+        name: as_predicted(model.predict(_inputs(part)), part.y.shape, "predict")
+        for name, part in evaluations.items()
+    }
+    metrics = {"train_loss": float(number_losses(seen, y, loss).mean(dtype=np.float64))}
+    return {"predictions": predicted, "metrics": metrics}
 
 
 def _inputs(examples: Examples, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:

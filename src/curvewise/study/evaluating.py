@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.io._table import listed
+from curvewise.nn.targets import MOVING
 from curvewise.nn.task import Examples
 from curvewise.study.dataset import Dataset
 from curvewise.study.datasets import load_dataset
@@ -28,7 +29,8 @@ def make_evaluation_sets(study: Study) -> dict[str, Examples]:
     where either side has only numbers for names. Perturbed copies are drawn from the study's seed
     and the perturbation, so that several magnitudes of one perturbation share their noise. For a
     range of magnitudes each example's own is drawn from the seed, the perturbation and the
-    example's position, whatever the range.
+    example's position, whatever the range. Where targets are numbers, other data must have numbers
+    of the same shape; where they are images, no perturbation may move the pixels of an input.
 
     Parameters
     ----------
@@ -69,6 +71,11 @@ def _other(name: str, data: Dataset | Mapping[str, Any] | str, study: Study) -> 
     """Other data as examples of the study's classes: its test part, else all of it."""
     other = data if isinstance(data, Dataset) else load_dataset(data, folder=study.folder)
     own = study.dataset
+    if other.targets != own.targets:
+        raise InputError(
+            f"evaluate.{name} has targets={other.targets!r}, the study's data {own.targets!r}: say "
+            "the same for both."
+        )
     x, y = other.x, other.y
     if other.test_x is not None and other.test_y is not None:
         x, y = other.test_x, other.test_y
@@ -88,7 +95,14 @@ def _other(name: str, data: Dataset | Mapping[str, Any] | str, study: Study) -> 
             f"evaluate.{name} has the padding token {other.padding}, the study's data "
             f"{own.padding}: use one tokenizer for both."
         )
-    return replace(study.examples, x=x, y=_matched(name, y, other.classes, own.classes))
+    if not own.is_numbers:
+        return replace(study.examples, x=x, y=_matched(name, y, other.classes, own.classes))
+    if y.shape[1:] != own.y.shape[1:]:
+        raise InputError(
+            f"evaluate.{name} has targets of shape {y.shape[1:]}, the study's data of "
+            f"{own.y.shape[1:]}: bring both to one shape."
+        )
+    return replace(study.examples, x=x, y=study.scaled_targets(y))
 
 
 def _matched(
@@ -127,6 +141,11 @@ def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> Non
         for magnitude in _ends(evaluation.magnitude):
             perturbation.check(magnitude)
         perturbation.check_input(data.x)
+        if perturbation.name in MOVING and data.y.ndim > 2:
+            raise InputError(
+                f"perturbation={perturbation.name!r} moves the pixels of an input and not those of "
+                "its target, which is an image: use one that moves nothing."
+            )
         if perturbation.name == "token-dropout" and data.padding is None:
             raise InputError(
                 "perturbation='token-dropout' puts padding in the place of tokens: say which token "

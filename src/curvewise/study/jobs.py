@@ -14,7 +14,7 @@ from curvewise.learning.partition import Subset
 from curvewise.nn.task import Poke
 from curvewise.study._record import run_id
 from curvewise.study.digest import data_digest
-from curvewise.study.learner import Learner
+from curvewise.study.learner import Learner, settle_learner
 
 if TYPE_CHECKING:
     from curvewise.study.study import Study
@@ -84,7 +84,7 @@ def plan_jobs(study: Study) -> list[Job]:
     digests: dict[str, str] = {}
     for name, learner in study.learners.items():
         for settings in study.design.combinations(name, learner.takes):
-            about = learner.with_settings(settings)
+            about = settle_learner(learner.with_settings(settings), study.outputs, name)
             weights = _weights_digest(about, study.folder, digests)
             shared = {
                 "recipe": RECIPE,

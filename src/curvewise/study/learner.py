@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from curvewise.errors import InputError
-from curvewise.nn.settings import Training
+from curvewise.nn.settings import NUMBER_LOSSES, Training
+from curvewise.nn.targets import Outputs, settle_training
 
 FIELDS = (
     *("n", "fold", "seed", "init_seed", "order_seed", "augmentation_seed"),
@@ -37,6 +38,9 @@ class Learner:
         How many networks with seeds of their own average their probabilities.
     timeout : float, optional
         Seconds after which a command is stopped and counted as failed.
+    judged : {"l1", "l2"}, optional
+        By which loss an estimator or a command is judged where targets are numbers; ``"l2"`` by
+        default. Networks are judged by the loss they are trained with.
     """
 
     training: Training | None = None
@@ -45,6 +49,7 @@ class Learner:
     options: Mapping[str, Any] = field(default_factory=dict)
     members: int = 1
     timeout: float | None = None
+    judged: str | None = None
 
     def __post_init__(self) -> None:
         kinds = [k for k in ("training", "estimator", "command") if getattr(self, k) is not None]
@@ -64,6 +69,15 @@ class Learner:
             self._check_command(self.command)
         if self.timeout is not None:
             self._check_timeout(self.timeout)
+        if self.judged is not None and self.judged not in NUMBER_LOSSES:
+            raise InputError(
+                f"judged={self.judged!r} is not known: use one of {', '.join(NUMBER_LOSSES)}."
+            )
+        if self.judged is not None and self.training is not None:
+            raise InputError(
+                f"judged={self.judged!r}: a network is judged by the loss it is trained with; give "
+                "loss= instead."
+            )
 
     def _check_estimator(self, estimator: Any) -> None:
         parts = estimator.split(":") if isinstance(estimator, str) else []
@@ -98,6 +112,11 @@ class Learner:
             return "network"
         return "estimator" if self.estimator is not None else "command"
 
+    @property
+    def loss(self) -> str | None:
+        """By which loss it is judged where targets are numbers; None for classes."""
+        return self.judged if self.training is None else self.training.loss
+
     def takes(self, setting: str) -> bool:
         """Whether a setting that a grid varies for all learners means something to this one.
 
@@ -116,7 +135,7 @@ class Learner:
             return replace(self, options={**self.options, **settings})
         members = settings.get("members", self.members)
         settings = {k: v for k, v in settings.items() if k != "members"}
-        known = set(self.training.as_dict()) - {"options"}
+        known = {f.name for f in fields(Training)} - {"options"}
         direct = {k: v for k, v in settings.items() if k in known}
         inner = {k: v for k, v in settings.items() if k not in known}
         options = {**self.training.options, **inner}
@@ -127,9 +146,36 @@ class Learner:
         """Everything that determines what is trained, ready for JSON."""
         if self.training is not None:
             return {**self.training.as_dict(), "members": self.members}
+        judged = {} if self.judged is None else {"judged": self.judged}
         if self.estimator is not None:
-            return {"estimator": self.estimator, "options": dict(self.options)}
-        return {"command": self.command, "options": dict(self.options)}
+            return {"estimator": self.estimator, "options": dict(self.options), **judged}
+        return {"command": self.command, "options": dict(self.options), **judged}
+
+
+def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner") -> Learner:
+    """Settle by which loss a learner is judged, and refuse one that is not for such targets.
+
+    >>> settle_learner(Learner(estimator="sklearn.linear_model:Ridge"), (2,)).loss
+    'l2'
+    """
+    try:
+        if learner.training is not None:
+            return replace(learner, training=settle_training(learner.training, outputs))
+        if isinstance(outputs, int):
+            if learner.judged is not None:
+                raise InputError(
+                    f"judged={learner.judged!r} is for numbers, and the targets are classes: leave "
+                    "it out."
+                )
+            return learner
+        if learner.estimator is not None and len(outputs) > 1:
+            raise InputError(
+                f"estimator={learner.estimator!r} predicts rows of numbers, and the targets are "
+                f"images of shape {outputs}: use a network or a command."
+            )
+    except InputError as error:
+        raise InputError(f"learners.{name}: {error}") from error
+    return replace(learner, judged=learner.judged or "l2")
 
 
 def _asked(command: str) -> list[str]:

@@ -144,6 +144,11 @@ class Maker:
         """What to keep of a run: what another study kept of it stays, although it is made anew."""
         return join_keeps(self.study.keep, self._before[job.id].kept)
 
+    def _keep_of_network(self, job: Job) -> Keep:
+        """What is wanted of each network: an ensemble averages numbers, kept or not."""
+        keep, averaged = self._keep(job), job.learner.members > 1 and job.learner.loss is not None
+        return replace(keep, predictions=True) if averaged else keep
+
     def _make_alike(self, jobs: list[Job]) -> None:
         """Make runs that differ in nothing but their examples and seeds."""
         if jobs[0].is_search:
@@ -242,7 +247,7 @@ class Maker:
             device=self.device,
             in_flight=at_once,
             compile=self.compile,
-            keep=self._keep(jobs[0]),
+            keep=self._keep_of_network(jobs[0]),
             folder=self.study.folder,
         ):
             which, member = divmod(index, members)

@@ -79,7 +79,7 @@ def load_model(study: Study, identity: str) -> StudyNetwork:
         raise InputError(f"run={identity!r} is a search for a learning rate, and has no network.")
     rows, whole = study.rows_of(job.n, job.fold), study.examples
     weights = read_run(study.runs_folder / identity).checkpoint("end")
-    shape, classes, seed = whole.shape, whole.classes, job.seeds["init"]
+    shape, classes, seed = whole.shape, whole.outputs, job.seeds["init"]
     initial = None
     if training.trained == "all":
         initial = initial_network(training, shape, classes, seed, study.folder)

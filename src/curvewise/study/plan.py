@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.nn.targets import IMAGES
 from curvewise.study.estimate import UNKNOWN, Clock, duration, kind_of, usual_devices
 from curvewise.study.learner import FIELDS
 from curvewise.study.space import bytes_per_run, said_bytes
@@ -237,6 +238,8 @@ def _runs(count: int) -> str:
 
 def _few_classes(study: Study) -> list[str]:
     y = study.dataset.y
+    if study.dataset.is_numbers:
+        return []
     single = {s.n for s in study.partition if len(np.unique(y[study.rows_of(s.n, s.fold)])) == 1}
     return [f"n={n}: some subsets hold a single class." for n in sorted(single)]
 
@@ -278,12 +281,13 @@ def _bad_learners(study: Study, jobs: Sequence[Job]) -> dict[str, list[str]]:
 def _check_network(_: Study, job: Job) -> None:
     assert job.learner.training is not None
     name = job.learner.training.architecture
-    if ":" not in name and name not in NETWORKS:
-        close = get_close_matches(name, NETWORKS, 1)
+    known = (*NETWORKS, *IMAGES)
+    if ":" not in name and name not in known:
+        close = get_close_matches(name, known, 1)
         raise InputError(
             f"architecture={name!r} is not known."
             + (f" Did you mean {close[0]!r}?" if close else "")
-            + f" There are {', '.join(NETWORKS)}, 'module:function', 'timm:NAME' and 'hf:FOLDER'."
+            + f" There are {', '.join(known)}, 'module:function', 'timm:NAME' and 'hf:FOLDER'."
         )
 
 

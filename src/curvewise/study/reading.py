@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.io._folders import RunFiles
 from curvewise.io._stored import array_of, read_labels
+from curvewise.study.execute.standing import LOSSES
 from curvewise.study.jobs import Job
 from curvewise.study.standings import Planned, evaluation_digests, planned_runs
 from curvewise.study.status import reason_of
@@ -42,7 +43,7 @@ def read_measurements(
     kept = [r for r in runs if r.state == "failed" or _has_metric(r, name, evaluation, digest)]
     if not kept:
         raise InputError(_nothing(runs, f"a measured {name}", "study.run()"))
-    notes = _notes(runs, kept, name)
+    notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
     for note in notes:
         warnings.warn(note, CurvewiseWarning, stacklevel=3)
     values = [math.nan if r.state == "failed" else r.standing.metrics[name] for r in kept]
@@ -82,6 +83,17 @@ def _notes(runs: Sequence[Planned], kept: Sequence[Planned], name: str) -> list[
     return [*notes, *(f"{k} of {len(runs)} planned runs {said[s]}." for s, k in absent.items())]
 
 
+def _mixed(kept: Sequence[Planned], metric: str) -> list[str]:
+    """Say where losses of different kinds stand side by side."""
+    losses = sorted({str(r.job.learner.loss) for r in kept if r.job.learner.loss is not None})
+    if len(losses) < 2 or metric not in ("loss", "train_loss", "gap"):
+        return []
+    return [
+        f"The learners are judged by different losses ({', '.join(losses)}), whose values cannot "
+        "be compared: choose with learner=."
+    ]
+
+
 def read_predictions(
     study: Study,
     learner: str | None,
@@ -93,7 +105,10 @@ def read_predictions(
     _check_evaluation(study, evaluation)
     runs = choose_runs(study, learner=learner, **settings)
     _check_one_training(study, runs)
-    kind = "probabilities" if probabilities else "predictions"
+    numbers = study.dataset.is_numbers
+    if numbers and probabilities:
+        raise InputError("probabilities=True is for classes, and the targets are numbers.")
+    kind = "probabilities" if probabilities else LOSSES if numbers else "predictions"
     name = kind if evaluation == TEST else f"{kind}.{evaluation}"
     digest = evaluation_digests(study).get(evaluation)
     done = [r for r in runs if _has_array(r, name, evaluation, digest)]
@@ -110,9 +125,9 @@ def read_predictions(
     dtype = np.result_type(*{np.dtype(a["dtype"]) for a in about})
     return Predictions(
         RunFiles(list(records), partial(_array, records, name), about[0]["shape"], dtype),
-        "probabilities" if probabilities else "labels",
-        labels=_labels(study, done, evaluation),
-        classes=study.dataset.classes,
+        "labels" if kind == "predictions" else kind,
+        labels=None if numbers else _labels(study, done, evaluation),
+        classes=None if numbers else study.dataset.classes,
         run_ids=np.array([r.job.id for r in done]),
         notes=tuple(notes),
     )
@@ -182,6 +197,8 @@ def read_frame(study: Study) -> pd.DataFrame:
     }
     for name, values in _differing(runs).items():
         columns.setdefault(name, _column(values))
+    if "loss" in columns:  # of the grid; the measured loss has this name
+        columns.setdefault("judged", columns.pop("loss"))
     for name in dict.fromkeys(name for r in runs for name in r.standing.metrics):
         values = [_number(r.standing.metrics.get(name)) for r in runs]
         if name == "rate" and name in columns and name not in study.design.settings:
@@ -212,6 +229,8 @@ def _differing(runs: Sequence[Planned]) -> dict[str, list[Any]]:
 def _settings(job: Job) -> dict[str, Any]:
     about = job.learner.as_dict()
     options = about.pop("options", {})
+    if job.learner.loss is not None:  # of numbers: what the measured loss is
+        about = {k: v for k, v in about.items() if k != "loss"} | {"judged": job.learner.loss}
     return {**about, **options}
 
 

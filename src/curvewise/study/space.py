@@ -30,6 +30,10 @@ def bytes_per_run(study: Study, planned: Sequence[Planned], measure: bool = True
         return math.nan
     total = 2.0 * BLOCK
     for examples in sets.values():
+        if examples.is_numbers:
+            total += _blocks(4 * len(examples.y))
+            total += _blocks(4 * examples.y.size) if study.keep.predictions else 0
+            continue
         total += _blocks(len(examples.y) * np.min_scalar_type(classes - 1).itemsize)
         if study.keep.probabilities:
             total += _blocks(4 * len(examples.y) * classes)
@@ -60,9 +64,9 @@ def _weights(study: Study, measure: bool) -> float:
             from curvewise.nn.architectures import head_of, make_network
 
             examples = study.examples
-            network = make_network(training, examples.shape, examples.classes, study.folder)
+            network = make_network(training, examples.shape, examples.outputs, study.folder)
             size = 4.0 * sum(p.numel() for p in network.parameters())
-            width = head_of(network)[1].in_features
+            width = head_of(network)[1].in_features if study.keep.features else 0
         except (CurvewiseError, ImportError, RuntimeError):
             return math.nan
         kept = {"none": 0, "end": 1}.get(study.keep.checkpoints, 1 + max(2, len(training.drops)))

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning.partition import Partition, Subset, partition_training_set
+from curvewise.nn.targets import Outputs
 from curvewise.nn.task import Examples, Keep
+from curvewise.study._numbers import scaled, target_scale
 from curvewise.study.dataset import Dataset
 from curvewise.study.design import Design
 from curvewise.study.digest import data_digest
@@ -178,7 +180,7 @@ class Study:
 
     def measurements(
         self,
-        metric: str = "error",
+        metric: str | None = None,
         evaluation: str = TEST,
         *,
         learner: str | None = None,
@@ -192,9 +194,10 @@ class Study:
 
         Parameters
         ----------
-        metric : str
-            ``"error"``, ``"loss"``, ``"train_error"``, ``"gap"`` (error minus train_error), or
-            whatever the runs measured.
+        metric : str, optional
+            ``"error"`` (the default for classes), ``"loss"`` (for numbers), ``"train_error"``,
+            ``"train_loss"``, ``"gap"`` (error minus train_error; loss minus train_loss for
+            numbers), or whatever the runs measured.
         evaluation : str
             On which evaluation set.
         learner : str, optional
@@ -209,7 +212,8 @@ class Study:
 
         if seeds not in ("each", "mean"):
             raise InputError(f"seeds={seeds!r}: use 'each' or 'mean'.")
-        found = read_measurements(self, metric, evaluation, learner, settings)
+        asked = metric or ("loss" if self.dataset.is_numbers else "error")
+        found = read_measurements(self, asked, evaluation, learner, settings)
         return found.subset_means() if seeds == "mean" else found
 
     def predictions(
@@ -223,7 +227,8 @@ class Study:
     ) -> Predictions:
         """What the runs of one training predicted, for the variance lens.
 
-        Runs are read a few at a time when they are needed, so that they need not fit into memory.
+        Where targets are numbers, the loss of each example (``kind="losses"``). Runs are read a few
+        at a time when they are needed, so that they need not fit into memory.
 
         Parameters
         ----------
@@ -327,23 +332,30 @@ class Study:
         from curvewise.study.splitting import hold_out
 
         data = self.dataset
-        _, split, _ = hold_out(data.x, data.y, self.design.test, self.design.stratify, self.seed)
+        _, split, _ = hold_out(data.x, data.y, self.design.test, self._stratify, self.seed)
         return split.test
+
+    @property
+    def _stratify(self) -> bool:
+        """Whether subsets keep the shares of the classes; numbers have none."""
+        return self.design.stratify and not self.dataset.is_numbers
 
     @cached_property
     def partition(self) -> Partition:
         """The training subsets; their indices count within :attr:`train_rows`."""
         design, labels = self.design, self.dataset.y[self.train_rows]
+        if self.dataset.is_numbers and design.per_class:
+            raise InputError("per_class=True counts examples of a class, and targets are numbers.")
         sizes = [len(self.train_rows)] if design.sizes is None else list(design.sizes)
         with warnings.catch_warnings():
             # Said in the plan and in notes, rather than by each worker that draws the subsets.
             warnings.simplefilter("ignore", CurvewiseWarning)
             return partition_training_set(
-                labels if design.stratify or design.per_class else len(labels),
+                labels if self._stratify or design.per_class else len(labels),
                 sizes,
                 design.folds,
                 nested=design.nested,
-                stratify=design.stratify,
+                stratify=self._stratify,
                 per_class=design.per_class,
                 rng=self.seed,
             )
@@ -371,9 +383,11 @@ class Study:
 
     @cached_property
     def data_digest(self) -> str:
-        """Hash of the training inputs, their classes and how they are normalised."""
+        """Hash of the training inputs, their targets and how they are normalised."""
         data = self.dataset
-        about = (self._channel_statistics, len(data.classes), data.padding)
+        about: tuple[Any, ...] = (self._channel_statistics, len(data.classes), data.padding)
+        if data.is_numbers:
+            about = (*about, "numbers", self._target_scale)
         return data_digest([data.digest, repr(about)])
 
     @cached_property
@@ -386,6 +400,11 @@ class Study:
         """What every trained model predicts, by name; the test set first."""
         from curvewise.study.evaluating import make_evaluation_sets
 
+        if self.keep.probabilities and self.dataset.is_numbers:
+            raise InputError(
+                "keep has probabilities, which numbers have not: use predictions = true to keep "
+                "the predicted numbers."
+            )
         return make_evaluation_sets(self)
 
     def test_examples(self) -> Examples:
@@ -396,15 +415,29 @@ class Study:
         return self._examples(data.x[self._held_out], data.y[self._held_out])
 
     def label_digests(self) -> dict[str, str]:
-        """For each evaluation set, the hash of its inputs and labels."""
+        """For each evaluation set, the hash of its inputs and targets."""
         return {name: examples_digest(s) for name, s in self.evaluation_sets.items()}
 
     def _examples(self, x: NDArray[Any], y: NDArray[Any]) -> Examples:
         mean, std = self._channel_statistics
         data = self.dataset
-        return Examples(
-            x, y.astype(np.int64), len(data.classes), mean=mean, std=std, padding=data.padding
-        )
+        targets = self.scaled_targets(y) if data.is_numbers else y.astype(np.int64)
+        return Examples(x, targets, len(data.classes), mean=mean, std=std, padding=data.padding)
+
+    @property
+    def outputs(self) -> Outputs:
+        """What is predicted of one input: the number of classes, or the shape of its numbers."""
+        data = self.dataset
+        return tuple(data.y.shape[1:]) if data.is_numbers else len(data.classes)
+
+    def scaled_targets(self, y: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Numbers as the study predicts them: standardised if the data asks for it."""
+        return y if self._target_scale is None else scaled(y, *self._target_scale)
+
+    @cached_property
+    def _target_scale(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        data = self.dataset
+        return target_scale(data.y[self.train_rows]) if data.standardise else None
 
     @cached_property
     def _channel_statistics(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
@@ -436,5 +469,5 @@ def _as_tuples(
 
 
 def examples_digest(examples: Examples) -> str:
-    """Hash of the inputs and labels of an evaluation set."""
+    """Hash of the inputs and targets of an evaluation set."""
     return data_digest([data_digest(examples.x), data_digest(examples.y)])

@@ -41,10 +41,15 @@ class Control:
     assumed: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("risk", "std"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise InputError(f"{name}={value!r} of a control must be a number.")
+            object.__setattr__(self, name, float(value))
         if not np.isfinite(self.risk):
             raise InputError(f"risk={self.risk!r} of a control must be a finite number.")
-        if self.std < 0:
-            raise InputError(f"std={self.std!r} of a control must not be negative.")
+        if self.std < 0 or np.isinf(self.std):
+            raise InputError(f"std={self.std!r} of a control must be 0 or above, NaN if unknown.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +71,7 @@ class TransferRisks:
     scratch : str
         Name of the method that starts from nothing.
     blind, maximal : dict of str to Control
-        By task; a task that has none is not there.
+        By task; a task that has none is not there. A number is a control without an error.
     unit : str
         What a risk is called on an axis, such as "test error" or "L1 loss".
     notes : tuple of str
@@ -106,6 +111,8 @@ class TransferRisks:
             given = getattr(self, name)
             if given is not None:
                 put(self, name, self._column(np.asarray(given, dtype=np.str_), name))
+        for name in ("blind", "maximal"):
+            put(self, name, _controls(getattr(self, name), name))
         if not (np.isfinite(self.n) & (self.n > 0)).all():
             bad = self.n[~(np.isfinite(self.n) & (self.n > 0))][0]
             raise InputError(f"n holds {bad:g}: training sizes must be positive numbers.")
@@ -181,3 +188,9 @@ class TransferRisks:
     def frame(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame."""
         return data_frame(self.columns())
+
+
+def _controls(given: Any, argument: str) -> dict[str, Control]:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{argument}={given!r} must be a dictionary of controls by task.")
+    return {str(t): c if isinstance(c, Control) else Control(c) for t, c in given.items()}

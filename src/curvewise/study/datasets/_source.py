@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.io._table import brief, listed
 from curvewise.learning.partition import partition_training_set
+from curvewise.study._numbers import number_targets
 from curvewise.study.dataset import Dataset
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -27,7 +28,7 @@ class Part:
     Attributes
     ----------
     labels : ndarray, shape (examples,) or (examples, 1)
-        Numbers or texts.
+        Numbers or texts; for numbers to predict, of any shape that Dataset takes.
     read : callable
         Gives the inputs of some rows, or of all for None.
     """
@@ -99,6 +100,37 @@ def make_dataset(source: Source, examples: int | None, test_examples: int | None
     return Dataset(x, y, test_x, test_y, classes, source.name, source.padding, tuple(notes))
 
 
+def make_number_dataset(
+    source: Source, examples: int | None, test_examples: int | None, *, standardise: bool
+) -> Dataset:
+    """Take the labels for numbers, pick the examples asked for, and read them."""
+    notes = source.notes
+    if source.test is None and test_examples is not None:
+        raise InputError(
+            f"data.test_examples={test_examples}: {source.name} has no test part; a study holds "
+            "out a share of the examples (design.test)."
+        )
+    train = _picked_numbers(source.train, examples, "examples", notes)
+    test: tuple[NDArray[Any] | None, NDArray[np.float32] | None] = (None, None)
+    if source.test is not None:
+        test = _picked_numbers(source.test, test_examples, "test_examples", notes)
+    about: dict[str, Any] = {"name": source.name, "padding": source.padding}
+    about |= {"targets": "numbers", "standardise": standardise}
+    return Dataset(*train, *test, notes=tuple(notes), **about)
+
+
+def _picked_numbers(
+    part: Part, most: int | None, option: str, notes: list[str]
+) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    """At most that many examples, a random choice, in their old order."""
+    y = number_targets(part.labels, "The labels")
+    if most is None or most >= len(y):
+        return part.read(None), y
+    rows = np.sort(np.random.default_rng(SUBSET_SEED).choice(len(y), most, replace=False))
+    notes.append(f"{option}: {most:,} of {len(y):,}, drawn with seed 0.")
+    return part.read(rows), y[rows]
+
+
 def _picked(
     part: Part, codes: Rows, most: int | None, option: str, notes: list[str]
 ) -> tuple[NDArray[Any], Rows]:
@@ -122,7 +154,7 @@ def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
     if labels.ndim != 1:
         raise InputError(
             f"The labels have shape {labels.shape}: give one class per example (argmax(axis=1) if "
-            "each row marks its class with a 1)."
+            "each row marks its class with a 1), or say data.targets='numbers' to predict numbers."
         )
     if not len(labels):
         raise InputError("The data is empty: there must be at least one example.")
@@ -135,7 +167,8 @@ def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
         if np.any(labels != np.round(labels)):
             raise InputError(
                 f"The labels hold {labels[labels != np.round(labels)][0]:g}: they must be classes, "
-                "that is whole numbers or texts, not measurements."
+                "that is whole numbers or texts, not measurements. Say data.targets='numbers' to "
+                "predict numbers."
             )
         return labels.astype(np.int64)
     if labels.dtype.kind in "iu":

@@ -10,7 +10,7 @@ from typing import Any
 
 from curvewise.errors import InputError
 from curvewise.io._table import brief, listed, shown, suggest
-from curvewise.study.dataset import Dataset
+from curvewise.study.dataset import TARGETS, Dataset
 from curvewise.study.datasets import (
     cifar,
     hub,
@@ -22,7 +22,7 @@ from curvewise.study.datasets import (
     vision,
 )
 from curvewise.study.datasets._request import Request
-from curvewise.study.datasets._source import Source, make_dataset
+from curvewise.study.datasets._source import Source, make_dataset, make_number_dataset
 
 Loader = Callable[[Path, Request], Source]
 
@@ -54,7 +54,7 @@ NAMES = (*packaged.NAMES, *PLACED)
 def load_dataset(
     spec: str | os.PathLike[str] | Mapping[str, Any], *, folder: str | os.PathLike[str] = Path()
 ) -> Dataset:
-    """Load the examples of a classification problem.
+    """Load the examples of a classification problem, or with numbers to predict.
 
     Parameters
     ----------
@@ -78,8 +78,12 @@ def load_dataset(
         "root": FOLDER}`` one of torchvision. Texts, in a table or a Hugging Face dataset, take
         ``text`` (the column, or two), ``tokenizer`` (a folder) and ``length`` (128).
 
-        ``examples`` and ``test_examples`` take at most that many, drawn class by class with a
-        fixed seed. ``name`` beside ``path`` only says what to call the data.
+        ``targets="numbers"`` takes the labels, of a ``.npz`` file or a table, for numbers to
+        predict: (examples,), (examples, k) or images, whose axes are those of the inputs;
+        ``standardise=True`` lets a study standardise them.
+
+        ``examples`` and ``test_examples`` take at most that many, drawn class by class (numbers:
+        from all) with a fixed seed. ``name`` beside ``path`` only says what to call the data.
     folder : path
         Where relative paths start.
 
@@ -105,8 +109,14 @@ def load_dataset(
     """
     request = Request(_options(spec, Path(folder)), Path(folder))
     limits = request.count("examples"), request.count("test_examples")
+    targets = request.one_of("targets", TARGETS, "classes")
+    standardise = request.one_of("standardise", (True, False), False)
     source = _source(request)
     request.finish()
+    if targets == "numbers":
+        return make_number_dataset(source, *limits, standardise=standardise)
+    if standardise:
+        raise InputError("data.standardise is for targets='numbers', and these are classes.")
     return make_dataset(source, *limits)
 
 

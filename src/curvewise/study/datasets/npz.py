@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.io._arrays import named_arrays
 from curvewise.io._table import brief, listed, shown, suggest
+from curvewise.study.dataset import TARGETS
 from curvewise.study.datasets import jpeg_archive
 from curvewise.study.datasets._request import Request
 from curvewise.study.datasets._source import Part, Source, array_part
@@ -35,8 +36,9 @@ def load_npz(path: Path, request: Request) -> Source:
     left = [n for n in names if n not in keys.values() and n.lower() not in CLASS_NAMES]
     notes += [f"Not read: {listed(left)}."] if left else []
     padding = request.count("padding", least=0) if kind == "tokens" else None
+    numbers = request.one_of("targets", TARGETS) == "numbers"
     parts = [
-        _part(get, keys[x], keys[y], axes, kind, notes)
+        _part(get, keys[x], keys[y], axes, kind, notes, numbers=numbers)
         for x, y in (("x", "y"), ("test_x", "test_y"))
         if x in keys
     ]
@@ -85,11 +87,23 @@ def _part(
     axes: str | None,
     kind: str | None,
     notes: list[str],
+    *,
+    numbers: bool,
 ) -> Part:
     x, y = np.asarray(get(x_key)), np.asarray(get(y_key))
     if x.ndim == 0 or y.ndim == 0:
         raise InputError(f"{brief(x_key if x.ndim == 0 else y_key)} is a single value, no array.")
+    y = _as_targets(y, brief(y_key), axes) if numbers else y
     return array_part(as_inputs(x, brief(x_key), axes, kind, notes), y, brief(x_key), brief(y_key))
+
+
+def _as_targets(y: NDArray[Any], name: str, axes: str | None) -> NDArray[Any]:
+    """Images to predict have the axes of the inputs; rows stay as they are."""
+    if y.ndim == 3 and axes in (None, "NHW"):
+        return y[:, None]
+    if y.ndim == 4 and (axes if axes in ("NCHW", "NHWC") else _axes(y.shape, name)) == "NHWC":
+        return np.ascontiguousarray(np.moveaxis(y, 3, 1))
+    return y
 
 
 def as_inputs(

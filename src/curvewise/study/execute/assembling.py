@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.study._classes import log_loss
+from curvewise.study._numbers import number_losses
+from curvewise.study.execute.standing import LOSSES
 
 if TYPE_CHECKING:
     from curvewise.study.jobs import Job
@@ -24,25 +27,63 @@ MOST_LETTERS = 20_000
 def assemble(study: Study, job: Job, trained: Trained, keep: Keep | None = None) -> dict[str, Any]:
     """Turn what came of a training into what :func:`~curvewise.study.store.write_run` takes.
 
-    Probabilities become predicted classes, errors and losses. Those that are not finite, or not of
-    the right shape, make the run a failed one. What is kept is what the study asks for, unless
-    ``keep`` says otherwise.
+    Probabilities become predicted classes, errors and losses; of numbers there are losses. Those
+    that are not finite, or not of the right shape, make the run a failed one. What is kept is what
+    the study asks for, unless ``keep`` says otherwise.
     """
     metrics: dict[str, float] = {k: float(v) for k, v in trained.metrics.items()}
     metrics["seconds"] = trained.seconds
     error = trained.error
-    if error is None and not job.is_search:
+    numbers = study.dataset.is_numbers
+    if numbers and error is None and not job.is_search:
+        trained, error = _judged(study, job, trained)
+    elif error is None and not job.is_search:
         error = _wrong(trained.probabilities, study.evaluation_sets)
     if error is not None:
         finite = {k: v for k, v in metrics.items() if math.isfinite(v)}
         text = _shortened(error)
         return {"status": "failed", "error": text, "metrics": finite, "notes": trained.notes}
     parts = {"status": "done", "metrics": metrics, "notes": trained.notes}
-    return (
-        parts
-        if job.is_search
-        else {**parts, **_measured(study, trained, metrics, keep or study.keep)}
-    )
+    if job.is_search:
+        return parts
+    measure = _measured_numbers if numbers else _measured
+    return {**parts, **measure(study, trained, metrics, keep or study.keep)}
+
+
+def _judged(study: Study, job: Job, trained: Trained) -> tuple[Trained, str | None]:
+    """Losses of predicted numbers, where they were not measured yet; and what is wrong."""
+    losses = dict(trained.losses)
+    for name, examples in study.evaluation_sets.items():
+        if name in trained.predictions and name not in losses:
+            given, expected = trained.predictions[name], examples.y.shape
+            if given.shape != expected:
+                return trained, f"Numbers for {name!r} have shape {given.shape}: not {expected}."
+            losses[name] = number_losses(given, examples.y, str(job.learner.loss))
+        if name not in losses:
+            return trained, f"Nothing was predicted for the evaluation set {name!r}."
+        if not np.isfinite(losses[name]).all():
+            return trained, f"The training diverged: losses for {name!r} are not finite."
+    return replace(trained, losses=losses), None
+
+
+def _measured_numbers(
+    study: Study, trained: Trained, metrics: dict[str, float], keep: Keep
+) -> dict[str, Any]:
+    arrays, measured = {}, {}
+    for name in study.evaluation_sets:
+        ending = "" if name == TEST else f".{name}"
+        arrays[f"{LOSSES}{ending}"] = trained.losses[name]
+        measured[f"loss{ending}"] = float(trained.losses[name].mean(dtype=np.float64))
+        if keep.features and name in trained.features:
+            arrays[f"features{ending}"] = trained.features[name]
+    if "train_loss" in metrics:
+        measured["gap"] = measured["loss"] - metrics["train_loss"]
+    return {
+        "predictions": dict(trained.predictions) if keep.predictions else None,
+        "metrics": {**metrics, **measured},
+        "arrays": arrays,
+        "checkpoints": trained.checkpoints,
+    }
 
 
 def _measured(
@@ -114,7 +155,7 @@ def assign(job: Job, rows: NDArray[np.int64], member: int = 0) -> Assignment:
 
 
 def average(members: Sequence[Trained]) -> Trained:
-    """Average the probabilities of an ensemble's members; one that failed fails the ensemble.
+    """Average what an ensemble's members predict; one that failed fails the ensemble.
 
     What was measured on the training examples is the mean over the members, and features stand side
     by side.
@@ -126,7 +167,8 @@ def average(members: Sequence[Trained]) -> Trained:
         if member.error is not None:
             return Trained(error=f"Network {i} of the ensemble: {member.error}", seconds=seconds)
     first = members[0]
-    note = f"train_error and train_loss are means over the {len(members)} networks."
+    what = "train_loss is a mean" if first.predictions else "train_error and train_loss are means"
+    note = f"{what} over the {len(members)} networks."
     return Trained(
         probabilities={
             name: _mean([m.probabilities[name] for m in members]) for name in first.probabilities
@@ -145,6 +187,9 @@ def average(members: Sequence[Trained]) -> Trained:
         path=first.path,
         notes=(*dict.fromkeys(n for m in members for n in m.notes), note),
         hard=first.hard,
+        predictions={
+            name: _mean([m.predictions[name] for m in members]) for name in first.predictions
+        },
     )
 
 

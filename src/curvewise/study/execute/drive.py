@@ -69,7 +69,8 @@ class Drive:
             if aside is not None:
                 say(f"What was there is now in {aside}.", self.wishes.progress)
         put_back(self.store)
-        write_labels(self.store, {k: v.y for k, v in self.study.evaluation_sets.items()})
+        if not self.study.dataset.is_numbers:  # which may be large, and no reader asks for them
+            write_labels(self.store, {k: v.y for k, v in self.study.evaluation_sets.items()})
         self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
         self._standings = {job.id: self._stand(job) for job in self.jobs}
         due = [j for j in self.jobs if self._standings[j.id].is_due(self.wishes.retry_failed)]

@@ -23,7 +23,8 @@ def search_rate(study: Study, job: Job, *, device: str = "cpu") -> Trained:
     """Train with each candidate rate on two thirds of a subset and try it on the other third.
 
     The rate with the least error is taken; among equals the one with the lower loss, then the lower
-    rate. One that diverges counts as all wrong.
+    rate. Where targets are numbers, the one with the least loss. One that diverges counts as all
+    wrong.
 
     Parameters
     ----------
@@ -37,15 +38,17 @@ def search_rate(study: Study, job: Job, *, device: str = "cpu") -> Trained:
     Returns
     -------
     Trained
-        With the metrics ``rate``, ``error.<rate>`` and ``loss.<rate>``, and no probabilities; with
-        an error if all rates diverged.
+        With the metrics ``rate``, ``error.<rate>`` (of classes) and ``loss.<rate>``, and no
+        predictions; with an error if all rates diverged.
     """
     from curvewise.nn.engine import train
 
     training = job.learner.training
     assert training is not None
     subset = study.rows_of(job.n, job.fold)
-    rows, held = split_in_three(subset, study.examples.y, job.seeds["order"])
+    numbers = study.examples.is_numbers
+    labels = np.zeros(len(study.examples.y), np.int64) if numbers else study.examples.y
+    rows, held = split_in_three(subset, labels, job.seeds["order"])
     sets = {VALIDATION: _part(study.examples, held)}
     tried: list[tuple[float, float, float]] = []
     errors: list[str] = []
@@ -66,7 +69,7 @@ def search_rate(study: Study, job: Job, *, device: str = "cpu") -> Trained:
     if len(errors) == len(tried):
         reasons = "\n".join(errors)
         return Trained(error=f"No learning rate led anywhere.\n{reasons}", seconds=seconds)
-    metrics = {f"error.{rate!r}": error for error, _, rate in tried}
+    metrics = {} if numbers else {f"error.{rate!r}": error for error, _, rate in tried}
     metrics |= {f"loss.{rate!r}": loss for _, loss, rate in tried if np.isfinite(loss)}
     notes = tuple(text.splitlines()[0] for text in errors)
     best = min(tried)[2]
@@ -76,6 +79,8 @@ def search_rate(study: Study, job: Job, *, device: str = "cpu") -> Trained:
 def _judge(trained: Trained, y: NDArray[np.int64]) -> tuple[float, float, str | None]:
     if trained.error is not None:
         return 1.0, float("inf"), trained.error
+    if trained.losses:
+        return 0.0, float(trained.losses[VALIDATION].mean(dtype=np.float64)), None
     given = trained.probabilities[VALIDATION]
     if not np.isfinite(given).all():
         return 1.0, float("inf"), "the training diverged"

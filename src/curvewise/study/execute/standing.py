@@ -21,6 +21,8 @@ MOST_ATTEMPTS = 3
 """How often a run that fails is made, over all calls; then only when asked for."""
 
 TEST = "test"
+LOSSES = "losses"
+"""The array that a run has where targets are numbers, in place of predicted classes."""
 CHECKPOINTS = ("none", "end", "drops")
 """What may be kept of the weights; each holds the ones before it."""
 
@@ -100,12 +102,13 @@ def join_keeps(one: Keep, other: Keep) -> Keep:
     """What must be kept so that both have what they ask for.
 
     >>> join_keeps(Keep(features=True), Keep(checkpoints="end"))
-    Keep(probabilities=False, checkpoints='end', features=True)
+    Keep(probabilities=False, checkpoints='end', features=True, predictions=False)
     """
     return Keep(
         probabilities=one.probabilities or other.probabilities,
         checkpoints=max(one.checkpoints, other.checkpoints, key=CHECKPOINTS.index),
         features=one.features or other.features,
+        predictions=one.predictions or other.predictions,
     )
 
 
@@ -116,9 +119,9 @@ def _kept(record: Mapping[str, Any]) -> Keep:
     weights = "drops" if any("drop-" in name for name in record["files"]) else weights
     said = record["environment"].get("kept")
     said = said if said in CHECKPOINTS else "none"
-    return join_keeps(
-        Keep("probabilities" in kinds, weights, "features" in kinds), Keep(checkpoints=said)
-    )
+    numbers = LOSSES in kinds and "predictions" in kinds
+    found = Keep("probabilities" in kinds, weights, "features" in kinds, numbers)
+    return join_keeps(found, Keep(checkpoints=said))
 
 
 def _lacks_rate(record: Mapping[str, Any]) -> str:
@@ -128,7 +131,9 @@ def _lacks_rate(record: Mapping[str, Any]) -> str:
 
 def _lacks(record: Mapping[str, Any], folder: Path, digests: Mapping[str, str], keep: Keep) -> str:
     known = record["environment"].get("evaluations", {})
-    kinds = ["predictions"]
+    numbers = any(name.partition(".")[0] == LOSSES for name in record["arrays"])
+    kinds = [LOSSES] if numbers else ["predictions"]
+    kinds += ["predictions"] if keep.predictions and numbers else []
     kinds += ["probabilities"] if keep.probabilities else []
     # Only networks have features and weights, so that others have none to lack.
     network = "architecture" in record["coordinates"].get("training", {})

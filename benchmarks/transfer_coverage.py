@@ -1,0 +1,178 @@
+"""Coverage of 95% intervals of transfer, simulated with known truth.
+
+    python benchmarks/transfer_coverage.py [draws] [name …]      (a minute for 1000 draws)
+
+Scratch and two methods have true curves that are power laws at four sizes; runs add noise that
+falls with size. For each cell of the design one JSON line with, in percent: how often intervals
+hold the truth, for the cumulative improvement (``cci``), the gain at a size (``gain``, the mean
+over sizes) and the difference of two improvements (``difference``); how often a test at 5% rejects
+what is true (``null_cci``: a method that is no better than scratch; ``null_difference``: two
+methods that are alike); and the median width of the interval of the improvement.
+
+The cells: independent runs, two to ten of each; runs that get fewer as the size grows, down to
+one; scratch that spreads three times as much; one cell that spreads four times as much; tails as
+heavy as Student's t with four degrees of freedom, and skewed ones; methods with one run beside a
+repeated scratch, spreading as it does and three times as much; training subsets that are shared by
+the methods, and nested in each other; controls that are measured with error; an assumed maximal
+control; every run a point of its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import json
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from curvewise.transfer._cells import Task, cells_of
+from curvewise.transfer._sources import Held
+from curvewise.transfer.cumulative import cci
+from curvewise.types import Control, TransferRisks
+
+SIZES = 100.0 * 10 ** np.arange(4)
+BLIND, MAXIMAL, LEVEL = 1.0, 0.02, 0.95
+TRUE = {
+    "scratch": 0.05 + 0.81 * (SIZES / 100) ** -0.3,
+    "one": 0.05 + 0.54 * (SIZES / 100) ** -0.2,
+    "two": 0.05 + 0.48 * (SIZES / 100) ** -0.2,
+    "alike": 0.05 + 0.54 * (SIZES / 100) ** -0.2,
+    "again": 0.05 + 0.81 * (SIZES / 100) ** -0.3,
+}
+
+
+@dataclass(frozen=True)
+class Design:
+    """One cell of the simulation."""
+
+    name: str
+    runs: tuple[int, int, int, int] = (3, 3, 3, 3)
+    spread: float = 0.05  # at the smallest size
+    scratch: float = 1.0  # its spread over that of the methods
+    odd: float = 1.0  # spread of one cell over what it would be
+    tails: str = "normal"
+    single: bool = False  # whether the methods have one run
+    shared: float = 0.0  # share of variance that comes with the training subset
+    nested: float = 0.0  # share of that which all sizes have in common
+    folds: bool = False  # whether subsets are told
+    controls: float = 0.0  # standard error of the two controls
+    assumed: bool = False
+    pooled: bool = False
+
+
+DESIGNS = (
+    *(Design(f"{r} runs", (r,) * 4) for r in (2, 3, 5, 10)),
+    Design("4, 4, 3, 1 runs", (4, 4, 3, 1)),
+    *(Design(f"scratch spreads 3×, {r} runs", (r,) * 4, scratch=3.0) for r in (2, 3, 5)),
+    *(Design(f"one cell spreads 4×, {r} runs", (r,) * 4, odd=4.0) for r in (2, 3, 5)),
+    Design("three times the noise", spread=0.15),
+    Design("heavy tails", tails="t"),
+    Design("skewed", tails="skewed"),
+    Design("one run per method", single=True),
+    Design("one run per method, spreading 3×", single=True, scratch=1 / 3),
+    *(Design(f"subsets shared, {r}", (r,) * 4, shared=0.6, folds=True) for r in (2, 3, 5, 10)),
+    Design("subsets shared, not told", shared=0.6),
+    Design("subsets told, not shared", folds=True),
+    Design("subsets shared, 4, 4, 3, 1", (4, 4, 3, 1), shared=0.6, folds=True),
+    *(
+        Design(f"subsets nested, {r}", (r,) * 4, shared=0.6, nested=0.8, folds=True)
+        for r in (3, 5, 10)
+    ),
+    *(
+        Design(f"nested, scratch 3×, {r}", (r,) * 4, scratch=3, shared=0.9, nested=0.9, folds=True)
+        for r in (3, 5)
+    ),
+    Design("controls with error", controls=0.02),
+    *(Design(f"maximal assumed, {r} runs", (r,) * 4, assumed=True) for r in (2, 3, 5)),
+    *(Design(f"pooled, {r} runs", (r,) * 4, pooled=True) for r in (2, 3, 5)),
+)
+
+
+def main() -> None:
+    """Simulate, print."""
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    wanted = sys.argv[2:]
+    for design in DESIGNS:
+        if not wanted or design.name in wanted:
+            found = {"cell": design.name, "draws": draws, **simulate(design, draws)}
+            print(json.dumps(found, ensure_ascii=False), flush=True)
+
+
+def simulate(design: Design, draws: int) -> dict[str, float]:
+    """Shares in percent, and the median width."""
+    maximal = min(map(min, TRUE.values())) if design.assumed else MAXIMAL
+    level = {name: (risk - maximal) / (BLIND - maximal) for name, risk in TRUE.items()}
+    truth = {name: cci(SIZES, level[name], level["scratch"]) for name in level}
+    held: dict[str, list[float]] = {}
+    for i in range(draws):
+        task = draw(design, np.random.default_rng([11, i]))
+        found = {m: task.cci(m, SIZES, "scratch", design.pooled) for m in task.methods}
+        one = found["one"]
+        within = one.error.interval(one.value, LEVEL)
+        difference = one - found["two"]
+        gap = difference.error.interval(difference.value, LEVEL)
+        gains = [task.gain("one", n) for n in SIZES]
+        inside = [
+            level["scratch"][k] - level["one"][k] in g.error.interval(g.value, LEVEL)
+            for k, g in enumerate(gains)
+        ]
+        alike = one - found["alike"]
+        for name, value in {
+            "cci": truth["one"] in within,
+            "gain": np.mean(inside),
+            "difference": truth["one"] - truth["two"] in gap,
+            "null_cci": found["again"].error.pvalue(found["again"].value) <= 1 - LEVEL,
+            "null_difference": alike.error.pvalue(alike.value) <= 1 - LEVEL,
+            "width": within.width,
+        }.items():
+            held.setdefault(name, []).append(float(value))
+    width = round(float(np.median(held.pop("width"))), 4)
+    return {k: round(100 * float(np.mean(v)), 1) for k, v in held.items()} | {"width": width}
+
+
+def draw(design: Design, rng: np.random.Generator) -> Task:
+    """Runs of scratch and the methods, in cells."""
+    most = max(design.runs)
+    common = rng.standard_normal(most)
+    rows: list[tuple[str, float, float, str]] = []
+    subset = [
+        np.sqrt(1 - design.nested) * rng.standard_normal(most) + np.sqrt(design.nested) * common
+        for _ in SIZES
+    ]
+    for name, risk in TRUE.items():
+        for k, n in enumerate(SIZES):
+            count = 1 if design.single and name != "scratch" else design.runs[k]
+            std = design.spread * (n / 100) ** -0.25 * (design.scratch if name == "scratch" else 1)
+            std *= design.odd if (name, k) == ("one", 1) else 1
+            own = np.sqrt(1 - design.shared) * noise(design.tails, count, rng)
+            moved = risk[k] + std * (own + np.sqrt(design.shared) * subset[k][:count])
+            rows += [(name, n, value, str(i)) for i, value in enumerate(moved.tolist())]
+    methods, n, values, folds = zip(*rows, strict=True)
+    risks = TransferRisks(
+        tasks=["task"] * len(rows),
+        methods=methods,
+        n=n,
+        risk=values,
+        folds=folds if design.folds else None,
+    )
+    off = design.controls * rng.standard_normal(2)
+    blind = Held(Control(BLIND + off[0], design.controls))
+    maximal = None if design.assumed else Held(Control(MAXIMAL + off[1], design.controls))
+    return cells_of(risks, "task", blind, maximal)
+
+
+def noise(tails: str, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Of mean 0 and variance 1."""
+    if tails == "t":
+        return rng.standard_t(4, count) / np.sqrt(2)
+    if tails == "skewed":
+        return rng.exponential(size=count) - 1
+    return rng.standard_normal(count)
+
+
+if __name__ == "__main__":
+    main()

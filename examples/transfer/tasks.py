@@ -1,0 +1,63 @@
+"""Three tasks on the images of CIFAR-10: name them, find their edges, give them their colours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import curvewise as cw
+
+TASKS = ("classes", "edges", "colours")
+TRAIN, TEST = 40_000, 2_000
+GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+"""How bright red, green and blue look."""
+
+
+def prepare_images(folder: Path, train: int = TRAIN, test: int = TEST) -> None:
+    """Write the first images of CIFAR-10, as the JPEG files they came as, to one small file."""
+    import os
+
+    place = Path(os.environ["CURVEWISE_DATA"]) / "cifar10_jpeg.npz"
+    with np.load(place) as stored:
+        kept = {"classes": stored["classes"]}
+        for part, count in (("train", train), ("test", test)):
+            offsets = stored[f"{part}_offsets"][: count + 1]
+            kept[f"{part}_jpeg"] = stored[f"{part}_jpeg"][: offsets[-1]]
+            kept[f"{part}_offsets"] = offsets
+            kept[f"{part}_labels"] = stored[f"{part}_labels"][:count]
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "cifar10_jpeg.npz", **kept)
+
+
+def read_task(folder: Path, task: str) -> tuple[NDArray[np.generic], ...]:
+    """Inputs and targets to train on, then those to test on."""
+    whole = cw.load_dataset({"name": "cifar10", "path": str(folder / "cifar10_jpeg.npz")})
+    assert whole.test_x is not None
+    assert whole.test_y is not None
+    if task == "classes":
+        return whole.x, whole.y, whole.test_x, whole.test_y
+    make = {"edges": _edges, "colours": _colours}[task]
+    return (*make(whole.x), *make(whole.test_x))
+
+
+def _edges(images: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.float32]]:
+    """Images, and how steep their brightness is at each place: Sobel's filter, about 0 to 1."""
+    from scipy.ndimage import sobel
+
+    grey = _brightness(images)
+    steep = np.hypot(sobel(grey, axis=1), sobel(grey, axis=2)) / 4
+    return images, steep[:, None].astype(np.float32)
+
+
+def _colours(images: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.float32]]:
+    """Grey images, and how much more blue and more red than that they are, about -1 to 1."""
+    grey = _brightness(images)
+    share = images.astype(np.float32) / 255
+    chroma = np.stack([share[:, 2] - grey, share[:, 0] - grey], axis=1)
+    return np.round(grey * 255).astype(np.uint8)[:, None], chroma
+
+
+def _brightness(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return np.einsum("c,nchw->nhw", GREY, images.astype(np.float32) / 255)

@@ -1,0 +1,64 @@
+"""Arrays of targets and of losses in, for ``curvewise transfer blind`` and ``wins``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curvewise.cli._console import UsageError, note
+from curvewise.cli._files import STDIN
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def read_array(file: str | Path, keys: Sequence[str] = ()) -> NDArray[Any]:
+    """Read the array of a file; of several the one that ``keys`` names, or several side by side.
+
+    Parameters
+    ----------
+    file : path
+        ``.npy``, ``.npz``, ``.safetensors``, ``.csv``, ``.txt`` or ``.json``.
+    keys : sequence of str
+        Arrays or columns; more than one are the outputs of each example.
+    """
+    import numpy as np
+
+    from curvewise.io._files import as_path
+    from curvewise.io._table import listed, suggest
+    from curvewise.io._vectors import read_named
+
+    if str(file) == STDIN:
+        raise UsageError("Arrays are read from a file, not from stdin.")
+    path = as_path(file)
+    names, get = read_named(path)
+    for key in keys:
+        if key not in names:
+            raise UsageError(
+                f"--key {key!r} is not in {path.name}.{suggest(key, names)} It has {listed(names)}."
+            )
+    chosen = list(keys) or list(names)
+    if len(chosen) > 1 and not keys:
+        raise UsageError(
+            f"{path.name} holds {listed(names)}: choose with --key; several, such as --key "
+            f"{','.join(names[:2])}, are the outputs of each example."
+        )
+    arrays = [get(name) for name in chosen]
+    if any(array.shape != arrays[0].shape for array in arrays):
+        raise UsageError(f"--key {','.join(keys)}: these differ in shape.")
+    found: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1)
+    name = f" ({', '.join(chosen)})" if any(chosen) else ""
+    note(f"{path.name}{name}: {' × '.join(map(str, found.shape))} {found.dtype.name}")
+    return found
+
+
+def ignored(word: str | None) -> Any:
+    """What marks an element without target: a number, NaN, or a text."""
+    if word is None:
+        return None
+    try:
+        value = float(word)
+    except ValueError:
+        return word
+    return int(value) if value.is_integer() else value

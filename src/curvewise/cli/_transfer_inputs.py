@@ -1,0 +1,192 @@
+"""Tables of risks in: options that say what is what, for the commands of ``curvewise transfer``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from curvewise.cli._console import UsageError, note
+from curvewise.cli._files import STDIN, quietly
+from curvewise.cli._options import READING
+from curvewise.cli._transfer_words import as_options, worded
+
+if TYPE_CHECKING:
+    from curvewise.types import TransferRisks
+
+_ROLES = ("task", "method", "n", "risk", "seed", "fold")
+_Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
+
+
+@Parameter(name="*", group=READING)
+@dataclass
+class RiskReading:
+    """How to read risks and their controls.
+
+    Parameters
+    ----------
+    task_column
+        Column that names the task. Columns with usual names are found by themselves; an empty
+        name means none.
+    method_column
+        Column that names the method, such as the pretraining.
+    n_column
+        Column of training sizes.
+    risk_column
+        Column of test losses, errors or accuracies; of a study, loss or error.
+    seed_column
+        Column of seeds.
+    fold_column
+        Column that names the training subset.
+    scratch
+        The method that starts from nothing; by default the one called so.
+    blind
+        The blind guess: a method of the table, or its risk; for one task, TASK=NAME or
+        TASK=NUMBER, which may be repeated.
+    maximal
+        Maximal supervision, as --blind. Without any, the best observed risk stands for it.
+    unit
+        What the values are. By default accuracies above 1 are percentages.
+    higher_is_better
+        The values are accuracies or scores. By default the column's name says so.
+    where
+        Only rows with this, as COLUMN=VALUE; may be repeated.
+    drop_failed
+        Leave out failed runs, and say how many.
+    """
+
+    task_column: str | None = None
+    method_column: str | None = None
+    n_column: str | None = None
+    risk_column: str | None = None
+    seed_column: str | None = None
+    fold_column: str | None = None
+    scratch: str | None = None
+    blind: _Texts = field(default_factory=list)
+    maximal: _Texts = field(default_factory=list)
+    unit: Literal["fraction", "percent", "loss", "score"] | None = None
+    higher_is_better: Annotated[
+        bool | None,
+        Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better"),
+    ] = None
+    where: _Texts = field(default_factory=list)
+    drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
+
+    def load(self, source: str) -> TransferRisks:
+        """Read the table or the study; says on stderr what was taken for what."""
+        if Path(source).suffix.lower() == ".toml":
+            found = self._study(Path(source))
+        elif source == STDIN:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "stdin.csv"
+                path.write_bytes(sys.stdin.buffer.read())
+                found = self._load(path)
+        else:
+            found = self._load(Path(source))
+        note(as_options("; ".join([repr(found), *found.notes])))
+        return found
+
+    def _study(self, path: Path) -> TransferRisks:
+        """The runs of a study; --risk-column names what was measured."""
+        asked = {"--where": self.where, "--unit": self.unit, "--drop-failed": self.drop_failed}
+        asked |= {f"--{r}-column": getattr(self, f"{r}_column") for r in _ROLES if r != "risk"}
+        if odd := [option for option, value in asked.items() if value]:
+            raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
+        from curvewise.study import load_study, transfer_risks
+
+        with quietly(), worded():
+            study = load_study(path)
+            usual = "loss" if study.dataset.is_numbers else "error"
+            return transfer_risks(
+                study,
+                metric=self.risk_column or usual,
+                scratch=self.scratch,
+                blind=_control("--blind", self.blind),
+                maximal=_control("--maximal", self.maximal),
+            )
+
+    def _load(self, path: Path) -> TransferRisks:
+        from curvewise.io.risks import load_risks
+
+        columns: dict[str, Any] = {role: getattr(self, f"{role}_column") for role in _ROLES}
+        columns |= {role: False for role in _ROLES if columns[role] == ""}
+        for role in ("method", "n", "risk"):
+            if columns[role] is False:
+                raise UsageError(f"--{role}-column must name a column.")
+        with worded():
+            return load_risks(
+                path,
+                **columns,
+                scratch=self.scratch,
+                blind=_control("--blind", self.blind),
+                maximal=_control("--maximal", self.maximal),
+                unit=self.unit,
+                higher_is_better=self.higher_is_better,
+                where=_where(self.where),
+                drop_failed=self.drop_failed,
+            )
+
+
+def _control(option: str, words: Sequence[str]) -> Any:
+    """A number or a name, or a dict of these by task."""
+    if not words:
+        return None
+    if len(words) == 1 and ("=" not in words[0]):
+        return _number(words[0])
+    found = {}
+    for word in words:
+        task, equals, value = word.rpartition("=")
+        if not equals or not task.strip():
+            raise UsageError(
+                f"{option} {word!r}: give one name or number, or TASK=NAME or TASK=NUMBER for each "
+                "task."
+            )
+        found[task.strip()] = _number(value)
+    return found
+
+
+def _number(word: str) -> float | str:
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
+def _where(pairs: Sequence[str]) -> dict[str, Any] | None:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--where {pair!r} must read COLUMN=VALUE, such as split=test.")
+        try:
+            found[name.strip()] = json.loads(value)  # numbers, true, null; else a text
+        except ValueError:
+            found[name.strip()] = value
+    return found or None
+
+
+def read_sizes(words: Sequence[str]) -> Any:
+    """Training sizes, or a dict of them by task; None for all.
+
+    >>> read_sizes(["100,1000"]), read_sizes(["depth=100", "normal=10,20"])
+    ([100.0, 1000.0], {'depth': [100.0], 'normal': [10.0, 20.0]})
+    """
+    found: dict[str, list[float]] = {}
+    for word in words:
+        task, _, listed = word.rpartition("=")
+        try:
+            sizes = [float(part) for part in listed.split(",") if part.strip()]
+        except ValueError:
+            sizes = []
+        if not sizes:
+            raise UsageError(f"--sizes {word!r}: give numbers, such as 100,1000 or TASK=100,1000.")
+        found.setdefault(task.strip(), []).extend(sizes)
+    if "" in found and len(found) > 1:
+        raise UsageError("--sizes: give sizes for all tasks, or TASK=… for each.")
+    return found.get("", found) or None

@@ -1,0 +1,173 @@
+"""Which columns of a table of risks are tasks, methods, sizes, risks, seeds and folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from curvewise.errors import InputError
+from curvewise.io._columns import (
+    HIGHER_IS_BETTER,
+    LOWER_IS_BETTER,
+    SCORES,
+    SYNONYMS,
+    is_status,
+    normal,
+)
+from curvewise.io._numbers import texts
+from curvewise.io._score_columns import check_column
+from curvewise.io._table import Table, brief, listed
+
+ColumnName: TypeAlias = str | Literal[False] | None
+"""A column, False for none, or None to find it by its name."""
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Names in the first set of a role are taken before those in the next.
+ROLES: dict[str, tuple[frozenset[str], ...]] = {
+    "task": (
+        _names("""
+        task task_name domain dataset dataset_name target target_task target_dataset downstream
+        downstream_task downstream_dataset"""),
+    ),
+    "method": (
+        _names("""
+        method method_name pretraining pre_training pretraining_method pretrained pretrained_on
+        init init_method initialisation initialization initial_weights learner learner_name"""),
+        _names("""
+        weights checkpoint model model_name name backbone encoder network algorithm estimator
+        classifier prompt prompting"""),
+    ),
+    "n": (SYNONYMS["n"] | _names("shots n_shots num_shots k_shot train_size_total data_regime"),),
+    "seed": (
+        SYNONYMS["seed"],
+        _names("run run_id replicate repeat repetition trial"),
+        _names("init_seed"),
+    ),
+    "fold": (SYNONYMS["fold"] | _names("train_fold training_fold subset_id"),),
+}
+NEEDED = ("method", "n", "risk")
+_RISKS = (
+    LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES | _names("mse mae rmse perplexity crossentropy ce")
+)
+_PLACES = (_names("test"), frozenset[str](), _names("val valid validation eval"))
+_BESIDE = _names("""
+    test val valid validation eval rate mean avg average l1 l2 log cross entropy angular 01 zero
+    one top 1 5 top1 top5 final per example""")
+_UNSPOKEN = _names("value values")
+_SEVERAL = _names("split partition metric metric_name evaluation")
+"""Columns whose values must not be mixed: a risk is of one of them."""
+
+
+@dataclass(frozen=True)
+class RiskRoles:
+    """Columns by role, None where nobody plays it, and those that play none."""
+
+    one: Mapping[str, str | None]
+    left_out: tuple[str, ...]
+
+    def column(self, role: str) -> str:
+        """The column of a role that every table has."""
+        name = self.one[role]
+        assert name is not None
+        return name
+
+
+def risk_roles(table: Table, told: Mapping[str, ColumnName], used: Sequence[str]) -> RiskRoles:
+    """Give each column a role: the user's word, then names; ``used`` ones select rows."""
+    one: dict[str, str | None] = {}
+    for role, name in told.items():
+        if name:
+            check_column(table, role, name)
+            _check_free(role, name, one)
+        if name is not None:
+            one[role] = name or None
+    taken = {name for name in one.values() if name}
+    for role, tiers in ROLES.items():
+        if role not in one:
+            free = [k for k in table.columns if k not in taken]
+            one[role] = _first(table, role, [[k for k in free if normal(k) in t] for t in tiers])
+            taken |= {one[role] or ""}
+    rest = [k for k in table.columns if k not in taken]
+    if "risk" not in one:
+        one["risk"] = _first(table, "risk", _risk_tiers(rest))
+    rest = [k for k in rest if k != one["risk"]]
+    states = [k for k in rest if is_status(k, table.columns[k])]
+    one["status"] = states[0] if states else None
+    rest = [k for k in rest if k != one["status"]]
+    _check_needed(table, one)
+    _check_one_kind(table, [k for k in rest if k not in used])
+    return RiskRoles(one, tuple(k for k in rest if k not in used))
+
+
+def _check_free(role: str, name: str, one: Mapping[str, str | None]) -> None:
+    for other, column in one.items():
+        if column == name:
+            raise InputError(
+                f"{other}={name!r} and {role}={name!r} are one column: it can play one role."
+            )
+
+
+def _risk_tiers(names: Sequence[str]) -> list[list[str]]:
+    """Columns called like risks: of the test set, of no set in particular, of a validation set.
+
+    >>> _risk_tiers(["test_loss", "loss", "train_loss", "val_acc", "seconds"])
+    [['test_loss'], ['loss'], ['val_acc'], []]
+    """
+    words = {name: frozenset(normal(name).split("_")) for name in names}
+    risks = [k for k, w in words.items() if w & _RISKS and w <= _RISKS | _BESIDE]
+    places = _PLACES[0] | _PLACES[2]
+    tiers = [[k for k in risks if (words[k] & p if p else not words[k] & places)] for p in _PLACES]
+    return [*tiers, [k for k in names if normal(k) in _UNSPOKEN]]
+
+
+def _first(table: Table, role: str, tiers: Sequence[Sequence[str]]) -> str | None:
+    """The one column of the first tier that has any; several are an error unless they agree."""
+    found = next((list(tier) for tier in tiers if tier), [])
+    if len(found) > 1 and role == "task":
+        found = _telling(table, found)
+    if len(found) > 1:
+        none = f", or {role}=False for none of them" if role not in NEEDED else ""
+        raise InputError(
+            f"{len(found)} columns of {table.source} could be the {role}: {listed(found)}. Choose "
+            f"with {role}={found[0]!r}{none}."
+        )
+    return found[0] if found else None
+
+
+def _telling(table: Table, found: list[str]) -> list[str]:
+    """Columns that tell rows apart, one of those that do so alike; the first if none does."""
+    kept: dict[tuple[int, ...], str] = {}
+    for name in found:
+        order: dict[str, int] = {}
+        codes = tuple(order.setdefault(word, len(order)) for word in texts(table.columns[name]))
+        kept.setdefault(codes, name)
+    telling = [name for codes, name in kept.items() if any(codes)]
+    return telling or found[:1]
+
+
+def _check_needed(table: Table, one: Mapping[str, str | None]) -> None:
+    what = {"method": "methods", "n": "training sizes", "risk": "losses or errors"}
+    for role in NEEDED:
+        if one[role] is None:
+            raise InputError(
+                f"{table.source} has no column of {what[role]}: name it with {role}=…. It has "
+                f"{listed(table.columns)}."
+            )
+
+
+def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
+    """Rows of several splits or metrics are no runs of one another."""
+    for name in rest:
+        if normal(name) not in _SEVERAL:
+            continue
+        there = list(dict.fromkeys(texts(table.columns[name])))
+        if len(there) > 1:
+            raise InputError(
+                f"{table.where(name)} has {len(there)} values: {listed(there)}. Choose one with "
+                f"where={{{name!r}: {brief(there[0])}}}."
+            )

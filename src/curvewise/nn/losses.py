@@ -1,0 +1,59 @@
+"""What a training lowers, and how far predicted numbers are off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+from torch.nn import functional
+
+from curvewise.nn.settings import Training
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def make_loss(training: Training) -> Loss:
+    """The loss of a batch, from outputs in float32 and targets.
+
+    Parameters
+    ----------
+    training : Training
+        Settled, so that its loss is that of its targets (``curvewise.nn.targets``).
+
+    Examples
+    --------
+    >>> import torch
+    >>> float(make_loss(Training(loss="l1"))(torch.tensor([[1.0, 4.0]]), torch.zeros(1, 2)))
+    2.5
+    """
+    if training.loss == "l1":
+        return functional.l1_loss
+    if training.loss == "l2":
+        return functional.mse_loss
+    smoothing = training.label_smoothing
+
+    def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
+        return functional.cross_entropy(outputs, y, label_smoothing=smoothing)
+
+    return cross_entropy
+
+
+def number_losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
+    """The loss of each example, in double precision: the mean over its outputs.
+
+    Parameters
+    ----------
+    outputs : Tensor, shape (..., examples, *numbers)
+        Predicted numbers, of one or of several networks.
+    y : Tensor, shape (examples, *numbers)
+        The targets.
+    loss : {"l1", "l2"}
+        Absolute or squared differences.
+
+    Returns
+    -------
+    Tensor, shape (..., examples)
+    """
+    off = outputs.double() - y.double()
+    each = off.abs() if loss == "l1" else off.square()
+    return each.flatten(outputs.ndim - y.ndim + 1).mean(dim=-1)

@@ -1,0 +1,192 @@
+"""What is measured: risks out of a table, with their controls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from curvewise.errors import InputError
+from curvewise.tables import number
+from curvewise.types import Control, TransferRisks, as_floats
+from curvewise.types.risks import ONE_TASK
+
+ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
+RISKS = ("risk", "loss", "error")
+ROLES = {"blind": "the blind guess", "maximal": "maximal supervision"}
+
+
+@dataclass(frozen=True)
+class Held:
+    """A control with the degrees of freedom of its standard error."""
+
+    control: Control
+    degrees: float = math.inf
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Risks of the methods, and the controls of each task that has them."""
+
+    risks: TransferRisks
+    blind: Mapping[str, Held]
+    maximal: Mapping[str, Held]
+
+
+def read_source(
+    source: Any, scratch: str | None, blind: ControlLike, maximal: ControlLike
+) -> Given:
+    """Risks and controls out of a table or :class:`TransferRisks`, and what was passed beside."""
+    columns, unit = _columns_of(source)
+    own = source if isinstance(source, TransferRisks) else None
+    start = scratch or (own.scratch if own else "scratch")
+    used: set[str] = set()
+    tasks = tuple(dict.fromkeys(columns["task"].tolist()))
+    held = {}
+    for role, given in (("blind", blind), ("maximal", maximal)):
+        before = dict(getattr(own, role)) if own else {}
+        held[role] = {t: Held(c) for t, c in before.items() if t in tasks}
+        held[role] |= _resolve(given, role, tasks, columns, start, used)
+    keep = ~np.isin(columns["method"], sorted(used))
+    risks = _as_risks({k: v[keep] for k, v in columns.items()}, own, start, unit)
+    return Given(risks, held["blind"], held["maximal"])
+
+
+def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
+    """Columns task, method, n, risk and, where they are, seed and fold; and what a risk is."""
+    if isinstance(source, TransferRisks):
+        return {k: np.asarray(v) for k, v in source.columns().items()}, source.unit
+    if isinstance(source, str | PathLike):
+        raise InputError(f"source={str(source)!r} is a name: pass load_risks({str(source)!r}).")
+    names = _names(source)
+    risk = [name for name in RISKS if name in names]
+    missing = [name for name in ("method", "n") if name not in names] + ["risk"] * (not risk)
+    if missing:
+        raise InputError(
+            f"source has no column {' and no '.join(map(repr, missing))}; it has {names!r}. Rename "
+            "them to method, n and risk, or say which is which: load_risks(table, method=…, n=…, "
+            "risk=…)."
+        )
+    if len(risk) > 1:
+        raise InputError(f"source has the columns {risk!r}, all of them risks: keep one.")
+    found = {"method": _texts(source["method"]), "n": as_floats(source["n"], "n")}
+    found["risk"] = as_floats(source[risk[0]], risk[0])
+    rows = len(found["risk"])
+    found["task"] = _texts(source["task"]) if "task" in names else np.full(rows, ONE_TASK)
+    found |= {name: _texts(source[name]) for name in ("seed", "fold") if name in names}
+    for name, column in found.items():
+        if column.shape != (rows,):
+            raise InputError(f"source has {rows} risks and {column.shape} entries of {name!r}.")
+    return found, risk[0]
+
+
+def _names(source: Any) -> list[str]:
+    listed = source if isinstance(source, Mapping) else getattr(source, "columns", None)
+    if listed is None or callable(listed):
+        raise InputError(
+            f"source is a {type(source).__name__}: pass TransferRisks, or a table with the columns "
+            "method, n and risk, and task, seed or fold where there are several."
+        )
+    return [str(name) for name in listed]
+
+
+def _texts(values: Any) -> NDArray[np.str_]:
+    return np.asarray(values).astype(np.str_)
+
+
+def _as_risks(
+    columns: Mapping[str, NDArray[Any]], own: TransferRisks | None, scratch: str, unit: str
+) -> TransferRisks:
+    if not len(columns["risk"]):
+        raise InputError("source holds no runs beside those of the controls.")
+    made: dict[str, Any] = {
+        "tasks": columns["task"],
+        "methods": columns["method"],
+        "n": columns["n"],
+        "risk": columns["risk"],
+        "seeds": columns.get("seed"),
+        "folds": columns.get("fold"),
+        "scratch": scratch,
+        "unit": unit,
+    }
+    return TransferRisks(**made) if own is None else replace(own, **made)
+
+
+def _resolve(
+    given: ControlLike,
+    role: str,
+    tasks: Sequence[str],
+    columns: Mapping[str, NDArray[Any]],
+    scratch: str,
+    used: set[str],
+) -> dict[str, Held]:
+    """A control for each task out of whatever was passed for it."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        given = dict.fromkeys(tasks, given)
+    strangers = [t for t in given if t not in tasks]
+    if strangers:
+        raise InputError(f"{role} is given for {strangers[0]!r}, which is none of {list(tasks)!r}.")
+    found = {}
+    for task, value in given.items():
+        if isinstance(value, str):
+            found[task] = _named(value, role, task, columns, scratch)
+            used.add(value)
+        elif value is not None:
+            found[task] = Held(as_control(value, role))
+    return found
+
+
+def _named(
+    name: str, role: str, task: str, columns: Mapping[str, NDArray[Any]], scratch: str
+) -> Held:
+    """The mean of the rows of a method, with the standard error between them."""
+    if name == scratch:
+        raise InputError(
+            f"{role}={name!r} is the method that starts from nothing, which is measured against it:"
+            " pass its risk at the size that you mean as a number or a Control."
+        )
+    rows = (columns["method"] == name) & (columns["task"] == task)
+    risk = columns["risk"][rows & ~np.isnan(columns["risk"])]
+    if not len(risk):
+        there = sorted(set(columns["method"][columns["task"] == task].tolist()))
+        raise InputError(f"{role}={name!r} has no risk on task {task!r}; there are {there!r}.")
+    many = len(risk) > 1
+    std = float(risk.std(ddof=1) / math.sqrt(len(risk))) if many else math.nan
+    sizes = np.unique(columns["n"][rows])
+    note = ""
+    if len(sizes) > 1:
+        note = (
+            f"{task}: {ROLES[role]} is the mean over {len(sizes)} sizes of {name!r}, from "
+            f"{number(sizes[0])} to {number(sizes[-1])}; pass a number for one of them."
+        )
+    control = Control(float(risk.mean()), std, f"measured ({name})")
+    return Held(control, len(risk) - 1.0 if many else math.inf, note)
+
+
+def as_control(value: ControlLike, role: str) -> Control:
+    """A control out of a number, an interval, or an object that has or is one."""
+    if isinstance(value, Control):
+        return value
+    if callable(getattr(value, "control", None)):
+        made = value.control()
+        if isinstance(made, Control):
+            return made
+    if all(hasattr(value, name) for name in ("estimate", "low", "high")):
+        half = (float(value.high) - float(value.low)) / 2
+        std = half / float(ndtri(0.5 + float(getattr(value, "level", 0.95)) / 2))
+        return Control(float(value.estimate), std if math.isfinite(std) else math.nan, "interval")
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InputError(
+            f"{role}={value!r} is no control: pass a number, an Interval, a Control, the name of a "
+            "method, or a dictionary of these by task."
+        )
+    return Control(float(value))

@@ -1,0 +1,126 @@
+"""How far a share of wins may be off: examples and runs both counted as sampled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, logit, stdtrit
+
+from curvewise.stats import excluded_level
+from curvewise.transfer._wins_counts import Side, Units
+from curvewise.types import FloatArray, Interval
+
+FEW = 5
+"""With fewer runs (or examples, or groups) their variance may come out far too small by chance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Variance of a share of wins, and what it is made of.
+
+    Attributes
+    ----------
+    rate : float
+        The share.
+    variance : float
+        Its variance in all.
+    parts, degrees : ndarray
+        Variances of means over examples, runs of the method, runs of scratch, as far as there are
+        two; they overlap. Their degrees of freedom.
+    examples, runs : float
+        What examples, and runs beyond them, contribute; ``runs`` is NaN where no side has two.
+    units : int
+        Examples, or groups of them.
+    """
+
+    rate: float
+    variance: float
+    parts: FloatArray
+    degrees: FloatArray
+    examples: float
+    runs: float
+    units: int
+
+    def interval(self, level: float) -> Interval:
+        """The rates that are not ruled out.
+
+        Student's interval on the scale of log odds. A share of examples (or groups) so small that
+        the sample may well hold none of them could be all wins or all losses: the ends leave room
+        for it, so that neither all wins nor all ties make an interval without width.
+        """
+        tail = (1 - level) / 2
+        p, unseen = self.rate, -math.expm1(math.log(tail) / self.units)
+        low, high = p * (1 - unseen), p + (1 - p) * unseen
+        if 0 < p < 1:
+            half = self._quantile(1 - tail) * math.sqrt(self.variance) / (p * (1 - p))
+            ends = expit(logit(p) + np.array([-half, half]))
+            low, high = min(low, float(ends[0])), max(high, float(ends[1]))
+        return Interval(p, low, high, level)
+
+    def pvalue(self) -> float:
+        """Against ½, two-sided: below 1 − level just where the interval leaves ½ out."""
+
+        def ends(level: float) -> tuple[float, float]:
+            found = self.interval(level)
+            return found.low, found.high
+
+        return 1.0 - excluded_level(ends, 0.5)
+
+    def _quantile(self, chance: float) -> float:
+        """Student's, with Satterthwaite's degrees of freedom.
+
+        Where one of the variances rests on few values: the mean of their own quantiles, weighted
+        by the variances (Cochran and Cox), since Satterthwaite's degrees are then too many.
+        """
+        total = float(self.parts.sum())
+        if total == 0:
+            return float(stdtrit(self.degrees.min(), chance))
+        if self.degrees.min() + 1 < FEW:
+            return float(self.parts @ stdtrit(self.degrees, chance)) / total
+        degrees = self.variance**2 / float((self.parts**2 / self.degrees).sum())
+        return float(stdtrit(min(degrees, 1e9), chance))
+
+
+def spread_of(sides: Sequence[Side], units: Units) -> Spread:
+    """What is known from one side (pairs of runs), or from both.
+
+    Means over examples and over the runs of a side vary by what belongs to each alone, and by how
+    these runs answer these examples. The latter is in both and is taken out once.
+    """
+    n, p = float(units.sizes.sum()), float(sides[0].by_run.mean())
+    count = len(units.sizes)
+    away = (sides[0].by_unit - p * units.sizes) / n
+    examples = float(away @ away) * count / (count - 1)
+    parts, degrees = [examples], [count - 1]
+    total, runs = examples, 0.0
+    known = [side for side in sides if len(side.by_run) > 1]
+    for side in known:
+        # A side with one run is taken to vary as much as the other does.
+        times = 1 if len(known) == len(sides) else 1 + len(side.by_run)
+        own, noise = _run_variance(side, units)
+        total += times * (own - noise)
+        runs += times * max(0.0, own - noise)
+        parts.append(times * own)
+        degrees.append(len(side.by_run) - 1)
+    return Spread(
+        rate=p,
+        variance=max(total, *parts) if known else total,
+        parts=np.array(parts),
+        degrees=np.array(degrees, dtype=np.float64),
+        examples=examples,
+        runs=runs if known else math.nan,
+        units=count,
+    )
+
+
+def _run_variance(side: Side, units: Units) -> tuple[float, float]:
+    """Variance of the mean over runs, and how much of it is answers to these very examples."""
+    runs, n = len(side.by_run), float(units.sizes.sum())
+    between = float(np.var(side.by_run, ddof=1))
+    apart = (side.squares - runs * float(side.by_unit @ side.by_unit)) / (runs - 1) / n**2
+    weight = float((units.sizes**2).sum()) / n**2
+    noise = max(0.0, (apart - weight * between) / (1 - weight))
+    return between / runs, noise / runs

@@ -1,0 +1,251 @@
+"""What is said of measured transfer: warnings, notes and the summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.stats import holm
+from curvewise.tables import number, whole
+from curvewise.transfer._cells import Task
+from curvewise.transfer.comparison import Settings
+from curvewise.types import FloatArray
+
+if TYPE_CHECKING:
+    from curvewise.transfer.transfer_result import Improvement, RiskCurve, TransferResult
+
+LOWER = 0.1  # how much lower maximal supervision might be, of the distance to the blind guess
+
+
+def task_alarms(task: Task, settings: Settings) -> list[str]:
+    """What the user should act on, for a task as a whole."""
+    found = [
+        *([_assumed(task, settings)] if task.maximal.control.assumed else []),
+        *_failures(task),
+        *_no_spread(task),
+        *_twice(task),
+        *_apart(task),
+        *_ranges(task),
+        *_rising(task, settings),
+    ]
+    return [f"{task.name}: {text}" for text in found]
+
+
+def _failures(task: Task) -> list[str]:
+    if not task.failed:
+        return []
+    said = ", ".join(
+        f"{m} at n = {number(n)}: {k}{'' if (m, n) in task.cells else ' (all of them)'}"
+        for (m, n), k in task.failed.items()
+    )
+    many = sum(task.failed.values())
+    return [
+        f"{many} failed run{'' if many == 1 else 's'} left out ({said}), so that means are those "
+        "of runs that went well: give a failed run the risk of what would be used in its place, if "
+        "that is the question."
+    ]
+
+
+def _no_spread(task: Task) -> list[str]:
+    if task.runs.replicated:
+        return []
+    return [
+        "no method was run twice at any size, so that there is no interval: repeat some runs with "
+        "other seeds, scratch first."
+    ]
+
+
+def _twice(task: Task) -> list[str]:
+    if not task.twice:
+        return []
+    return [
+        f"{task.twice} row{'' if task.twice == 1 else 's'} repeat the method, size, seed, fold and "
+        "risk of another and count as runs of their own: was a table put together twice?"
+    ]
+
+
+def _apart(task: Task) -> list[str]:
+    names = [m for m in task.methods if not len(task.shared(m))]
+    if not names:
+        return []
+    return [f"{', '.join(names)}: no size shared with {task.scratch}, so that no gain is known."]
+
+
+def _rising(task: Task, settings: Settings) -> list[str]:
+    share = rising_share(task, task.sizes(task.scratch), settings)
+    if not share:
+        return []
+    return [
+        f"{task.scratch} gets worse with more data in places: {number(100 * share, 2)}% of the "
+        "weight is negative, and there a gain counts as a loss. More runs would tell whether that "
+        "is noise; weight='log' does not depend on it."
+    ]
+
+
+def rising_share(task: Task, n: FloatArray, settings: Settings) -> float:
+    """How much of the weight is negative: steps over which the risk of scratch rises."""
+    if callable(settings.weight) or settings.weight != "scratch" or len(n) < 2:
+        return 0.0
+    steps = np.diff(task.runs.mean[task.index(task.scratch, n)])
+    total = float(np.abs(steps).sum())
+    return float(steps[steps > 0].sum()) / total if total else 0.0
+
+
+def _assumed(task: Task, settings: Settings) -> str:
+    control = task.maximal.control
+    text = (
+        f"maximal supervision was not measured: {number(control.risk)} stands for it "
+        f"({control.source}). Pass maximal= with the risk that all the data gives"
+    )
+    known = {m: task.shared(m) for m in task.methods}
+    found = {
+        m: task.cci(m, n, settings.weight, settings.pooled) for m, n in known.items() if len(n) > 1
+    }
+    found = {m: e for m, e in found.items() if not math.isnan(e.value)}
+    if not found:
+        return text + "."
+    best = max(found, key=lambda m: found[m].value)
+    now = found[best].value
+    lower = task.lowered(LOWER).cci(best, known[best], settings.weight, settings.pooled).value
+    return (
+        f"{text}: were it lower by {LOWER:.0%} of the distance to the blind guess, CCI of {best} "
+        f"would be {number(lower, 3)} in place of {number(now, 3)}."
+    )
+
+
+def _ranges(task: Task) -> list[str]:
+    """Methods whose improvements rest on different sizes."""
+    held: dict[tuple[float, ...], list[str]] = {}
+    for method in task.methods:
+        n = task.shared(method)
+        if len(n):
+            held.setdefault(tuple(n.tolist()), []).append(method)
+    if len(held) < 2:
+        return []
+    shared = sorted(set.intersection(*(set(sizes) for sizes in held)))
+    said = "; ".join(
+        f"{', '.join(names[:4])}{' …' if len(names) > 4 else ''} on {_listed(sizes)}"
+        for sizes, names in held.items()
+    )
+    remedy = (
+        f"pass sizes={[whole(n) for n in shared]!r}, which all of them have"
+        if len(shared) > 1
+        else "no two sizes are shared by all"
+    )
+    return [f"improvements rest on different sizes and are not comparable ({said}): {remedy}."]
+
+
+def _listed(sizes: Sequence[float]) -> str:
+    if len(sizes) < 3:
+        return " and ".join(map(number, sizes))
+    return f"{len(sizes)} sizes from {number(sizes[0])} to {number(sizes[-1])}"
+
+
+def task_notes(task: Task, curves: Sequence[RiskCurve]) -> list[str]:
+    """What else there is to know of a task."""
+    found = [held.note for held in (task.blind, task.maximal) if held.note]
+    found += [_unknown(task, role) for role in ("blind", "maximal") if _is_unknown(task, role)]
+    found += [f"{task.name}: {text}" for text in (*_borrowed(task), *_one_subset(task))]
+    own = [c for c in curves if c.task == task.name]
+    for text, chosen in (
+        ("worse than the blind guess", [_where(c, c.calibrated > 1) for c in own]),
+        ("better than maximal supervision", [_where(c, c.calibrated < 0) for c in own]),
+    ):
+        said = [part for part in chosen if part]
+        if said:
+            found.append(f"{task.name}: {text}: {'; '.join(said)}.")
+    return found
+
+
+def _borrowed(task: Task) -> list[str]:
+    """Means whose spread is that of others."""
+    lending = task.runs.degrees > 0
+    used = list(task.cells.values())
+    known, size = lending[used], task.runs.size[used]
+    if known.all() or not lending.any():
+        return []
+    alone = [
+        m
+        for m in (task.scratch, *task.methods)
+        if len(task.sizes(m)) and not lending[task.index(m, task.sizes(m))].any()
+    ]
+    what = "training subset" if task.runs.by_fold else "run"
+    text = (
+        f"{int((~known).sum())} of {len(known)} means rest on one {what}; their spread is taken "
+        "from methods with several at the same size, else at the nearest smaller one"
+    )
+    if size[~known].min() < task.runs.size[lending].min():
+        text += ", below the smallest from the nearest larger one, where it may be too small"
+    if alone:
+        text += f". Intervals of {', '.join(alone)} hold if their runs spread alike"
+    return [text + "."]
+
+
+def _one_subset(task: Task) -> list[str]:
+    if task.runs.fold is None or task.runs.by_fold or not task.runs.replicated:
+        return []
+    return [
+        "every method was trained on one subset of each size, so that intervals are about other "
+        "seeds on these subsets, not about other subsets."
+    ]
+
+
+def _is_unknown(task: Task, role: str) -> bool:
+    return math.isnan(getattr(task, role).control.std) and not (
+        role == "maximal" and task.best is not None
+    )
+
+
+def _unknown(task: Task, role: str) -> str:
+    name = {"blind": "the blind guess", "maximal": "maximal supervision"}[role]
+    return f"{task.name}: the error of {name} is not known; intervals take its risk as exact."
+
+
+def _where(curve: RiskCurve, mask: NDArray[np.bool_]) -> str:
+    if not mask.any():
+        return ""
+    return f"{curve.method} at n = {', '.join(map(number, curve.n[mask].tolist()))}"
+
+
+def said_of_transfer(result: TransferResult) -> str:
+    """A few sentences on a result."""
+    tasks = f"{len(result.tasks)} task{'' if len(result.tasks) == 1 else 's'}"
+    methods = f"{len(result.methods)} method{'' if len(result.methods) == 1 else 's'}"
+    text = f"{methods} against {result.scratch} on {tasks}."
+    return text + "".join(f" {_said_of_task(result, task)}" for task in result.tasks)
+
+
+def _said_of_task(result: TransferResult, task: str) -> str:
+    rows = [r for r in result.improvements if r.task == task]
+    known = [r for r in rows if not math.isnan(r.cci.estimate)]
+    if not known:
+        return f"{task}: no improvement can be computed."
+    best = max(known, key=lambda r: r.cci.estimate)
+    text = f"{task}: "
+    text += "best is " if len(known) > 1 else ""
+    text += f"{best.method}, CCI {_interval(best)}"
+    told = [r for r in known if not math.isnan(r.pvalue)]
+    share = 1 - result.level
+    if len(told) > 1:
+        sure = holm([r.pvalue for r in told]) <= share
+        signs = np.sign([r.cci.estimate for r in told])[sure]
+        text += f"; {int((signs > 0).sum())} of {len(told)} are better than {result.scratch}"
+        text += f", {int((signs < 0).sum())} worse" if (signs < 0).any() else ""
+        text += f" at {number(100 * share, 2)}%, all tests together"
+    text += "."
+    if best.gain_ends is not None and told:
+        text += f" {best.gain_ends.text}"
+    if result.maximal[task].assumed:
+        text += f" Maximal supervision is assumed: {result.maximal[task].source}."
+    return text
+
+
+def _interval(row: Improvement) -> str:
+    if math.isnan(row.cci.low):
+        return number(row.cci.estimate, 3)
+    ends = f"[{number(row.cci.low, 3)}, {number(row.cci.high, 3)}]"
+    return f"{number(row.cci.estimate, 3)} {ends}"

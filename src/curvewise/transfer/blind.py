@@ -1,0 +1,411 @@
+"""The best that can be said without looking at the input, and its risk."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.tables import number
+from curvewise.transfer._blind_check import (
+    check_groups,
+    check_options,
+    check_prediction,
+    find_classes,
+    read_pair,
+)
+from curvewise.transfer._blind_losses import (
+    LOSSES,
+    best_constant,
+    example_losses,
+    find_loss,
+    optimism,
+)
+from curvewise.transfer._blind_risk import Mean, effective_examples, mean_loss, rivals_of_best
+from curvewise.transfer._blind_targets import BLOCK, Elements, as_targets
+from curvewise.types import Control, FloatArray, Interval, Result, check_level, interval_columns
+
+LossFunction: TypeAlias = Callable[[Any, NDArray[Any]], ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class BlindGuess(Result):
+    """The best constant prediction for a loss, and its risk.
+
+    Attributes
+    ----------
+    loss : str
+        Name of the loss.
+    prediction : number, str or ndarray
+        The constant: a class, frequencies of the classes, a number for each output or element, or
+        a direction.
+    risk : Interval
+        Mean loss of the constant.
+    std : float
+        Standard error of the risk; NaN with a single example or group.
+    examples : int
+        On how many the risk was measured.
+    units : int
+        How many independent units they are: groups if given, else examples.
+    trained_on : int
+        Examples that the constant was found on; 0 if it was given.
+    in_sample : bool
+        Whether the risk was measured on the examples that the constant was found on.
+    per : {"output", "pixel", "all"}
+        What has a constant of its own.
+    average : {"example", "pixel"}
+        What counts the same in the risk.
+    classes : tuple
+        Of the targets, in the order of the frequencies; empty for numbers.
+    unit : str
+        Of the risk.
+    left_out : int
+        Elements without target among those measured.
+    rivals : int
+        For "error" on the same examples: how many classes may be the most frequent one, as far as
+        these examples tell; else 1.
+    """
+
+    loss: str
+    prediction: Any
+    risk: Interval
+    std: float
+    examples: int
+    units: int
+    trained_on: int
+    in_sample: bool
+    per: str
+    average: str
+    classes: tuple[Any, ...]
+    unit: str
+    left_out: int = 0
+    rivals: int = 1
+    warnings: tuple[str, ...] = ()
+    _losses: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @property
+    def losses(self) -> FloatArray:
+        """Mean loss of each example; NaN for one without target."""
+        return self._losses
+
+    def control(self) -> Control:
+        """The risk as a control of :func:`measure_transfer`."""
+        of = "the same examples" if self.in_sample else f"{self.examples} test examples"
+        std = 0.0 if self.risk.estimate == 0 and not np.isfinite(self.std) else self.std
+        return Control(self.risk.estimate, std, f"best constant for {self.loss}, on {of}")
+
+    def columns(self) -> dict[str, Any]:
+        """One row: the risk."""
+        return {**interval_columns({"risk": self.risk}), "std": [self.std]}
+
+    def summary(self) -> str:
+        """A few sentences."""
+        share = f"{self.risk.level:.0%}"
+        text = f"The best constant prediction for {self.loss} {self._said()}has a risk of "
+        text += f"{number(self.risk.estimate)} ({self.unit}; {share} interval "
+        text += f"{number(self.risk.low)} to {number(self.risk.high)}), measured on "
+        text += f"{self.examples} example{'' if self.examples == 1 else 's'}"
+        text += f" in {self.units} groups" if self.units != self.examples else ""
+        if self.in_sample:
+            text += ", the same that it was found on."
+            if self.rivals > 1:
+                text += f" {self.rivals} classes may be the most frequent; the upper end of the "
+                text += "interval allows for the choice among them."
+            return text
+        found = f"; it was found on {self.trained_on} others." if self.trained_on else "."
+        return text + found
+
+    def _said(self) -> str:
+        value = self.prediction
+        if isinstance(value, str):
+            return f"({value!r}) "
+        if isinstance(value, np.ndarray) and value.size > 4:
+            return f"({value.size} numbers) "
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiu":
+            return f"({', '.join(number(float(v)) for v in value.ravel())}) "
+        return f"({number(float(value))}) " if isinstance(value, int | float) else ""
+
+
+def blind_guess(
+    targets: ArrayLike,
+    loss: str | LossFunction,
+    *,
+    test_targets: ArrayLike | None = None,
+    per: str = "output",
+    axis: int | None = None,
+    ignore: Any = None,
+    test_ignore: Any = None,
+    average: str = "example",
+    groups: ArrayLike | None = None,
+    classes: int | Sequence[Any] | None = None,
+    smoothing: float = 0.0,
+    prediction: Any = None,
+    level: float = 0.95,
+) -> BlindGuess:
+    """The best constant prediction for a loss and its risk: what a method must beat at least.
+
+    Parameters
+    ----------
+    targets : array_like, shape (examples, ...)
+        What is to be predicted, one row for each example: class labels (numbers or text), numbers,
+        maps, 0/1 labels, or unit vectors. A memory-mapped array is read in blocks.
+    loss : str or callable
+        "error" (the most frequent class), "cross-entropy" (class frequencies; nats), "l1"
+        (medians), "l2" (means; mean squared error), "binary" (frequencies of 0/1 labels; mean
+        cross-entropy of a label, nats), "binary-error" (the more frequent value of each label),
+        "angular" (the direction of smallest mean angle; degrees), "cosine" (the mean direction;
+        1 − cosine); or a function of a prediction and some targets that gives the loss of each
+        example, for which ``prediction`` says the constant.
+    test_targets : array_like, optional
+        Targets to measure the risk on. Without them it is measured on ``targets``, see Notes.
+    per : {"output", "pixel", "all"}
+        What has a constant of its own: each output (channel, label), each element of an example,
+        or nothing, so that one number serves all. Classes and vectors are one output.
+    axis : int, optional
+        Which axis holds channels, or the components of vectors. Known to be 1 for two axes; must be
+        said for more, where it matters.
+    ignore, test_ignore : object, optional
+        What marks an element without target: a value such as 255, NaN, or a mask that is True
+        there, of the shape of the targets, with or without ``axis``. A mask for ``test_targets`` is
+        ``test_ignore``; a value serves both. For vectors, the value of all components.
+    average : {"example", "pixel"}
+        The risk is the mean over examples of each one's mean loss over its elements that count, so
+        that an element of an example with few weighs more; with "pixel" all elements weigh the
+        same. The constant is best for the chosen one.
+    groups : array_like, shape (examples,), optional
+        Which measured examples belong together (frames of a video, patients). The interval counts
+        groups; otherwise examples, never pixels.
+    classes : int or sequence, optional
+        How many classes, numbered from 0, or their names; by default those that are there.
+    smoothing : float
+        Examples (elements, in maps) added to each class before frequencies are taken.
+    prediction : object, optional
+        The constant for a callable loss.
+    level : float
+        Coverage of the interval.
+
+    Notes
+    -----
+    Where the constant is found and measured on the same examples the risk is a little low: it is
+    the smallest on them. The interval need not know that the constant was estimated, since risk
+    does not change to first order around its minimum. What is left is of second order: for "l2"
+    risk/n (n examples) below that of the best constant, for "cross-entropy" (C − 1)/(2n) for C
+    classes, for "binary" 1/(2n), for "l1" and "angular" about as for "l2"; and as much again below
+    the risk of this constant on new examples. "error" is an exception where several classes are
+    about equally frequent: the largest frequency is then too high by the order of 1/√n. The upper
+    end of the interval allows for both. ``test_targets`` avoids them.
+
+    The interval is Student's with Hall's correction for skewness, Wilson's for errors. In
+    ``benchmarks/transfer_blind.py`` it covers 93 to 99% from 50 examples on, where 95% are
+    asked for. It cannot know of a rare class that happens to be absent.
+
+    Raises
+    ------
+    InputError
+        For targets that the loss is not for, and if a test class was never seen in training, so
+        that its cross-entropy is infinite.
+
+    Examples
+    --------
+    >>> guess = blind_guess([0, 0, 0, 1, 2, 0, 1, 0], "error")
+    >>> guess.prediction, guess.risk.estimate
+    (0, 0.375)
+    >>> blind_guess([[1.0, 10.0], [2.0, 10.0], [6.0, 40.0]], "l1").prediction
+    array([ 2., 10.])
+    """
+    check_level(level)
+    if callable(loss):
+        return _of_function(targets, loss, prediction, test_targets, groups, level)
+    kind = find_loss(loss)
+    check_options(loss, per, average, classes, smoothing, prediction)
+    train, test = read_pair(
+        (targets, test_targets), kind.kind, per, axis, (ignore, test_ignore), average == "pixel"
+    )
+    known = find_classes(train, test, classes) if kind.kind == "classes" else None
+    constant = best_constant(loss, train, per, known, smoothing)
+    measured = train if test is None else test
+    check_prediction(constant, measured, per)
+    losses = example_losses(loss, measured, per, constant, known)
+    _check_finite(losses, smoothing)
+    rivals = _rivals(loss, train, known, losses, level) if test is None else 1
+    low_by = optimism(loss, constant) if test is None else None
+    found = _risk(losses, measured.example_weights, groups, level, kind.bounded, rivals, low_by)
+    frequencies = known if known is not None and loss == "cross-entropy" else ()
+    notes = _notes(found, measured, test is None, per, frequencies)
+    return BlindGuess(
+        loss=loss,
+        prediction=_shaped(constant, loss, train, per, known),
+        risk=found.interval,
+        std=found.std,
+        examples=int((measured.counts > 0).sum()),
+        units=found.units,
+        trained_on=int((train.counts > 0).sum()),
+        in_sample=test is None,
+        per=per,
+        average=average,
+        classes=() if known is None else tuple(known.tolist()),
+        unit=kind.unit,
+        left_out=int(measured.size * len(measured.array) - measured.counts.sum()),
+        rivals=rivals,
+        warnings=_said(notes),
+        _losses=losses,
+    )
+
+
+def _said(notes: list[str]) -> tuple[str, ...]:
+    for note in notes:
+        warnings.warn(note, CurvewiseWarning, stacklevel=3)
+    return tuple(notes)
+
+
+def _risk(
+    losses: FloatArray,
+    weights: FloatArray,
+    groups: ArrayLike | None,
+    level: float,
+    bounded: bool,
+    rivals: int = 1,
+    low_by: Callable[[float, int], float] | None = None,
+) -> Mean:
+    together = None if groups is None else check_groups(groups, len(losses))
+    used = weights > 0
+    own = None if together is None else together[used]
+    return mean_loss(
+        losses[used],
+        weights[used],
+        own,
+        level,
+        bounded=bounded,
+        rivals=rivals,
+        optimism=low_by,
+    )
+
+
+def _check_finite(losses: FloatArray, smoothing: float) -> None:
+    bad = int(np.isinf(losses).sum())
+    if bad:
+        raise InputError(
+            f"{bad} of the test_targets hold a class or label value that targets never have, for "
+            "which the blind guess has an infinite cross-entropy. Pass smoothing=1 to add one "
+            f"example to every class (smoothing={smoothing:g} now), or check that both sets have "
+            "the same classes."
+        )
+
+
+def _rivals(
+    loss: str, train: Elements, known: NDArray[Any] | None, losses: FloatArray, level: float
+) -> int:
+    """From how many classes, equally frequent for all that is known, the guess was chosen."""
+    if loss != "error" or known is None:
+        return 1
+    shares = best_constant("cross-entropy", train, "all", known, 0.0)[0]
+    weights = train.example_weights
+    found = _risk(losses, weights, None, level, True)
+    n = effective_examples(found.interval.estimate, found.std, found.units)
+    return rivals_of_best(shares, n, level) if found.units > 1 else 1
+
+
+def _notes(
+    found: Mean, measured: Elements, in_sample: bool, per: str, frequencies: Sized
+) -> list[str]:
+    notes = []
+    empty = int((measured.counts == 0).sum())
+    if empty:
+        notes.append(f"{empty} example(s) without any target were left out.")
+    if found.units < 2:
+        notes.append("The risk has no interval: it was measured on one example or group only.")
+    if found.interval.estimate == 0:
+        notes.append(
+            "The blind guess has no loss at all: the targets do not vary, and there is nothing to "
+            "learn. Calibrated risks have no scale here."
+        )
+    elif in_sample and per == "pixel" and measured.size > 1 and found.units < 30:
+        notes.append(
+            f"A constant for every element was found on {found.units} examples and measured on the "
+            f"same, which makes its risk low by about a {found.units}th: pass test_targets, or "
+            "per='output'."
+        )
+    elif in_sample and len(frequencies) and found.units < 5 * len(frequencies):
+        notes.append(
+            f"{found.units} examples are few for the frequencies of {len(frequencies)} classes, and"
+            " the cross-entropy on the same examples is too low: pass test_targets and smoothing."
+        )
+    return notes
+
+
+def _shaped(
+    constant: NDArray[Any], loss: str, train: Elements, per: str, known: NDArray[Any] | None
+) -> Any:
+    """The constant as people would write it: a number, or an array shaped like a target."""
+    values = known[constant] if loss == "error" and known is not None else constant
+    inner = train.shape if per == "pixel" else ()
+    if values.ndim == 2:  # a row for each constant
+        if not inner:
+            return values[0]
+        where = train.axis - 1 if train.vectors and train.axis is not None else 0
+        return np.moveaxis(values.reshape(*inner, -1), -1, where)
+    if per == "pixel" and inner:
+        return values.reshape(inner)
+    alone = len(values) == 1 and (known is not None or per == "all" or train.axis is None)
+    return values[0].item() if alone else values
+
+
+def _of_function(
+    targets: ArrayLike,
+    loss: LossFunction,
+    prediction: Any,
+    test_targets: ArrayLike | None,
+    groups: ArrayLike | None,
+    level: float,
+) -> BlindGuess:
+    """The risk of a constant that was given, for a loss that was given."""
+    if prediction is None:
+        raise InputError(
+            "prediction is missing: for a loss of your own, say which constant to predict, or use "
+            f"one of {', '.join(map(repr, LOSSES))}."
+        )
+    argument = "targets" if test_targets is None else "test_targets"
+    given = targets if test_targets is None else test_targets
+    array = as_targets(given, argument, numbers=False)
+    step = max(1, BLOCK * len(array) // array.size)
+    parts = [
+        _checked(loss(prediction, array[i : i + step]), len(array[i : i + step]))
+        for i in range(0, len(array), step)
+    ]
+    losses = np.concatenate(parts)
+    found = _risk(losses, np.ones(len(losses)), groups, level, False)
+    name = getattr(loss, "__name__", type(loss).__name__)
+    notes = ["The risk has no interval: one example or group only."] if found.units < 2 else []
+    return BlindGuess(
+        loss=name,
+        prediction=prediction,
+        risk=found.interval,
+        std=found.std,
+        examples=len(losses),
+        units=found.units,
+        trained_on=0,
+        in_sample=False,
+        per="all",
+        average="example",
+        classes=(),
+        unit=name,
+        warnings=_said(notes),
+        _losses=losses,
+    )
+
+
+def _checked(found: ArrayLike, examples: int) -> FloatArray:
+    losses = np.asarray(found)
+    if losses.shape != (examples,) or losses.dtype.kind not in "biuf":
+        raise InputError(
+            f"loss gave {losses.dtype} values of shape {losses.shape} for {examples} examples: it "
+            "must give the loss of each example, not their mean or one for each pixel."
+        )
+    if not np.isfinite(losses).all():
+        raise InputError("loss gave NaN or infinite values: choose a prediction of finite loss.")
+    return losses.astype(np.float64)

@@ -1,0 +1,262 @@
+"""How far runs of the same method lie apart, beside how far methods do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, groupby
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtri, stdtr
+
+from curvewise.errors import InputError
+from curvewise.stats import holm
+from curvewise.tables import format_table, number
+from curvewise.transfer.calibrated import calibrated_risk
+from curvewise.transfer.transfer_result import TransferResult
+from curvewise.types import Interval, Result, TransferRisks, check_level
+
+
+@dataclass(frozen=True)
+class MethodSpread:
+    """Runs of one method on one task at one size.
+
+    Attributes
+    ----------
+    task, method : str
+    n : float
+        Training size.
+    mean : float
+        Of the risk.
+    std : Interval
+        Standard deviation over runs, with its chi-square interval; NaN with one run.
+    runs : int
+        That did not fail.
+    """
+
+    task: str
+    method: str
+    n: float
+    mean: float
+    std: Interval
+    runs: int
+
+
+@dataclass(frozen=True)
+class SpreadPair:
+    """Two methods on one task at one size.
+
+    Attributes
+    ----------
+    task : str
+    n : float
+    one, two : str
+    difference : float
+        Mean of the first less that of the second.
+    outside : bool
+        Whether each mean lies outside the standard deviation of the other method's runs.
+    pvalue : float
+        Welch's test that the means agree.
+    adjusted : float
+        The same by Holm's method over all pairs of the result.
+    """
+
+    task: str
+    n: float
+    one: str
+    two: str
+    difference: float
+    outside: bool
+    pvalue: float
+    adjusted: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class RunSpread(Result):
+    """Spread over runs of each method at each size, and whether methods stand out of it.
+
+    Attributes
+    ----------
+    rows : tuple of MethodSpread
+    pairs : tuple of SpreadPair
+        Of methods with at least two runs each at a size.
+    calibrated : bool
+        Whether risks are calibrated, or in the unit of the losses.
+    unit : str
+        What they are.
+    level : float
+        Coverage of the intervals.
+    """
+
+    rows: tuple[MethodSpread, ...]
+    pairs: tuple[SpreadPair, ...]
+    calibrated: bool
+    unit: str
+    level: float
+    warnings: tuple[str, ...] = ()
+
+    def row(self, task: str, method: str, n: float) -> MethodSpread:
+        """One method on one task at one size."""
+        for row in self.rows:
+            if (row.task, row.method, row.n) == (task, method, n):
+                return row
+        raise InputError(f"task={task!r}, method={method!r}, n={n!r}: there is no such row.")
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each task, method and size."""
+        return {
+            "task": [r.task for r in self.rows],
+            "method": [r.method for r in self.rows],
+            "n": [r.n for r in self.rows],
+            "runs": [r.runs for r in self.rows],
+            "mean": [r.mean for r in self.rows],
+            "std": [r.std.estimate for r in self.rows],
+            "std_low": [r.std.low for r in self.rows],
+            "std_high": [r.std.high for r in self.rows],
+        }
+
+    def pair_columns(self) -> dict[str, Any]:
+        """A row for each pair of methods on a task at a size."""
+        names = ("task", "n", "one", "two", "difference", "outside", "pvalue", "adjusted")
+        return {name: [getattr(p, name) for p in self.pairs] for name in names}
+
+    def pair_table(self, format: str = "markdown", digits: int = 3) -> str:
+        """The pairs as text: Markdown, LaTeX or plain."""
+        return format_table(self.pair_columns(), format, digits)
+
+    def summary(self) -> str:
+        """A few sentences."""
+        known = [r for r in self.rows if r.runs > 1]
+        if not known:
+            return "No method was run twice at the same size: nothing is known of the spread."
+        most = max(known, key=lambda r: r.std.estimate)
+        middle = float(np.median([r.std.estimate for r in known]))
+        text = f"Standard deviations over runs of {self.unit} have a median of "
+        text += f"{number(middle, 3)} over {len(known)} cells of task, method and size; the largest"
+        text += f" is {number(most.std.estimate, 3)} [{number(most.std.low, 3)}, "
+        text += f"{number(most.std.high, 3)}], {most.method} on {most.task} at n = {most.n:g} "
+        text += f"({most.runs} runs)."
+        if not self.pairs:
+            return text
+        outside = sum(p.outside for p in self.pairs)
+        share = 1.0 - self.level
+        told = sum(p.pvalue < share for p in self.pairs)
+        sure = sum(p.adjusted < share for p in self.pairs)
+        text += f" In {outside} of {len(self.pairs)} pairs of methods at a size each mean lies "
+        text += "outside the standard deviation of the other; Welch's test tells "
+        return text + f"{told} apart at {share:.0%}, and {sure} if all pairs count together (Holm)."
+
+
+def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.95) -> RunSpread:
+    """Standard deviation over runs per method and size, and whether methods differ by more.
+
+    Figure 3 of the supplement of Atanov et al. 2022, where the means of methods lie outside the
+    standard deviations of others, "suggesting that valid comparisons can be made". With three or
+    four runs such a standard deviation is itself uncertain by a factor of three or so, which its
+    interval shows, and Welch's test, which knows it, is the stricter of the two.
+
+    Parameters
+    ----------
+    source : TransferResult or TransferRisks
+        Calibrated risks if all tasks have both controls, else risks as they are.
+    level : float
+        Coverage of the intervals of standard deviations, for runs that are normal.
+
+    Examples
+    --------
+    >>> risks = TransferRisks(
+    ...     tasks=["depth"] * 6,
+    ...     methods=["scratch"] * 3 + ["swav"] * 3,
+    ...     n=[100] * 6,
+    ...     risk=[0.50, 0.52, 0.54, 0.40, 0.41, 0.42],
+    ... )
+    >>> found = measure_spread(risks)
+    >>> found.row("depth", "swav", 100).std
+    Interval(estimate=0.0099..., low=0.0052..., high=0.0628..., level=0.95, kind='confidence')
+    >>> pair = found.pairs[0]
+    >>> pair.outside, round(pair.pvalue, 4)
+    (True, 0.0037)
+    """
+    check_level(level)
+    if isinstance(source, TransferResult):
+        rows, calibrated, unit = list(_from_curves(source, level)), True, "calibrated risk"
+    elif isinstance(source, TransferRisks):
+        calibrated = all(t in source.blind and t in source.maximal for t in source.task_names)
+        rows = list(_from_risks(source, calibrated, level))
+        unit = "calibrated risk" if calibrated else source.unit
+    else:
+        raise InputError(
+            f"source is a {type(source).__name__}: pass what load_risks or measure_transfer gives."
+        )
+    single = sum(r.runs < 2 for r in rows)
+    notes = (f"{single} of {len(rows)} cells have one run, and no spread.",) if single else ()
+    return RunSpread(tuple(rows), _pairs(rows), calibrated, unit, level, notes)
+
+
+def _from_curves(source: TransferResult, level: float) -> Iterator[MethodSpread]:
+    for curve in source.curves:
+        columns = (curve.n, curve.calibrated, curve.std, curve.runs)
+        for n, mean, std, runs in zip(*(c.tolist() for c in columns), strict=True):
+            interval = _std_interval(std, runs, level)
+            yield MethodSpread(curve.task, curve.method, n, mean, interval, runs)
+
+
+def _from_risks(source: TransferRisks, calibrated: bool, level: float) -> Iterator[MethodSpread]:
+    good = source.select(~np.isnan(source.risk)) if np.isfinite(source.risk).any() else None
+    if good is None:
+        raise InputError("risk holds nothing but failed runs.")
+    cells: dict[tuple[str, str, float], list[float]] = {}
+    for key in zip(good.tasks.tolist(), good.methods.tolist(), good.n.tolist(), strict=True):
+        cells.setdefault(key, [])
+    for row, risk in enumerate(good.risk.tolist()):
+        cells[good.tasks[row].item(), good.methods[row].item(), good.n[row].item()].append(risk)
+    place = {name: i for i, name in enumerate((*good.task_names, *good.method_names))}
+    for key in sorted(cells, key=lambda k: (place[k[0]], place[k[1]], k[2])):
+        task, method, n = key
+        risks = np.array(cells[key])
+        if calibrated:
+            ends = {"blind": source.blind[task].risk, "maximal": source.maximal[task].risk}
+            risks = calibrated_risk(risks, **ends)
+        std = float(risks.std(ddof=1)) if len(risks) > 1 else math.nan
+        interval = _std_interval(std, len(risks), level)
+        yield MethodSpread(task, method, n, float(risks.mean()), interval, len(risks))
+
+
+def _std_interval(std: float, runs: int, level: float) -> Interval:
+    """Chi-square interval of a standard deviation."""
+    if runs < 2:
+        return Interval(math.nan, math.nan, math.nan, level)
+    free, tail = runs - 1, 0.5 * (1.0 - level)
+    low, high = (std * math.sqrt(free / chdtri(free, p)) for p in (tail, 1.0 - tail))
+    return Interval(std, low, high, level)
+
+
+def _pairs(rows: Sequence[MethodSpread]) -> tuple[SpreadPair, ...]:
+    known = sorted((r for r in rows if r.runs > 1), key=lambda r: r.n)
+    order = {task: i for i, task in enumerate(dict.fromkeys(r.task for r in rows))}
+    known.sort(key=lambda r: order[r.task])
+    found = [
+        _pair(a, b)
+        for _, cell in groupby(known, key=lambda r: (r.task, r.n))
+        for a, b in combinations(cell, 2)
+    ]
+    if not found:
+        return ()
+    adjusted = holm(np.array([p.pvalue for p in found]))
+    return tuple(replace(p, adjusted=float(q)) for p, q in zip(found, adjusted, strict=True))
+
+
+def _pair(a: MethodSpread, b: MethodSpread) -> SpreadPair:
+    difference = a.mean - b.mean
+    outside = abs(difference) > max(a.std.estimate, b.std.estimate)
+    return SpreadPair(a.task, a.n, a.method, b.method, difference, outside, _welch(a, b))
+
+
+def _welch(a: MethodSpread, b: MethodSpread) -> float:
+    parts = np.array([r.std.estimate**2 / r.runs for r in (a, b)])
+    if parts.sum() == 0:
+        return 1.0 if a.mean == b.mean else 0.0
+    free = parts.sum() ** 2 / (parts**2 / [a.runs - 1, b.runs - 1]).sum()
+    return float(2.0 * stdtr(free, -abs(a.mean - b.mean) / math.sqrt(parts.sum())))

@@ -1,0 +1,219 @@
+"""What a task asks for, told by the curve of training from scratch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from curvewise.errors import InputError
+from curvewise.tables import format_table, number
+from curvewise.transfer._task_curve import Reached, TaskNeeds, needs_of, shared_range, told_apart
+from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.transfer_result import RiskCurve, TransferResult
+from curvewise.types import Interval, Result, check_level
+
+__all__ = ["LEVELS", "Reached", "TaskCharacter", "TaskNeeds", "characterise_tasks"]
+
+LEVELS = (0.75, 0.5, 0.25, 0.1)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskCharacter(Result):
+    """Tasks by how much data they ask for.
+
+    Attributes
+    ----------
+    rows : tuple of TaskNeeds
+        From the task that asks for least data to the one that asks for most.
+    levels : tuple of float
+        Calibrated risks that sizes were found for.
+    ordered_by : float
+        The level whose training size orders the tasks: of those given, the one that most tasks
+        reach between sizes measured; of equals the one nearest 0.5.
+    unsure : tuple of (str, str)
+        Neighbours in the order that cannot be told apart.
+    curves : tuple of RiskCurve
+        Of scratch, in the same order.
+    level : float
+        Coverage of the intervals.
+    """
+
+    rows: tuple[TaskNeeds, ...]
+    levels: tuple[float, ...]
+    ordered_by: float
+    unsure: tuple[tuple[str, str], ...]
+    curves: tuple[RiskCurve, ...]
+    level: float
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The tasks, from least data to most."""
+        return tuple(row.task for row in self.rows)
+
+    def row(self, task: str) -> TaskNeeds:
+        """One task."""
+        for row in self.rows:
+            if row.task == task:
+                return row
+        raise InputError(f"task={task!r} is none of {list(self.order)!r}.")
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each task; sizes are 0 (∞) below the smallest (above the largest) measured."""
+        found: dict[str, Any] = {"task": list(self.order)}
+        for level in self.levels:
+            at = [row.at(level) for row in self.rows]
+            found[f"n_{level:g}"] = [r.n.estimate for r in at]
+            found[f"n_{level:g}_low"] = [r.n.low for r in at]
+            found[f"n_{level:g}_high"] = [r.n.high for r in at]
+        for name in ("mean", "shared_mean", "halving"):
+            intervals = [getattr(row, name) for row in self.rows]
+            found[name] = [i.estimate for i in intervals]
+            found[f"{name}_low"] = [i.low for i in intervals]
+            found[f"{name}_high"] = [i.high for i in intervals]
+        found["smallest"] = [row.smallest for row in self.rows]
+        found["largest"] = [row.largest for row in self.rows]
+        return found
+
+    def table(self, format: str = "markdown", digits: int = 2) -> str:
+        """A row for each task, a column for each level, intervals in brackets.
+
+        Parameters
+        ----------
+        format : {"markdown", "latex", "text"}
+            Markup of the table.
+        digits : int
+            Decimals of the mean and of the factor.
+        """
+        cells: dict[str, list[str]] = {"task": list(self.order)}
+        for level in self.levels:
+            cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
+        cells["mean cR"] = [_written(row.mean, digits) for row in self.rows]
+        cells["times data to halve"] = [_written(row.halving, digits) for row in self.rows]
+        return format_table(cells, format, digits)
+
+    def summary(self) -> str:
+        """A few sentences."""
+        said = [f"{r.task} ({r.at(self.ordered_by)})" for r in self.rows]
+        if len(said) == 1:
+            text = f"Learned from scratch, {self.rows[0].task} reaches a calibrated risk of "
+            text += f"{self.ordered_by:g} at n = {self.rows[0].at(self.ordered_by)}."
+        else:
+            text = f"From least to most data for a calibrated risk of {self.ordered_by:g} from "
+            text += f"scratch: {', '.join(said)}."
+        if self.unsure:
+            pairs = ", ".join(f"{a} and {b}" for a, b in self.unsure)
+            text += f" Not told apart at {self.level:.0%}: {pairs}."
+        known = [r for r in self.rows if math.isfinite(r.halving.estimate)]
+        halve = ", ".join(f"{r.task} {number(r.halving.estimate, 3)}" for r in known)
+        return text + (f" Times the data to halve calibrated risk: {halve}." if halve else "")
+
+
+def _written(value: Interval, digits: int) -> str:
+    def one(x: float) -> str:
+        if math.isnan(x):
+            return "?"
+        return number(x) if math.isinf(x) or abs(x) >= 1e4 else f"{x:.{digits}f}"
+
+    if math.isnan(value.estimate):
+        return ""
+    if math.isnan(value.low):
+        return one(value.estimate)
+    return f"{one(value.estimate)} [{one(value.low)}, {one(value.high)}]"
+
+
+def characterise_tasks(
+    source: Any, *, levels: Sequence[float] = LEVELS, level: float = 0.95
+) -> TaskCharacter:
+    """Tell tasks apart by how much data training from scratch needs for them.
+
+    Section 5 of the supplement of Atanov et al. 2022: the less data scratch needs, the less there
+    is for pretraining to give.
+
+    Parameters
+    ----------
+    source : TransferResult, or what :func:`measure_transfer` takes
+        Risks with their controls.
+    levels : sequence of float
+        Calibrated risks to find the training size for: 0.5 is halfway from the blind guess to
+        maximal supervision.
+    level : float
+        Coverage of the intervals.
+
+    Returns
+    -------
+    TaskCharacter
+
+    Notes
+    -----
+    Between sizes the calibrated risk is taken to be a line in log n; nothing is said beyond the
+    sizes measured but that the level lies there. The interval of a size holds all sizes at which
+    the interval of the interpolated risk holds the level.
+
+    Examples
+    --------
+    >>> table = {
+    ...     "task": ["edges"] * 6 + ["depth"] * 6,
+    ...     "method": ["scratch"] * 12,
+    ...     "n": [100, 100, 1000, 1000, 10000, 10000] * 2,
+    ...     "loss": [0.5, 0.48, 0.2, 0.22, 0.12, 0.12, 0.83, 0.81, 0.52, 0.55, 0.30, 0.31],
+    ... }
+    >>> from curvewise.transfer.measure import measure_transfer
+    >>> found = characterise_tasks(measure_transfer(table, blind=0.9, maximal=0.1), levels=(0.5,))
+    >>> found.order, found.unsure
+    (('edges', 'depth'), ())
+    >>> found.row("depth").at(0.5).n.estimate
+    1419.62...
+    >>> str(found.row("edges").at(0.5))
+    '≤ 100 (or up to 168)'
+    """
+    check_level(level)
+    wanted = _check_levels(levels)
+    result = source if isinstance(source, TransferResult) else measure_transfer(source, level=level)
+    cells = [result._cells[task] for task in result.tasks]
+    shared = shared_range(cells)
+    rows = [needs_of(task, wanted, shared, level) for task in cells]
+    by = _ordering(rows, wanted)
+    place = sorted(range(len(rows)), key=lambda i: _key(rows[i], by))
+    ordered = tuple(rows[i] for i in place)
+    alarms = [f"{row.task}: {text}" for row in ordered for text in row.warnings]
+    if len(rows) > 1 and shared is None:
+        alarms.append("No training sizes are spanned by all tasks: their means are not comparable.")
+    return TaskCharacter(
+        rows=ordered,
+        levels=wanted,
+        ordered_by=by,
+        unsure=tuple(
+            (a.task, b.task) for a, b in pairwise(ordered) if not told_apart(a.at(by), b.at(by))
+        ),
+        curves=tuple(result.curve(row.task, result.scratch) for row in ordered),
+        level=level,
+        warnings=tuple(alarms),
+    )
+
+
+def _check_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    try:
+        found = tuple(float(v) for v in levels)
+    except (TypeError, ValueError):
+        raise InputError(f"levels={levels!r} must hold numbers, such as (0.5, 0.25).") from None
+    if not found or not all(0 < v < 1 for v in found):
+        raise InputError(
+            f"levels={levels!r} must lie between 0 (maximal supervision) and 1 (a blind guess)."
+        )
+    return tuple(sorted(set(found), reverse=True))
+
+
+def _ordering(rows: Sequence[TaskNeeds], levels: Sequence[float]) -> float:
+    """The level that most tasks reach between sizes measured; of equals the nearest to 0.5."""
+    inside = {v: sum(row.at(v).beyond is None for row in rows) for v in levels}
+    return max(levels, key=lambda v: (inside[v], -abs(v - 0.5)))
+
+
+def _key(row: TaskNeeds, by: float) -> tuple[float, float]:
+    """Training size first; tasks beyond the sizes measured by their mean risk."""
+    mean = row.shared_mean if math.isfinite(row.shared_mean.estimate) else row.mean
+    return row.at(by).n.estimate, mean.estimate if math.isfinite(mean.estimate) else 0.0

@@ -1,0 +1,294 @@
+"""``curvewise transfer`` as a user calls it: tables measured, guesses found, wins counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from curvewise.io.risks import load_risks
+from curvewise.transfer.blind import blind_guess
+from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.tasks import characterise_tasks
+from curvewise.transfer.wins import win_rate
+
+# Table 1 of Atanov et al. 2022: normals, depth, ImageNet.
+TABLE_1 = {
+    "swav": (0.297, 0.379, 0.606),
+    "moco": (0.302, 0.375, 0.330),
+    "simclr": (0.367, 0.271, 0.520),
+    "simsiam": (0.232, 0.235, 0.185),
+    "barlow_twins": (0.294, 0.305, 0.580),
+    "pirl": (0.230, 0.115, 0.252),
+    "jigsaw": (0.257, 0.304, 0.249),
+    "color": (0.122, 0.115, 0.058),
+}
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="session")
+def published(data_dir: Path) -> Path:
+    return data_dir / "transfer" / "transfer_controls_losses.csv"
+
+
+@pytest.fixture
+def losses(tmp_path: Path) -> Path:
+    """Two methods, one better and one worse than scratch, three seeds; controls with a task."""
+    rng = np.random.default_rng(3)
+    lines = ["domain,method,train_size,test_loss,seed", "a,blind-guess,-1,1.0,-1", "a,gold,,0.1,"]
+    for method, start in (("scratch", 0.9), ("good", 0.5), ("bad", 0.97)):
+        for n in (100, 1000, 10000):
+            for seed in range(3):
+                risk = start * (n / 100) ** -0.2 + rng.normal(0, 0.005)
+                lines.append(f"a,{method},{n},{risk:.5f},{seed}")
+    path = tmp_path / "losses.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_published_table_out_of_the_box(call, published):
+    seen = call("transfer", "measure", published, "--seeds", "pooled", "--json")
+    assert seen.code == 0, seen.err
+    found = {(r["task"], r["method"]): r["cci"]["estimate"] for r in seen.document["improvements"]}
+    for method, values in TABLE_1.items():
+        for task, value in zip(("normal", "depth", "imgnet_cls"), values, strict=True):
+            assert round(found[task, method], 3) == value, (task, method)
+    sizes = "100,1000,10000,100000"
+    seen = call(
+        "transfer",
+        "measure",
+        published,
+        "--seeds",
+        "pooled",
+        "--json",
+        "--sizes",
+        sizes,
+        "--method",
+        "swav_task",
+        "--method",
+        "moco_task",
+        "--task",
+        "normal",
+        "--task",
+        "depth",
+    )
+    found = {(r["task"], r["method"]): r["cci"]["estimate"] for r in seen.document["improvements"]}
+    wanted = {("normal", "swav_task"): 0.473, ("depth", "swav_task"): 0.431}
+    wanted |= {("normal", "moco_task"): 0.382, ("depth", "moco_task"): 0.358}
+    assert {k: round(v, 3) for k, v in found.items()} == wanted
+
+
+def test_tables_and_sentences(call, losses):
+    seen = call("transfer", "measure", losses)
+    assert seen.code == 0, seen.err
+    out = words(seen.out)
+    assert "a (95% intervals; blind guess 1, maximal supervision 0.1)" in out
+    result = measure_transfer(load_risks(losses))
+    for method in ("good", "bad"):
+        cci = result.improvement("a", method).cci
+        said = [f"{v:.3f}".replace("-", "−") for v in (cci.estimate, cci.low, cci.high)]
+        assert re.search(rf"{method} {said[0]} {said[1]} {said[2]}", out)
+    assert seen.out.index("good ") < seen.out.index("bad ")
+    assert "3: 100–10K" in out
+    assert "tasks from 'domain'; methods from 'method'" in seen.err
+    assert "note:" not in seen.out
+
+
+@pytest.mark.parametrize("markup", ["markdown", "latex", "text"])
+def test_only_a_table(call, losses, markup):
+    seen = call("transfer", "measure", losses, "--table", markup)
+    assert seen.code == 0, seen.err
+    assert seen.out == measure_transfer(load_risks(losses)).table(markup) + "\n"
+
+
+def test_two_methods_and_all_pairs(call, losses):
+    seen = call("transfer", "measure", losses, "--compare", "good,bad", "--json")
+    wanted = measure_transfer(load_risks(losses)).compare("good", "bad").rows[0]
+    row = seen.document["comparison"]["rows"][0]
+    assert row["difference"]["estimate"] == pytest.approx(wanted.difference.estimate)
+    seen = call("transfer", "measure", losses, "--pairs")
+    assert "Differences of CCI (95% intervals; p adjusted by Holm)" in words(seen.out)
+    assert call("transfer", "measure", losses, "--compare", "good").code == 2
+    seen = call("transfer", "measure", losses, "--compare", "good,goood")
+    assert seen.code == 1
+    assert "Did you mean 'good'" in seen.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--fail-if", "worse"), 3),
+        (("--fail-if", "worse", "--method", "good"), 0),
+        (("--fail-if", "undecided"), 0),
+        (("--fail-if", "worse", "--compare", "good,bad"), 0),
+        (("--fail-if", "worse", "--compare", "bad,good"), 3),
+        (("--fail-if", "sometimes"), 2),
+    ],
+)
+def test_gates(call, losses, options, code):
+    seen = call("transfer", "measure", losses, *options)
+    assert seen.code == code, seen.err
+    assert ("--fail-if worse holds for bad" in seen.err) == (code == 3)
+
+
+def test_one_run_of_each_decides_nothing(call, tmp_path):
+    path = tmp_path / "once.csv"
+    path.write_text(
+        "method,n,loss\nscratch,10,0.8\nscratch,100,0.5\nnet,10,0.5\nnet,100,0.3\nchance,,1\n"
+    )
+    seen = call("transfer", "measure", path, "--maximal", "0.1", "--fail-if", "undecided")
+    assert seen.code == 3
+    assert "--fail-if undecided holds for net on task" in words(seen.err)
+
+
+def test_controls_by_name_number_and_task(call, losses):
+    options = ("--scratch", "bad", "--blind", "1.5", "--maximal", "a=0.05", "--weight", "log")
+    seen = call("transfer", "measure", losses, *options, "--json")
+    assert seen.code == 0, seen.err
+    found = seen.document
+    assert (found["scratch"], found["weight"]) == ("bad", "log")
+    assert (found["blind"]["a"]["risk"], found["maximal"]["a"]["risk"]) == (1.5, 0.05)
+    assert call("transfer", "measure", losses, "--blind", "b=1").code == 1
+    assert call("transfer", "measure", losses, "--blind", "1", "--blind", "a=2").code == 2
+
+
+def test_columns_rows_and_stdin(call, losses, start):
+    renamed = losses.with_name("renamed.csv")
+    text = losses.read_text().replace("domain,method,train_size,test_loss", "t,m,k,v")
+    renamed.write_text(text)
+    seen = call("transfer", "measure", renamed)
+    assert seen.code == 1
+    assert "name it with --method-column …" in words(seen.err)
+    roles = ("--task-column", "t", "--method-column", "m", "--n-column", "k", "--risk-column", "v")
+    seen = call("transfer", "measure", renamed, *roles, "--json")
+    assert (
+        seen.document["improvements"]
+        == (call("transfer", "measure", losses, "--json").document["improvements"])
+    )
+    seen = call("transfer", "measure", renamed, *roles, "--seed-column=", "--where", "m=bad")
+    assert seen.code == 1
+    assert "name it with --scratch …" in words(seen.err)
+    seen = start("transfer", "measure", "-", "--json", input=losses.read_text())
+    assert seen.document["tasks"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("method,n,loss\n", "no rows"),
+        ("method,n,loss\nscratch,10,0.5\n", "blind"),
+        ("method,n,loss,error\nscratch,10,0.5,1\n", "Choose with --risk-column loss"),
+        ("method,n,loss,seed\nscratch,10,1,0\nscratch,10,2,0\n", "or pass --seed-column= if"),
+        ("method,n,loss\nscratch,ten,0.5\n", "'ten', which is not a number"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_with_options(call, tmp_path, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    seen = call("transfer", "measure", path)
+    assert seen.code == 1
+    assert seen.out == ""
+    assert message in words(seen.err)
+    assert "Traceback" not in seen.err
+
+
+@pytest.mark.parametrize(
+    "kind", ["curves", "area", "cci", "ranks", "equivalence", "tasks", "spread"]
+)
+def test_pictures(call, losses, tmp_path, kind):
+    picture = tmp_path / f"{kind}.png"
+    seen = call("transfer", "measure", losses, "--plot", picture, "--kind", kind)
+    assert seen.code == 0, seen.err
+    assert picture.stat().st_size > 5000
+
+
+def test_tasks_by_their_scratch_curves(call, losses, tmp_path):
+    picture = tmp_path / "tasks.svg"
+    seen = call("transfer", "tasks", losses, "--levels", "0.6,0.5", "--json", "--plot", picture)
+    assert seen.code == 0, seen.err
+    wanted = characterise_tasks(measure_transfer(load_risks(losses)), levels=(0.6, 0.5))
+    reached = seen.document["rows"][0]["reached"]
+    assert [r["n"]["estimate"] for r in reached] == pytest.approx(
+        [wanted.row("a").at(level).n.estimate for level in (0.6, 0.5)]
+    )
+    assert picture.exists()
+    seen = call("transfer", "tasks", losses, "--levels", "0.6")
+    assert str(wanted.row("a").at(0.6)) in words(seen.out)
+
+
+def test_a_blind_guess_from_files(call, tmp_path):
+    rng = np.random.default_rng(0)
+    maps, test = rng.exponential(size=(40, 3, 4)), rng.exponential(size=(30, 3, 4))
+    maps[0, 0, 0] = test[0, 0, 0] = -1
+    np.save(tmp_path / "maps.npy", maps)
+    np.savez(tmp_path / "test.npz", targets=test, other=test)
+    options = ("--loss", "l1", "--per", "pixel", "--ignore", "-1")
+    seen = call("transfer", "blind", tmp_path / "maps.npy", *options, "--json")
+    assert seen.code == 0, seen.err
+    wanted = blind_guess(maps, "l1", per="pixel", ignore=-1)
+    assert seen.document["risk"]["estimate"] == pytest.approx(wanted.risk.estimate)
+    seen = call("transfer", "blind", tmp_path / "test.npz", *options)
+    assert seen.code == 2
+    assert "choose with --key" in seen.err
+    (tmp_path / "labels.csv").write_text("id,label\n0,cat\n1,dog\n2,cat\n3,cat\n")
+    seen = call("transfer", "blind", tmp_path / "labels.csv", "--key", "label", "--loss", "error")
+    assert seen.code == 0, seen.err
+    assert "('cat') has a risk of 0.25" in words(seen.out)
+    (tmp_path / "rows.csv").write_text("x,y\n1,10\n2,10\n6,40\n")
+    head = ("transfer", "blind", tmp_path / "rows.csv", "--key", "x,y", "--loss", "l1", "--json")
+    assert call(*head).document["prediction"] == [2.0, 10.0]
+    assert call("transfer", "blind", tmp_path / "none.npy", "--loss", "l1").code == 1
+    assert call("transfer", "blind", tmp_path / "maps.npy", "--loss", "l3").code == 1
+
+
+def test_wins_from_files(call, tmp_path):
+    rng = np.random.default_rng(1)
+    hard = rng.normal(size=200)
+    scratch = hard + rng.normal(size=(3, 200))
+    method = hard - 0.6 + rng.normal(size=(3, 200))
+    groups = np.arange(200) // 4
+    for name, array in (("m", method), ("s", scratch), ("g", groups), ("short", hard[:9])):
+        np.save(tmp_path / f"{name}.npy", array)
+    files = [tmp_path / f"{name}.npy" for name in ("m", "s")]
+    head = ("transfer", "wins", *files, "--groups", tmp_path / "g.npy")
+    seen = call(*head, "--json", "--paired")
+    assert seen.code == 0, seen.err
+    wanted = win_rate(method, scratch, groups=groups, paired=True)
+    for end in ("estimate", "low", "high"):
+        assert seen.document["rate"][end] == pytest.approx(getattr(wanted.rate, end))
+    assert call(*head, "--fail-if", "worse").code == 0
+    assert call("transfer", "wins", *files[::-1], "--fail-if", "worse").code == 3
+    assert call("transfer", "wins", files[0], files[0], "--fail-if", "undecided").code == 3
+    assert call("transfer", "wins", files[0], tmp_path / "short.npy").code == 1
+
+
+def test_a_study_is_a_table(call, tmp_path):
+    pytest.importorskip("sklearn")
+    path = tmp_path / "study.toml"
+    path.write_text(
+        'name = "digits"\ndata = "digits"\n'
+        '[learners.scratch]\nestimator = "sklearn.naive_bayes:GaussianNB"\n'
+        '[learners.trees]\nestimator = "sklearn.ensemble:ExtraTreesClassifier"\n'
+        "n_estimators = 10\n"
+        "[design]\nsizes = [100, 200, 400]\nfolds = 2\n"
+    )
+    assert call("study", "run", path, "--workers", "0").code == 0
+    seen = call("transfer", "measure", path, "--maximal", "0.01", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["methods"] == ["trees"]
+    assert seen.document["blind"]["digits"]["risk"] == pytest.approx(0.9, abs=0.03)
+    assert "blind guess computed" in seen.err
+    assert call("transfer", "measure", path, "--n-column", "size").code == 2
+
+
+def test_help_names_every_command(call: Callable):
+    seen = call("transfer", "--help")
+    assert all(name in seen.out for name in ("measure", "tasks", "blind", "wins"))
+    assert "--maximal" in call("transfer", "measure", "--help").out

@@ -1,0 +1,486 @@
+"""What measure_transfer does with good and odd tables."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.transfer.measure import measure_transfer
+from curvewise.types import Control, Interval, TransferRisks
+
+SIZES = (100, 1000, 10000)
+CURVES = {"scratch": (0.82, 0.54, 0.30), "one": (0.5, 0.33, 0.26), "two": (0.9, 0.6, 0.32)}
+QUIET = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+
+
+def rows(
+    curves: dict[str, tuple[float, ...]] | None = None,
+    runs: int = 3,
+    sizes: tuple[float, ...] = SIZES,
+    task: str = "a",
+) -> list[dict]:
+    """Runs that spread by a hundredth, the same in every process."""
+    rng = np.random.default_rng(0)
+    return [
+        {"task": task, "method": m, "n": n, "seed": s, "risk": r + 0.01 * rng.standard_normal()}
+        for m, risks in (curves or CURVES).items()
+        for n, r in zip(sizes, risks, strict=True)
+        for s in range(runs)
+    ]
+
+
+def table(given: list[dict]) -> dict[str, list]:
+    return {k: [row[k] for row in given] for k in given[0]}
+
+
+def measure(given: list[dict] | None = None, **options):
+    return measure_transfer(table(given or rows()), **{"blind": 1.0, "maximal": 0.1, **options})
+
+
+def check_same(one, two) -> None:
+    """Every column, NaN where NaN is."""
+    a, b = one.columns(), two.columns()
+    assert list(a) == list(b)
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name])
+
+
+def mean_of(given: list[dict], method: str, n: float) -> float:
+    return float(np.mean([r["risk"] for r in given if (r["method"], r["n"]) == (method, n)]))
+
+
+class TestResult:
+    def test_curves_are_means_between_the_controls(self) -> None:
+        given = rows()
+        curve = measure(given).curve("a", "one")
+        expected = [mean_of(given, "one", n) for n in SIZES]
+        np.testing.assert_allclose(curve.risk, expected)
+        np.testing.assert_allclose(curve.calibrated, (np.array(expected) - 0.1) / 0.9)
+        assert curve.runs.tolist() == [3, 3, 3]
+        assert curve.failed.tolist() == [0, 0, 0]
+        runs = [r["risk"] for r in given if (r["method"], r["n"]) == ("one", 100)]
+        assert curve.std[0] == pytest.approx(np.std(runs, ddof=1) / 0.9)
+
+    def test_gains_are_differences_of_curves(self) -> None:
+        found = measure()
+        row = found.improvement("a", "one")
+        both = [found.curve("a", m).calibrated for m in ("scratch", "one")]
+        np.testing.assert_allclose(row.gain, both[0] - both[1])
+        assert (row.gain_low < row.gain).all()
+        assert (row.gain < row.gain_high).all()
+        assert row.gain_ends is not None
+        assert row.gain_ends.n_last_sure == 10000
+        assert row.cci.low < row.cci.estimate < row.cci.high
+        assert row.pvalue < 0.001
+
+    def test_scratch_is_among_the_curves_and_not_among_the_methods(self) -> None:
+        found = measure()
+        assert found.methods == ("one", "two")
+        assert [c.method for c in found.curves] == ["scratch", "one", "two"]
+        with pytest.raises(InputError, match="no such pair"):
+            found.improvement("a", "scratch")
+
+    def test_what_a_size_is_worth_in_data(self) -> None:
+        first = measure().improvement("a", "one").data_equivalence[0]
+        assert 1000 < first.equivalent.low < first.equivalent.estimate < first.equivalent.high
+        assert first.factor.estimate == first.equivalent.estimate / 100
+
+    def test_it_can_be_written_and_read(self) -> None:
+        found = measure()
+        held = json.loads(json.dumps(found.to_dict()))
+        assert held["improvements"][0]["method"] == "one"
+        assert held["blind"]["a"]["risk"] == 1.0
+        columns = found.columns()
+        assert {len(v) for v in columns.values()} == {2}
+        assert columns["runs"] == [9, 9]
+        assert columns["largest"] == [10000.0, 10000.0]
+        assert "one, CCI 0." in found.summary()
+        assert "better than scratch" in found.summary()
+
+    def test_tables(self) -> None:
+        found = measure()
+        assert found.table("latex").count(r"\textbf{") == 1
+        assert "*" in found.table("text").splitlines()[1]
+        assert "pvalue" in found.table(layout="long").splitlines()[0]
+        with pytest.raises(InputError, match="layout='wide'"):
+            found.table(layout="wide")
+        with pytest.raises(InputError, match="format='xml'"):
+            found.table("xml")
+
+    def test_a_name_cannot_break_a_table(self) -> None:
+        given = rows({"scratch": CURVES["scratch"], "**a**|b": CURVES["one"]})
+        line = measure(given).table().splitlines()[2]
+        assert line.startswith(r"| \*\*a\*\*\|b")
+
+    def test_levels_widen_intervals(self) -> None:
+        wide, narrow = (measure(level=x).improvement("a", "one") for x in (0.99, 0.8))
+        assert wide.cci.width > narrow.cci.width
+        assert (wide.gain_low < narrow.gain_low).all()
+
+    def test_repeated_calls_and_seeds_as_numbers_or_text_agree(self) -> None:
+        given = rows()
+        text = [{**r, "seed": f"s{r['seed']}"} for r in given]
+        check_same(measure(given), measure(text))
+
+
+class TestControls:
+    def test_the_rows_of_a_method_with_their_error(self) -> None:
+        extra = [
+            {"task": "a", "method": "gold", "n": -1, "seed": s, "risk": r}
+            for s, r in enumerate([0.08, 0.12, 0.13])
+        ]
+        found = measure([*rows(), *extra], maximal="gold")
+        assert found.maximal["a"].risk == pytest.approx(0.11)
+        assert found.maximal["a"].std == pytest.approx(np.std([0.08, 0.12, 0.13], ddof=1) / 3**0.5)
+        assert "gold" not in found.methods
+        exact = measure(maximal=0.11)
+        assert found.improvement("a", "one").cci.estimate == pytest.approx(
+            exact.improvement("a", "one").cci.estimate
+        )
+        assert found.improvement("a", "one").cci.width > exact.improvement("a", "one").cci.width
+
+    def test_rows_of_several_sizes_are_said_to_be_averaged(self) -> None:
+        extra = [
+            {"task": "a", "method": "gold", "n": n, "seed": 0, "risk": 0.1} for n in (1e5, 1e6)
+        ]
+        found = measure([*rows(), *extra], maximal="gold")
+        assert any("mean over 2 sizes of 'gold'" in w for w in found.warnings)
+
+    def test_an_interval_has_an_error(self) -> None:
+        found = measure(maximal=Interval(0.1, 0.1 - 1.96 * 0.02, 0.1 + 1.96 * 0.02))
+        assert found.maximal["a"].std == pytest.approx(0.02, rel=1e-4)
+        assert found.maximal["a"].source == "interval"
+
+    def test_an_interval_of_another_level(self) -> None:
+        found = measure(maximal=Interval(0.1, 0.1 - 1.645 * 0.02, 0.1 + 1.645 * 0.02, 0.9))
+        assert found.maximal["a"].std == pytest.approx(0.02, rel=1e-3)
+
+    def test_anything_that_makes_a_control_is_one(self) -> None:
+        class Guess:
+            def control(self) -> Control:
+                return Control(1.0, 0.01, "a guess")
+
+        assert measure(blind=Guess()).blind["a"].source == "a guess"
+
+    def test_they_may_differ_by_task(self) -> None:
+        given = [*rows(), *rows(task="b")]
+        found = measure(given, blind={"a": 1.0, "b": Control(2.0)})
+        assert found.blind["b"].risk == 2.0
+        assert found.curve("b", "one").calibrated[0] < found.curve("a", "one").calibrated[0]
+
+    def test_what_is_passed_goes_before_what_the_source_brings(self) -> None:
+        held = table(rows())
+        risks = TransferRisks(
+            tasks=held["task"],
+            methods=held["method"],
+            n=held["n"],
+            risk=held["risk"],
+            blind={"a": Control(0.95)},
+            maximal={"a": Control(0.05)},
+            unit="test error",
+            notes=("from somewhere",),
+        )
+        found = measure_transfer(risks, maximal=0.1)
+        assert (found.blind["a"].risk, found.maximal["a"].risk) == (0.95, 0.1)
+        assert found.unit == "test error"
+        assert "from somewhere" in found.warnings
+
+    def test_the_blind_guess_does_not_change_cci(self) -> None:
+        one, two = (measure(blind=b).improvement("a", "one") for b in (1.0, Control(2.0, 0.3)))
+        assert one.cci.estimate == pytest.approx(two.cci.estimate, rel=1e-12)
+        assert one.cci.low == pytest.approx(two.cci.low, rel=1e-12)
+        assert one.gain[0] == pytest.approx(two.gain[0] * 1.9 / 0.9)
+
+    def test_an_unknown_error_is_said(self) -> None:
+        found = measure(maximal=Control(0.1, np.nan))
+        assert any("error of maximal supervision is not known" in w for w in found.warnings)
+        exact = measure().improvement("a", "one").cci
+        assert found.improvement("a", "one").cci.low == exact.low
+
+    @pytest.mark.parametrize("value", [True, [0.1], {"a": object()}], ids=["flag", "list", "thing"])
+    def test_what_is_no_control_is_an_error(self, value: object) -> None:
+        with pytest.raises(InputError, match="is no control"):
+            measure(blind=value)
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"blind": None}, "cw.blind_guess"),
+            ({"blind": "guess"}, "has no risk on task 'a'"),
+            ({"maximal": "scratch"}, "starts from nothing"),
+            ({"maximal": {"b": 0.1}}, "'b', which is none of"),
+            ({"blind": 0.05}, "is not above maximal"),
+            ({"blind": 0.05, "maximal": None}, "no method is better than a blind guess"),
+        ],
+        ids=["missing", "unknown", "scratch", "task", "order", "assumed"],
+    )
+    def test_controls_that_cannot_be(self, options: dict, said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            measure(**options)
+
+
+class TestAssumedMaximal:
+    def test_the_best_mean_stands_for_it_and_says_so(self) -> None:
+        given = rows()
+        with pytest.warns(CurvewiseWarning, match="maximal supervision was not measured"):
+            found = measure(given, maximal=None)
+        control = found.maximal["a"]
+        assert control.assumed
+        assert control.risk == mean_of(given, "one", 10000)
+        assert control.source == "best observed risk (one, n = 10,000)"
+        runs = [r["risk"] for r in given if (r["method"], r["n"]) == ("one", 10000)]
+        assert control.std == pytest.approx(np.std(runs, ddof=1) / 3**0.5)
+        assert found.curve("a", "one").calibrated[-1] == 0
+        assert "Maximal supervision is assumed" in found.summary()
+
+    def test_the_warning_says_what_a_lower_one_would_change(self) -> None:
+        with pytest.warns(CurvewiseWarning) as caught:
+            found = measure(maximal=None)
+        risk = found.maximal["a"].risk
+        lower = measure(maximal=risk - 0.1 * (1 - risk)).improvement("a", "one").cci.estimate
+        assert f"would be {lower:.3g} in place of" in str(caught[0].message)
+        assert lower < found.improvement("a", "one").cci.estimate
+
+    @QUIET
+    def test_sizes_left_out_still_count_for_it(self) -> None:
+        found = measure(maximal=None, sizes=[100, 1000])
+        assert "n = 10,000" in found.maximal["a"].source
+        assert found.improvement("a", "one").n.tolist() == [100, 1000]
+
+    @QUIET
+    def test_methods_left_out_do_not(self) -> None:
+        assert "scratch" in measure(maximal=None, methods=["two"]).maximal["a"].source
+
+    def test_a_control_that_is_assumed_elsewhere_is_said_to_be(self) -> None:
+        with pytest.warns(CurvewiseWarning, match="asymptote"):
+            measure(maximal=Control(0.1, 0.01, "asymptote", assumed=True))
+
+
+class TestOddTables:
+    def test_methods_on_other_sizes_are_compared_where_both_are(self) -> None:
+        given = [r for r in rows() if not (r["method"] == "two" and r["n"] == 100)]
+        with pytest.warns(CurvewiseWarning, match=r"different sizes.*sizes=\[1000, 10000\]"):
+            found = measure(given)
+        assert found.improvement("a", "two").n.tolist() == [1000, 10000]
+        assert found.improvement("a", "one").n.tolist() == [100, 1000, 10000]
+        same = measure(given, sizes=[1000, 10000])
+        assert same.improvement("a", "one").n.tolist() == [1000, 10000]
+        assert same.improvement("a", "two").cci.estimate == pytest.approx(
+            found.improvement("a", "two").cci.estimate
+        )
+
+    def test_a_size_that_scratch_lacks_is_on_the_curve_only(self) -> None:
+        given = [r for r in rows() if not (r["method"] == "scratch" and r["n"] == 1000)]
+        found = measure(given)
+        assert found.curve("a", "one").n.tolist() == [100, 1000, 10000]
+        assert found.improvement("a", "one").n.tolist() == [100, 10000]
+        assert len(found.improvement("a", "one").data_equivalence) == 3
+
+    def test_nothing_shared_is_said(self) -> None:
+        given = [
+            *(r for r in rows() if r["method"] != "two"),
+            *rows({"two": (0.4, 0.3)}, sizes=(50, 500)),
+        ]
+        with pytest.warns(CurvewiseWarning, match="two: no size shared with scratch"):
+            found = measure(given)
+        assert [r.method for r in found.improvements] == ["one"]
+        assert found.curve("a", "two").n.tolist() == [50, 500]
+
+    def test_one_size_has_a_gain_and_no_cci(self) -> None:
+        given = [r for r in rows() if r["n"] == 100]
+        with pytest.warns(CurvewiseWarning, match="one size shared with scratch, n = 100"):
+            found = measure(given)
+        row = found.improvement("a", "one")
+        assert np.isnan([row.cci.estimate, row.cci.low, row.cci.high, row.pvalue]).all()
+        assert row.gain_low[0] > 0
+        assert "no improvement can be computed" in found.summary()
+        assert "–" in found.table()
+
+    def test_flat_scratch_has_no_cci(self) -> None:
+        flat = [
+            {"task": "a", "method": m, "n": n, "seed": s, "risk": r}
+            for m, r in (("scratch", 0.5), ("one", 0.4))
+            for n in SIZES
+            for s in range(2)
+        ]
+        with pytest.warns(CurvewiseWarning, match="encloses no area"):
+            found = measure(flat)
+        assert np.isnan(found.improvement("a", "one").cci.estimate)
+
+    def test_scratch_that_gets_worse_is_a_signed_area(self) -> None:
+        curves = {"scratch": (0.8, 0.4, 0.5, 0.3), "one": (0.5, 0.3, 0.2, 0.2)}
+        given = [
+            {"task": "a", "method": m, "n": n, "seed": s, "risk": r + 0.001 * s}
+            for m, risks in curves.items()
+            for n, r in zip((10, 20, 40, 80), risks, strict=True)
+            for s in (-1, 1)
+        ]
+        with pytest.warns(CurvewiseWarning, match=r"14% of the weight is negative"):
+            found = measure(given)
+        s, f = (np.array(curves[m]) - 0.1 for m in ("scratch", "one"))
+        steps = np.diff(s)
+        gain = s - f
+        expected = (steps @ (gain[1:] + gain[:-1])) / (steps @ (s[1:] + s[:-1]))
+        assert found.improvement("a", "one").cci.estimate == pytest.approx(expected)
+        measure(given, weight="log")
+
+    def test_beyond_the_controls_is_said(self) -> None:
+        curves = {"scratch": (1.2, 0.54, 0.30), "one": (0.5, 0.33, 0.05)}
+        found = measure(rows(curves))
+        assert found.curve("a", "scratch").calibrated[0] > 1
+        assert found.curve("a", "one").calibrated[-1] < 0
+        assert "a: worse than the blind guess: scratch at n = 100." in found.warnings
+        assert "a: better than maximal supervision: one at n = 10,000." in found.warnings
+
+    def test_failed_runs_are_counted_and_left_out(self) -> None:
+        given = rows()
+        at = next(i for i, r in enumerate(given) if (r["method"], r["n"]) == ("one", 1000))
+        kept = [r for i, r in enumerate(given) if i != at]
+        failed = [{**r, "risk": np.nan} if i == at else r for i, r in enumerate(given)]
+        with pytest.warns(CurvewiseWarning, match=r"1 failed run left out \(one at n = 1000: 1\)"):
+            found = measure(failed)
+        assert found.curve("a", "one").failed.tolist() == [0, 1, 0]
+        assert found.curve("a", "one").runs.tolist() == [3, 2, 3]
+        np.testing.assert_array_equal(found.columns()["cci"], measure(kept).columns()["cci"])
+        np.testing.assert_array_equal(found.columns()["low"], measure(kept).columns()["low"])
+
+    def test_a_size_at_which_all_failed_is_not_there(self) -> None:
+        given = [
+            {**r, "risk": np.nan} if (r["method"], r["n"]) == ("one", 1000) else r for r in rows()
+        ]
+        with pytest.warns(CurvewiseWarning, match="all of them"):
+            found = measure(given, methods=["one"])
+        assert found.improvement("a", "one").n.tolist() == [100, 10000]
+
+    def test_without_repeats_there_are_no_intervals(self) -> None:
+        with pytest.warns(CurvewiseWarning, match="no method was run twice"):
+            found = measure(rows(runs=1))
+        row = found.improvement("a", "one")
+        assert row.cci.estimate > 0
+        assert np.isnan([row.cci.low, row.cci.high, row.pvalue, *row.gain_low]).all()
+        assert row.gain_ends is None
+        assert not any("rest on one run" in w for w in found.warnings)
+        assert np.isnan(row.data_equivalence[0].equivalent.low)
+        found.summary(), found.table(), found.comparisons().summary(), found.ranks().summary()
+
+    def test_single_runs_borrow_and_say_so(self) -> None:
+        given = [r for r in rows() if r["method"] == "scratch" or r["seed"] == 0]
+        found = measure(given)
+        said = next(w for w in found.warnings if "rest on one run" in w)
+        assert "6 of 9 means" in said
+        assert "Intervals of one, two hold if" in said
+        assert "may be too small" not in said
+        assert np.isnan(found.curve("a", "one").std).all()
+        assert np.isfinite(found.curve("a", "one").low).all()
+
+    def test_borrowing_from_a_larger_size_is_said(self) -> None:
+        given = [r for r in rows() if r["n"] > 100 or r["seed"] == 0]
+        assert any("may be too small" in w for w in measure(given).warnings)
+
+    def test_runs_that_do_not_differ_have_an_interval_of_no_width(self) -> None:
+        given = [{**r, "risk": CURVES[r["method"]][SIZES.index(r["n"])]} for r in rows()]
+        row = measure(given).improvement("a", "one")
+        assert row.cci.low == row.cci.estimate == row.cci.high
+        assert row.pvalue == 0
+
+    def test_a_table_put_together_twice_is_said(self) -> None:
+        given = rows()
+        with pytest.warns(CurvewiseWarning, match="2 rows repeat"):
+            measure([*given, *given[:2]])
+        bare = [{k: v for k, v in r.items() if k != "seed"} for r in (*given, *given[:2])]
+        measure(bare)
+
+    def test_tasks_keep_to_themselves(self) -> None:
+        other = [{**r, "risk": 5 * r["risk"]} for r in rows({**CURVES, "one": CURVES["two"]})]
+        both = [*rows(), *({**r, "task": "b"} for r in other)]
+        found = measure(both, blind={"a": 1.0, "b": 5.0}, maximal={"a": 0.1, "b": 0.5})
+        alone = measure()
+        for name in ("one", "two"):
+            got, expected = (x.improvement("a", name).cci for x in (found, alone))
+            assert (got.low, got.high) == (expected.low, expected.high)
+        check_same(measure(both, tasks=["a"]), alone)
+
+    def test_a_task_without_a_name(self) -> None:
+        bare = table([{k: v for k, v in r.items() if k != "task"} for r in rows()])
+        found = measure_transfer(bare, blind=1.0, maximal=0.1)
+        assert found.tasks == ("task",)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"scratch": "random"}, "scratch='random' was not measured on task 'a'"),
+            ({"seeds": "all"}, "seeds='all'"),
+            ({"weight": "cubic"}, "weight='cubic'"),
+            ({"level": 95}, "level=95"),
+            ({"methods": ["oen"]}, "Did you mean 'one'"),
+            ({"methods": "one"}, "one text"),
+            ({"tasks": ["c"]}, "tasks holds 'c'"),
+            ({"tasks": "a"}, "one text"),
+            ({"sizes": [150]}, "sizes holds 150"),
+            ({"sizes": {"c": [100]}}, "sizes holds 'c'"),
+            ({"sizes": {"a": [150]}}, "sizes holds 150"),
+        ],
+        ids=[
+            "scratch",
+            "seeds",
+            "weight",
+            "level",
+            "method",
+            "method as text",
+            "task",
+            "task as text",
+            "size",
+            "size of a task",
+            "size of this task",
+        ],
+    )
+    def test_options(self, options: dict, said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            measure(**options)
+
+    def test_scratch_missing_for_a_task(self) -> None:
+        given = [*rows(), *rows({"one": CURVES["one"]}, task="b")]
+        with pytest.raises(InputError, match="scratch='scratch' was not measured on task 'b'"):
+            measure(given)
+
+    def test_scratch_that_always_failed(self) -> None:
+        given = [{**r, "risk": np.nan} if r["method"] == "scratch" else r for r in rows()]
+        with pytest.raises(InputError, match="every run of scratch"):
+            measure(given)
+
+    def test_sizes_without_scratch(self) -> None:
+        given = [r for r in rows() if not (r["method"] == "scratch" and r["n"] == 1000)]
+        with pytest.raises(InputError, match="holds none at which 'scratch'"):
+            measure(given, sizes=[1000])
+
+    @pytest.mark.parametrize(
+        ("source", "said"),
+        [
+            ("losses.csv", "load_risks"),
+            ([1, 2, 3], "source is a list"),
+            ({"method": ["a"], "n": [1]}, "no column 'risk'"),
+            ({"model": ["a"], "n": [1], "loss": [1]}, "no column 'method'.*'model'"),
+            ({"method": ["a"], "n": [1], "loss": [1], "error": [1]}, "keep one"),
+            ({"method": ["a", "b"], "n": [1], "loss": [1]}, "1 risks and"),
+            ({"method": ["a"], "n": [1], "loss": ["low"]}, "must hold numbers"),
+            ({"task": ["average"], "method": ["a"], "n": [1], "loss": [1]}, "rename"),
+        ],
+        ids=["name", "list", "risk", "method", "two", "length", "text", "average"],
+    )
+    def test_sources(self, source: object, said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            measure_transfer(source, blind=1.0)
+
+    def test_only_controls(self) -> None:
+        with pytest.raises(InputError, match="no runs beside"):
+            measure_transfer({"method": ["g"], "n": [-1], "risk": [1.0]}, blind="g")
+
+    def test_a_control_without_a_role_is_not_taken_for_a_run(self) -> None:
+        extra = {"task": "a", "method": "gold", "n": -1, "seed": 0, "risk": 0.1}
+        with pytest.raises(InputError, match="training sizes must be positive"):
+            measure([*rows(), extra])

@@ -1,0 +1,314 @@
+"""Intervals of calibrated risks, gains and improvements, held against what others compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+from scipy.stats import t as student
+from scipy.stats import ttest_ind, ttest_rel
+
+from curvewise.transfer._cells import Estimate, Task, cells_of
+from curvewise.transfer._sources import Held
+from curvewise.transfer.measure import measure_transfer
+from curvewise.types import Control, TransferRisks
+
+SIZES = np.array([100.0, 1000.0, 10000.0])
+TRUE = {
+    "scratch": np.array([0.82, 0.54, 0.30]),
+    "one": np.array([0.52, 0.40, 0.26]),
+    "two": np.array([0.47, 0.37, 0.25]),
+    "again": np.array([0.82, 0.54, 0.30]),
+}
+WEIGHTS = {"scratch": "scratch", "uniform": "uniform", "log": "log", "own": lambda n: n**-0.5}
+
+
+def draw(
+    rng: np.random.Generator,
+    runs: tuple[int, ...] = (3, 3, 3),
+    spread: float = 0.03,
+    shared: float = 0.0,
+    methods: tuple[str, ...] = ("scratch", "one", "two"),
+    folds: bool = False,
+) -> TransferRisks:
+    rows = []
+    subset = rng.standard_normal((len(SIZES), max(runs)))
+    for method in methods:
+        for k, n in enumerate(SIZES):
+            own = np.sqrt(1 - shared) * rng.standard_normal(runs[k])
+            noise = spread * (own + np.sqrt(shared) * subset[k, : runs[k]])
+            rows += [(method, n, TRUE[method][k] + e, str(i)) for i, e in enumerate(noise)]
+    names, n, risk, fold = zip(*rows, strict=True)
+    return TransferRisks(
+        tasks=["a"] * len(rows),
+        methods=names,
+        n=n,
+        risk=risk,
+        seeds=fold,
+        folds=fold if folds else None,
+    )
+
+
+def task_of(
+    risks: TransferRisks, blind: float = 1.0, maximal: float | None = 0.1, value: object = None
+) -> Task:
+    held = None if maximal is None else Held(Control(maximal))
+    if value is not None:
+        risks = TransferRisks(
+            tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=value, folds=risks.folds
+        )
+    return cells_of(risks, "a", Held(Control(blind)), held)
+
+
+def numbers(task: Task) -> dict[str, Estimate]:
+    found = {
+        f"{name}, {'pooled' if pooled else 'mean'}": task.cci("one", SIZES, weight, pooled)
+        for name, weight in WEIGHTS.items()
+        for pooled in (False, True)
+    }
+    return {
+        **found,
+        "calibrated": task.calibrated("one", 1000.0),
+        "gain": task.gain("one", 100.0),
+        "difference": found["scratch, mean"] - task.cci("two", SIZES, "scratch", False),
+    }
+
+
+class TestSlopes:
+    def test_by_runs(self) -> None:
+        """Moving one run moves every number as its influence says."""
+        risks = draw(np.random.default_rng(1), runs=(4, 3, 1))
+        found = numbers(task_of(risks))
+        step = 1e-6
+        for i in range(len(risks)):
+            moved = []
+            for sign in (1, -1):
+                value = risks.risk.copy()
+                value[i] += sign * step
+                moved.append(numbers(task_of(risks, value=value)))
+            for name, estimate in found.items():
+                slope = (moved[0][name].value - moved[1][name].value) / (2 * step)
+                assert estimate.influence[i] == pytest.approx(slope, abs=1e-7), name
+
+    @pytest.mark.parametrize("control", ["blind", "maximal"])
+    def test_by_controls(self, control: str) -> None:
+        risks = draw(np.random.default_rng(1), runs=(4, 3, 1))
+        found = numbers(task_of(risks))
+        step, at = 1e-6, {"blind": 1.0, "maximal": 0.1}
+        up, down = (
+            numbers(task_of(risks, **{**at, control: at[control] + s})) for s in (step, -step)
+        )
+        for name, estimate in found.items():
+            slope = (up[name].value - down[name].value) / (2 * step)
+            assert getattr(estimate, control) == pytest.approx(slope, abs=1e-7), name
+
+    def test_a_maximal_taken_from_a_cell_moves_with_it(self) -> None:
+        """The variance is that of all that runs do, through the best mean too."""
+        risks = draw(np.random.default_rng(2))
+        task = task_of(risks, maximal=None)
+        assert task.best is not None
+        step, slopes = 1e-6, {name: np.zeros(len(risks)) for name in numbers(task)}
+        for i in range(len(risks)):
+            for sign in (1, -1):
+                value = risks.risk.copy()
+                value[i] += sign * step
+                for name, e in numbers(task_of(risks, maximal=None, value=value)).items():
+                    slopes[name][i] += sign * e.value / (2 * step)
+        for name, estimate in numbers(task).items():
+            variance = sum(
+                np.var(task.runs.value[task.runs.cell == c], ddof=1)
+                * (slopes[name][task.runs.cell == c] ** 2).sum()
+                for c in range(len(task.runs.size))
+            )
+            assert estimate.error.std == pytest.approx(np.sqrt(variance), rel=1e-5), name
+
+
+class TestGains:
+    """A gain with exact controls is a difference of two means."""
+
+    @pytest.mark.parametrize("runs", [(2, 2, 2), (3, 5, 4)], ids=str)
+    def test_independent_runs_are_welch(self, runs: tuple[int, ...]) -> None:
+        risks = draw(np.random.default_rng(3), runs=runs)
+        found = measure_transfer(risks, blind=1.0, maximal=0.1).improvement("a", "one")
+        for k, n in enumerate(SIZES):
+            a, b = (risks.of(method=m).risk[risks.of(method=m).n == n] for m in ("scratch", "one"))
+            expected = ttest_ind(a / 0.9, b / 0.9, equal_var=False).confidence_interval()
+            assert found.gain_low[k] == pytest.approx(expected.low)
+            assert found.gain_high[k] == pytest.approx(expected.high)
+
+    def test_shared_training_subsets_are_pairs(self) -> None:
+        risks = draw(np.random.default_rng(4), runs=(4, 4, 4), shared=0.8, folds=True)
+        found = measure_transfer(risks, blind=1.0, maximal=0.1).improvement("a", "one")
+        for k, n in enumerate(SIZES):
+            a, b = (risks.of(method=m).risk[risks.of(method=m).n == n] for m in ("scratch", "one"))
+            expected = ttest_rel(a / 0.9, b / 0.9).confidence_interval()
+            assert found.gain_low[k] == pytest.approx(expected.low)
+            assert found.gain_high[k] == pytest.approx(expected.high)
+
+    def test_the_order_of_folds_does_not_matter(self) -> None:
+        risks = draw(np.random.default_rng(4), runs=(4, 4, 4), shared=0.8, folds=True)
+        turned = risks.select(np.random.default_rng(0).permutation(len(risks)))
+        for name in ("one", "two"):
+            a, b = (
+                measure_transfer(r, blind=1.0, maximal=0.1).improvement("a", name)
+                for r in (risks, turned)
+            )
+            assert a.cci.low == pytest.approx(b.cci.low)
+            np.testing.assert_allclose(a.gain_low, b.gain_low)
+
+    def test_controls_with_an_error_add_theirs(self) -> None:
+        risks = draw(np.random.default_rng(5))
+        exact, vague = (
+            measure_transfer(risks, blind=Control(1.0, std), maximal=0.1).improvement("a", "one")
+            for std in (0.0, 0.2)
+        )
+        task = task_of(risks)
+        own = task.gain("one", 100.0)
+        parts = np.array([own.error.std**2, (own.value / 0.9 * 0.2) ** 2])
+        free = parts.sum() ** 2 / (parts[0] ** 2 / own.error.degrees)
+        half = np.sqrt(parts.sum()) * student.ppf(0.975, free)
+        assert vague.gain_high[0] - vague.gain[0] == pytest.approx(half)
+        assert vague.cci.low == exact.cci.low
+
+
+class TestSubsets:
+    def test_names_that_nobody_shares_change_no_variance(self) -> None:
+        risks = draw(np.random.default_rng(6), runs=(3, 3, 3), folds=True)
+        names = np.arange(len(risks)).astype(str)
+        told = TransferRisks(
+            tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk, folds=names
+        )
+        plain = TransferRisks(tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk)
+        for name, estimate in numbers(task_of(plain)).items():
+            if "pooled" not in name:
+                other = numbers(task_of(told))[name].error
+                assert other.std == pytest.approx(estimate.error.std), name
+
+    def test_runs_of_one_subset_do_not_count_twice(self) -> None:
+        risks = draw(np.random.default_rng(7), shared=0.5, folds=True)
+        twice = risks.select(np.repeat(np.arange(len(risks)), 2))
+        one, two = (numbers(task_of(r)) for r in (risks, twice))
+        for name in ("scratch, mean", "gain", "difference"):
+            assert two[name].error.std == pytest.approx(one[name].error.std), name
+            assert two[name].error.degrees == pytest.approx(one[name].error.degrees), name
+
+    def test_one_subset_for_all_is_said(self) -> None:
+        risks = draw(np.random.default_rng(8))
+        same = TransferRisks(
+            tasks=risks.tasks,
+            methods=risks.methods,
+            n=risks.n,
+            risk=risks.risk,
+            folds=["0"] * len(risks),
+        )
+        found = measure_transfer(same, blind=1.0, maximal=0.1)
+        plain = measure_transfer(risks, blind=1.0, maximal=0.1)
+        assert any("not about other subsets" in w for w in found.warnings)
+        assert found.improvement("a", "one").cci.low == plain.improvement("a", "one").cci.low
+
+    def test_sharing_makes_an_improvement_surer(self) -> None:
+        widths = {True: [], False: []}
+        for seed in range(20):
+            for folds, held in widths.items():
+                risks = draw(np.random.default_rng(seed), (5, 5, 5), shared=0.9, folds=folds)
+                error = task_of(risks).cci("one", SIZES, "scratch", False).error
+                held.append(error.half(0.95))
+        assert np.median(widths[True]) < 0.7 * np.median(widths[False])
+
+
+class TestBorrowing:
+    def variance(self, risks: TransferRisks, method: str, n: float) -> tuple[float, float]:
+        task = task_of(risks)
+        error = task.runs.error(task.runs.of_mean(task.cells[method, n]), [])
+        return error.std**2, error.degrees
+
+    def without(self, risks: TransferRisks, *drop: tuple[str, float]) -> TransferRisks:
+        """One run only in some cells."""
+        keys = list(zip(risks.methods.tolist(), risks.n.tolist(), strict=True))
+        later = risks.seeds != "0"
+        return risks.select([not (k in drop and x) for k, x in zip(keys, later, strict=True)])
+
+    def own(self, risks: TransferRisks, method: str, n: float) -> float:
+        part = risks.of(method=method)
+        return float(np.var(part.risk[part.n == n], ddof=1))
+
+    def test_from_the_same_size(self) -> None:
+        risks = draw(np.random.default_rng(9))
+        found = self.variance(self.without(risks, ("one", 1000.0)), "one", 1000.0)
+        others = [self.own(risks, m, 1000.0) for m in ("scratch", "two")]
+        assert found == (pytest.approx(np.mean(others)), pytest.approx(_free(others, [2, 2])))
+
+    def test_weighted_by_their_runs(self) -> None:
+        risks = draw(np.random.default_rng(10), runs=(5, 5, 5))
+        keep = (risks.methods != "two") | np.isin(risks.seeds, ["0", "1"])
+        risks = risks.select(keep)
+        found = self.variance(self.without(risks, ("one", 100.0)), "one", 100.0)
+        others = [self.own(risks, m, 100.0) for m in ("scratch", "two")]
+        assert found[0] == pytest.approx((4 * others[0] + others[1]) / 5)
+
+    def test_else_from_the_nearest_smaller_one(self) -> None:
+        risks = draw(np.random.default_rng(11))
+        alone = self.without(risks, *((m, 10000.0) for m in ("scratch", "one", "two")))
+        others = [self.own(risks, m, 1000.0) for m in ("scratch", "one", "two")]
+        assert self.variance(alone, "one", 10000.0)[0] == pytest.approx(np.mean(others))
+
+    def test_else_from_a_larger_one(self) -> None:
+        risks = draw(np.random.default_rng(12))
+        alone = self.without(risks, *((m, 100.0) for m in ("scratch", "one", "two")))
+        others = [self.own(risks, m, 1000.0) for m in ("scratch", "one", "two")]
+        assert self.variance(alone, "one", 100.0)[0] == pytest.approx(np.mean(others))
+
+    def test_what_is_lent_counts_with_the_lender(self) -> None:
+        """One variance behind two means has the degrees of freedom of one."""
+        risks = draw(np.random.default_rng(13), methods=("scratch", "one"))
+        alone = self.without(risks, *(("one", n) for n in SIZES))
+        error = task_of(alone).gain("one", 100.0).error
+        assert error.degrees == pytest.approx(2)
+        assert error.std**2 == pytest.approx(self.own(risks, "scratch", 100.0) * (1 / 3 + 1) / 0.81)
+
+
+def _free(variances: list[float], degrees: list[int]) -> float:
+    parts = np.array(variances)
+    return float(parts.sum() ** 2 / (parts**2 / degrees).sum())
+
+
+class TestCoverage:
+    """With known truth; bounds are generous, see benchmarks/transfer_coverage.py."""
+
+    @pytest.mark.parametrize(
+        ("options", "maximal"),
+        [({}, 0.1), ({"shared": 0.7, "folds": True}, 0.1), ({}, None), ({"runs": (4, 3, 1)}, 0.1)],
+        ids=["independent", "shared subsets", "assumed maximal", "uneven"],
+    )
+    def test_intervals_hold_the_truth(self, options: dict, maximal: float | None) -> None:
+        low = min(map(min, TRUE.values())) if maximal is None else maximal
+        level = {m: (r - low) / (1 - low) for m, r in TRUE.items()}
+        s = level["scratch"]
+        truth = {m: float(trapezoid(s - level[m], s) / trapezoid(s, s)) for m in TRUE}
+        rng = np.random.default_rng(14)
+        held: dict[str, list[bool]] = {"cci": [], "difference": [], "gain": [], "null": []}
+        for _ in range(250):
+            task = task_of(draw(rng, methods=tuple(TRUE), **options), maximal=maximal)
+            found = {m: task.cci(m, SIZES, "scratch", False) for m in task.methods}
+            one, difference = found["one"], found["one"] - found["two"]
+            gain = task.gain("one", 100.0)
+            held["cci"].append(truth["one"] in one.error.interval(one.value, 0.95))
+            gap = truth["one"] - truth["two"]
+            held["difference"].append(gap in difference.error.interval(difference.value, 0.95))
+            at = s[0] - level["one"][0]
+            held["gain"].append(at in gain.error.interval(gain.value, 0.95))
+            held["null"].append(found["again"].error.pvalue(found["again"].value) <= 0.05)
+        for name in ("cci", "difference", "gain"):
+            assert np.mean(held[name]) > 0.90, name
+        assert np.mean(held["null"]) < 0.10
+
+    @pytest.mark.parametrize("pooled", [False, True], ids=["mean", "pooled"])
+    def test_the_error_is_the_spread_of_the_estimates(self, pooled: bool) -> None:
+        rng = np.random.default_rng(15)
+        found = [
+            task_of(draw(rng, runs=(4, 4, 4))).cci("one", SIZES, "scratch", pooled)
+            for _ in range(600)
+        ]
+        spread = np.std([e.value for e in found])
+        stated = np.sqrt(np.mean([e.error.std**2 for e in found]))
+        assert stated == pytest.approx(spread, rel=0.12)
