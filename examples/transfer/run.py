@@ -47,6 +47,12 @@ class Scale:
         Height and width of what the encoder sees.
     steps : dict of str to int
         Of the pretraining, of each run, and of maximal supervision.
+    batch : int
+        Images per step.
+    precision : str
+        Of the arithmetic.
+    tested : int
+        Test images.
     """
 
     sizes: tuple[int, ...]
@@ -56,6 +62,7 @@ class Scale:
     steps: Mapping[str, int]
     batch: int
     precision: str
+    tested: int
 
 
 SCALES = {
@@ -67,15 +74,17 @@ SCALES = {
         {"pretrain": 6_000, "train": 1_500, "maximal": 8_000},
         64,
         "bfloat16",
+        2_000,
     ),
     "small": Scale(
-        (50, 150, 450, 1_350, 4_050),
-        12_000,
+        (50, 100, 200, 400, 800),
+        10_000,
         3,
         32,
         {"pretrain": 600, "train": 200, "maximal": 800},
         32,
         "float32",
+        1_000,
     ),
 }
 """``full`` is for a GPU; ``small`` takes an hour or two on two cores of a CPU."""
@@ -124,9 +133,8 @@ def make_study(task: str, folder: Path, scale: Scale, *, maximal: bool = False) 
     targets = "classes" if task == "classes" else "numbers"
     most = scale.most if maximal else max(scale.sizes) * scale.runs
     name = f"{task}-maximal" if maximal else task
-    data = Dataset(
-        x[:most], y[:most], test_x[:2_000], test_y[:2_000], name=name, targets=targets
-    )
+    tested = scale.tested
+    data = Dataset(x[:most], y[:most], test_x[:tested], test_y[:tested], name=name, targets=targets)
     steps = "maximal" if maximal else "train"
     starts = ["imagenet"] if maximal else list(STARTS)
     learners = {s: _learner(task, data.x, scale, steps, STARTS[s], folder) for s in starts}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from curvewise.io import load_corpus as load_corpus
     from curvewise.io import load_measurements as load_measurements
     from curvewise.io import load_predictions as load_predictions
+    from curvewise.io import load_risks as load_risks
     from curvewise.io import load_scores as load_scores
     from curvewise.learning import Constants as Constants
     from curvewise.learning import check_variance_model as check_variance_model
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     from curvewise.plot import plot_perturbed as plot_perturbed
     from curvewise.plot import plot_ranking_judgement as plot_ranking_judgement
     from curvewise.plot import plot_responses as plot_responses
+    from curvewise.plot import plot_spread as plot_spread
+    from curvewise.plot import plot_tasks as plot_tasks
+    from curvewise.plot import plot_transfer as plot_transfer
+    from curvewise.plot import plot_win_rates as plot_win_rates
     from curvewise.ranking import add_rankings as add_rankings
     from curvewise.ranking import gbc as gbc
     from curvewise.ranking import h_score as h_score
@@ -94,14 +99,28 @@ if TYPE_CHECKING:
     from curvewise.study import ranking_table as ranking_table
     from curvewise.study import read_run as read_run
     from curvewise.study import study_recipe as study_recipe
+    from curvewise.study import study_win_rates as study_win_rates
+    from curvewise.study import transfer_risks as transfer_risks
     from curvewise.study import verify_store as verify_store
     from curvewise.study import write_run as write_run
+    from curvewise.transfer import blind_guess as blind_guess
+    from curvewise.transfer import calibrated_risk as calibrated_risk
+    from curvewise.transfer import cci as cci
+    from curvewise.transfer import data_equivalence as data_equivalence
+    from curvewise.transfer import gain_end as gain_end
+    from curvewise.transfer import measure_spread as measure_spread
+    from curvewise.transfer import measure_transfer as measure_transfer
+    from curvewise.transfer import rank_tasks as rank_tasks
+    from curvewise.transfer import win_rate as win_rate
+    from curvewise.transfer import win_rates as win_rates
     from curvewise.types import CheckpointFeatures as CheckpointFeatures
     from curvewise.types import CheckpointScores as CheckpointScores
+    from curvewise.types import Control as Control
     from curvewise.types import Interval as Interval
     from curvewise.types import Measurements as Measurements
     from curvewise.types import ModelCorpus as ModelCorpus
     from curvewise.types import Predictions as Predictions
+    from curvewise.types import TransferRisks as TransferRisks
     from curvewise.types import Unit as Unit
     from curvewise.variance import check_stopping as check_stopping
     from curvewise.variance import compare_runs as compare_runs
@@ -132,10 +151,12 @@ _HOMES = {
     "types": (
         "CheckpointFeatures",
         "CheckpointScores",
+        "Control",
         "Interval",
         "Measurements",
         "ModelCorpus",
         "Predictions",
+        "TransferRisks",
         "Unit",
     ),
     "io": (
@@ -143,6 +164,7 @@ _HOMES = {
         "load_corpus",
         "load_measurements",
         "load_predictions",
+        "load_risks",
         "load_scores",
     ),
     "learning": (
@@ -177,6 +199,10 @@ _HOMES = {
         "plot_perturbed",
         "plot_ranking_judgement",
         "plot_responses",
+        "plot_spread",
+        "plot_tasks",
+        "plot_transfer",
+        "plot_win_rates",
     ),
     "ranking": (
         "add_rankings",
@@ -228,8 +254,22 @@ _HOMES = {
         "ranking_table",
         "read_run",
         "study_recipe",
+        "study_win_rates",
+        "transfer_risks",
         "verify_store",
         "write_run",
+    ),
+    "transfer": (
+        "blind_guess",
+        "calibrated_risk",
+        "cci",
+        "data_equivalence",
+        "gain_end",
+        "measure_spread",
+        "measure_transfer",
+        "rank_tasks",
+        "win_rate",
+        "win_rates",
     ),
     "variance": (
         "check_stopping",

@@ -12,7 +12,7 @@ import pytest
 from curvewise.io.risks import load_risks
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.measure import measure_transfer
-from curvewise.transfer.tasks import characterise_tasks
+from curvewise.transfer.tasks import rank_tasks
 from curvewise.transfer.wins import win_rate
 
 # Table 1 of Atanov et al. 2022: normals, depth, ImageNet.
@@ -213,7 +213,7 @@ def test_tasks_by_their_scratch_curves(call, losses, tmp_path):
     picture = tmp_path / "tasks.svg"
     seen = call("transfer", "tasks", losses, "--levels", "0.6,0.5", "--json", "--plot", picture)
     assert seen.code == 0, seen.err
-    wanted = characterise_tasks(measure_transfer(load_risks(losses)), levels=(0.6, 0.5))
+    wanted = rank_tasks(measure_transfer(load_risks(losses)), levels=(0.6, 0.5))
     reached = seen.document["rows"][0]["reached"]
     assert [r["n"]["estimate"] for r in reached] == pytest.approx(
         [wanted.row("a").at(level).n.estimate for level in (0.6, 0.5)]

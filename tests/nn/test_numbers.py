@@ -372,6 +372,17 @@ def test_images_of_any_size_become_images_of_any_size(encoder: str, stem: str) -
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 
 
+def test_a_step_is_compiled_whole() -> None:
+    """What a GPU is given must not come apart; traced here, without writing kernels."""
+    model = make_network(Training("unet", options={"width": 2}), (1, 9, 9), (1, 9, 9))
+    try:
+        traced = torch.compile(model, backend="eager", fullgraph=True, dynamic=False)
+        x = torch.randn(2, 1, 9, 9)
+        assert torch.allclose(traced(x), model(x), atol=1e-5)
+    finally:
+        torch._dynamo.reset()
+
+
 def test_an_unknown_encoder_is_refused() -> None:
     with pytest.raises(InputError, match="resnet34"):
         make_network(Training("unet", options={"encoder": "vgg11"}), (1, 8, 8), (1, 8, 8))

@@ -17,7 +17,7 @@ from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.ranks import MethodRank, TransferRanks
 from curvewise.transfer.spread import measure_spread
-from curvewise.transfer.tasks import characterise_tasks
+from curvewise.transfer.tasks import rank_tasks
 from curvewise.transfer.wins import win_rate, win_rates
 
 HOSTILE = "$x$_<b>\n😀 " + "long " * 30
@@ -111,7 +111,7 @@ def test_ranks_of_a_measured_transfer_are_its_own():
 
 
 def test_tasks_by_their_scratch_curves_with_the_size_that_each_needs():
-    found = characterise_tasks(measured(), levels=(0.75, 0.5, 0.25))
+    found = rank_tasks(measured(), levels=(0.75, 0.5, 0.25))
     ax = draw(found)
     assert found.order == ("edges", "depth")
     lines = of(ax.lines, "curvewise-risk")
@@ -133,7 +133,7 @@ def test_tasks_by_their_scratch_curves_with_the_size_that_each_needs():
 
 
 def test_a_level_that_is_not_reached_says_so():
-    found = characterise_tasks(measured(("edges", "depth", "far", "farther")), levels=(0.5,))
+    found = rank_tasks(measured(("edges", "depth", "far", "farther")), levels=(0.5,))
     names = texts(draw(found), "curvewise-end")
     assert "farther (> 10K)" in names
     assert len(of(draw(found).lines, "curvewise-needed")) < 4
@@ -246,7 +246,7 @@ def test_axes_of_any_size_and_settings_left_alone(what, size, wins):
     before = dict(mpl.rcParams)
     found = {
         "ranks": lambda: ranks(HOSTILE),
-        "tasks": lambda: characterise_tasks(measured((HOSTILE, "b"))),
+        "tasks": lambda: rank_tasks(measured((HOSTILE, "b"))),
         "spread": lambda: measure_spread(measured((HOSTILE,))),
         "comparison": lambda: measured((HOSTILE, "b")).comparisons(),
         "wins": lambda: wins,

@@ -293,6 +293,33 @@ def test_images_are_predicted(tmp_path: Path) -> None:
     assert cw.verify_store(study.runs_folder).sound
 
 
+def test_an_encoder_starts_where_a_study_of_classes_ended(tmp_path: Path) -> None:
+    data = pictures()
+    net = Training("resnet18", options={"width": 2}, batch=8, epochs=1)
+    design = Design(sizes=[24], folds=1)
+    classes = Dataset(data.x, np.arange(40) % 4)
+    before = made(
+        tmp_path / "a", classes, {"net": Learner(net)}, keep=Keep(checkpoints="end"), design=design
+    )
+    file = before.runs_folder / before.jobs[0].id / "end.safetensors"
+    unet = Training("unet", options={"width": 2}, batch=8, epochs=0)
+    learners = {
+        "scratch": Learner(unet),
+        "pretrained": Learner(replace(unet, weights=str(file), weights_into="encoder")),
+    }
+    keep = Keep(checkpoints="end")
+    study = made(tmp_path / "b", data, learners, keep=keep, design=design)
+    weights = before.network().network.state_dict()
+    found = study.network("pretrained")
+    for name, value in weights.items():
+        if not name.startswith("fc."):
+            assert np.array_equal(value, found.network.state_dict()[f"encoder.{name}"]), name
+    assert found.initial is not None
+    (note,) = cw.read_run(study.runs_folder / found.run).notes
+    assert "left out of it: fc.bias, fc.weight" in note
+    assert cw.read_run(study.runs_folder / study.network("scratch").run).notes == ()
+
+
 def test_members_are_averaged_before_they_are_judged(tmp_path: Path) -> None:
     keep = Keep(predictions=True, checkpoints="end")
     design = Design(sizes=[30], folds=1)

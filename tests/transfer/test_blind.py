@@ -409,6 +409,9 @@ BAD = {
     "prediction": (([0.0, 1.0], "l1"), {"prediction": 0}, "loss of your own"),
     "missing": (([0.0, 1.0], abs), {}, "prediction is missing"),
     "mean": (([0.0, 1.0], lambda _, y: y.mean()), {"prediction": 0}, "of each example"),
+    "ignored number": ((["a", "b"], "error"), {"ignore": 255}, "holds text"),
+    "ignored text": (([0, 1], "error"), {"ignore": "void"}, "holds numbers"),
+    "own": (([0.0], lambda _, y: y), {"prediction": 0, "ignore": 0}, "^ignore cannot"),
     "kinds": ((["a", "b"], "error"), {"test_targets": [0, 1]}, "both text"),
 }
 

@@ -100,6 +100,28 @@ class TestResult:
         assert "one, CCI 0." in found.summary()
         assert "better than scratch" in found.summary()
 
+    def test_runs_are_those_of_the_sizes_used(self) -> None:
+        assert measure(sizes=[100, 1000]).columns()["runs"] == [6, 6]
+        given = [r for r in rows() if not (r["method"] == "scratch" and r["n"] == 1000)]
+        assert measure(given).columns()["runs"] == [6, 6]
+
+    def test_the_summary_counts_tests_together(self) -> None:
+        """Of twenty copies of one that p = .01 tells from scratch none is sure."""
+        rng = np.random.default_rng(0)
+        curves = {"scratch": CURVES["scratch"], "one": (0.80, 0.525, 0.285)}
+        given = [
+            {"task": "a", "method": m, "n": n, "risk": r + 0.02 * rng.standard_normal()}
+            for m, risks in curves.items()
+            for n, r in zip(SIZES, risks, strict=True)
+            for _ in range(4)
+        ]
+        own = [r for r in given if r["method"] == "one"]
+        many = [{**r, "method": f"copy {i}"} for i in range(20) for r in own]
+        found = measure([*given, *many])
+        pvalue = found.improvement("a", "one").pvalue
+        assert 0.05 / 21 < pvalue < 0.05
+        assert "0 of 21 are better than scratch at 5%, all tests together" in found.summary()
+
     def test_tables(self) -> None:
         found = measure()
         assert found.table("latex").count(r"\textbf{") == 1
@@ -271,6 +293,11 @@ class TestOddTables:
         assert same.improvement("a", "two").cci.estimate == pytest.approx(
             found.improvement("a", "two").cci.estimate
         )
+
+    def test_with_several_tasks_the_remedy_names_the_task(self) -> None:
+        given = [r for r in rows() if not (r["method"] == "two" and r["n"] == 100)]
+        with pytest.warns(CurvewiseWarning, match=r"sizes=\{'a': \[1000, 10000\]\}"):
+            measure([*given, *rows(task="b")])
 
     def test_a_size_that_scratch_lacks_is_on_the_curve_only(self) -> None:
         given = [r for r in rows() if not (r["method"] == "scratch" and r["n"] == 1000)]
@@ -468,9 +495,10 @@ class TestErrors:
             ({"method": ["a"], "n": [1], "loss": [1], "error": [1]}, "keep one"),
             ({"method": ["a", "b"], "n": [1], "loss": [1]}, "1 risks and"),
             ({"method": ["a"], "n": [1], "loss": ["low"]}, "must hold numbers"),
+            ({"method": [None], "n": [1], "loss": [1]}, "1 row\\(s\\) without a method"),
             ({"task": ["average"], "method": ["a"], "n": [1], "loss": [1]}, "rename"),
         ],
-        ids=["name", "list", "risk", "method", "two", "length", "text", "average"],
+        ids=["name", "list", "risk", "method", "two", "length", "text", "nameless", "average"],
     )
     def test_sources(self, source: object, said: str) -> None:
         with pytest.raises(InputError, match=said):

@@ -10,7 +10,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from curvewise.transfer._cells import Estimate, Task, cells_of
 from curvewise.transfer._sources import Held
-from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.measure import _covariances, measure_transfer
 from curvewise.types import Control, TransferRisks
 
 SIZES = np.array([100.0, 1000.0, 10000.0])
@@ -170,6 +170,20 @@ class TestGains:
         assert vague.gain_high[0] - vague.gain[0] == pytest.approx(half)
         assert vague.cci.low == exact.cci.low
 
+    def test_a_measured_control_has_degrees_of_freedom(self) -> None:
+        risks = draw(np.random.default_rng(5))
+        columns = {k: list(v) for k, v in risks.columns().items()}
+        for i, risk in enumerate((0.05, 0.15, 0.1)):
+            for name, value in zip(columns, ("a", "gold", 1e6, str(i), risk), strict=True):
+                columns[name].append(value)
+        found = measure_transfer(columns, blind=1.0, maximal="gold").improvement("a", "one")
+        own = task_of(risks, maximal=0.1).cci("one", SIZES, "scratch", False)
+        std = np.std([0.05, 0.15, 0.1], ddof=1) / np.sqrt(3)
+        parts = np.array([own.error.std**2, (own.maximal * std) ** 2])
+        free = parts.sum() ** 2 / (parts**2 / [own.error.degrees, 2]).sum()
+        half = np.sqrt(parts.sum()) * student.ppf(0.975, free)
+        assert found.cci.high - found.cci.estimate == pytest.approx(half)
+
 
 class TestSubsets:
     def test_names_that_nobody_shares_change_no_variance(self) -> None:
@@ -205,6 +219,50 @@ class TestSubsets:
         plain = measure_transfer(risks, blind=1.0, maximal=0.1)
         assert any("not about other subsets" in w for w in found.warnings)
         assert found.improvement("a", "one").cci.low == plain.improvement("a", "one").cci.low
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_variance_is_that_of_sums_over_subsets(self, seed: int) -> None:
+        """By matrices: within sizes, or over all of them where that is more."""
+        risks = draw(np.random.default_rng(seed), (4, 4, 4), shared=0.8, folds=True)
+        task = task_of(risks)
+        estimate = task.cci("one", SIZES, "scratch", False)
+        cells = range(len(task.runs.size))
+        values = np.array([task.runs.value[task.runs.cell == c] for c in cells])
+        slope = np.array([estimate.influence[task.runs.cell == c].sum() for c in cells])
+        covariance = np.cov(values) / 4
+        same = task.runs.size[:, None] == task.runs.size
+        within, over = (slope @ (covariance * m) @ slope for m in (same, np.ones_like(same)))
+        assert estimate.error.std**2 == pytest.approx(max(within, over))
+
+    def test_a_mean_on_one_subset_borrows(self) -> None:
+        risks = draw(np.random.default_rng(16), folds=True, methods=("scratch", "one"))
+        alone = risks.select((risks.methods == "scratch") | (risks.seeds == "0"))
+        task = task_of(alone)
+        start = risks.of(method="scratch")
+        lent = np.var(start.risk[start.n == 100], ddof=1)
+        error = task.runs.error(task.runs.of_mean(task.cells["one", 100.0]), [])
+        assert (error.std**2, error.degrees) == (pytest.approx(lent), pytest.approx(2))
+
+    def test_what_a_method_is_worth_in_data_counts_pairs(self) -> None:
+        """Means that share subsets have the covariance of their runs."""
+        risks = draw(np.random.default_rng(17), (5, 5, 5), shared=0.9, folds=True)
+        task = task_of(risks)
+        cells = [task.index(m, SIZES) for m in ("one", "scratch")]
+        values = [[task.runs.value[task.runs.cell == c] for c in of_method] for of_method in cells]
+        expected = np.diag([np.cov(a, b)[0, 1] / 5 for a, b in zip(*values, strict=True)])
+        np.testing.assert_allclose(_covariances(task, *cells), expected, atol=1e-12)
+        assert (np.diag(expected) > 0).all()
+        options = {"runs": (5, 5, 5), "shared": 0.9, "methods": ("scratch", "again")}
+        told, untold = (
+            measure_transfer(
+                draw(np.random.default_rng(17), **options, folds=folds), blind=1.0, maximal=0.1
+            )
+            .improvement("a", "again")
+            .data_equivalence[1]
+            for folds in (True, False)
+        )
+        assert told.equivalent.estimate == pytest.approx(untold.equivalent.estimate)
+        assert told.equivalent.width < 0.7 * untold.equivalent.width
 
     def test_sharing_makes_an_improvement_surer(self) -> None:
         widths = {True: [], False: []}

@@ -8,10 +8,11 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.measure import measure_transfer
-from curvewise.transfer.tasks import characterise_tasks
+from curvewise.transfer.tasks import rank_tasks
 from curvewise.types import Control, TransferRisks
 
 SIZES = np.array([100.0, 300.0, 1000.0, 3000.0, 10000.0])
@@ -38,48 +39,48 @@ def _risks(curves, runs=3, noise=0.0, sizes=SIZES, rng=None, maximal_std=0.0):
 
 def test_a_power_law_halves_where_it_must():
     """cR = (n/100)^-0.5: halved by four times the data; levels by arithmetic between sizes."""
-    found = characterise_tasks(_risks({"a": (SIZES / 100) ** -0.5}))
+    found = rank_tasks(_risks({"a": (SIZES / 100) ** -0.5}))
     row = found.row("a")
     assert row.halving.estimate == pytest.approx(4)
     risk = (SIZES / 100) ** -0.5
     expected = np.exp(np.interp(-0.5, -risk, np.log(SIZES)))
     assert row.at(0.5).n.estimate == pytest.approx(expected)
     assert row.mean.estimate == pytest.approx(
-        np.trapezoid(risk, np.log(SIZES)) / np.log(SIZES[-1] / SIZES[0])
+        trapezoid(risk, np.log(SIZES)) / np.log(SIZES[-1] / SIZES[0])
     )
     assert row.at(0.1).n.estimate == pytest.approx(10000)
 
 
 def test_levels_beyond_the_sizes_are_said_and_not_extrapolated():
-    found = characterise_tasks(_risks({"hard": np.linspace(0.9, 0.6, 5)}, noise=0.001))
+    found = rank_tasks(_risks({"hard": np.linspace(0.9, 0.6, 5)}, noise=0.001))
     row = found.row("hard")
     assert row.at(0.5).beyond == "above"
     assert row.at(0.5).n.estimate == np.inf
     assert row.at(0.5).n.low == 10000
     assert str(row.at(0.5)) == "> 10,000"
-    easy = characterise_tasks(_risks({"easy": np.linspace(0.4, 0.05, 5)}, noise=0.001)).row("easy")
+    easy = rank_tasks(_risks({"easy": np.linspace(0.4, 0.05, 5)}, noise=0.001)).row("easy")
     assert easy.at(0.75).beyond == "below"
     assert (easy.at(0.75).n.estimate, easy.at(0.75).n.high) == (0, 100)
     assert str(easy.at(0.75)) == "≤ 100"
-    assert "≤ 100" in characterise_tasks(_risks({"easy": np.linspace(0.4, 0.05, 5)})).table()
+    assert "≤ 100" in rank_tasks(_risks({"easy": np.linspace(0.4, 0.05, 5)})).table()
 
 
 def test_order_from_least_to_most_data():
     curves = {"slow": np.linspace(0.9, 0.45, 5), "fast": np.linspace(0.7, 0.1, 5)}
     curves["never"] = np.linspace(1.0, 0.8, 5)
-    found = characterise_tasks(_risks(curves, noise=0.002))
+    found = rank_tasks(_risks(curves, noise=0.002))
     assert found.order == ("fast", "slow", "never")
     assert found.ordered_by == 0.5
     assert found.unsure == ()
     assert [c.task for c in found.curves] == list(found.order)
     assert found.summary().startswith("From least to most data for a calibrated risk of 0.5")
-    noisy = characterise_tasks(_risks({"a": curves["slow"], "b": curves["slow"]}, noise=0.05))
+    noisy = rank_tasks(_risks({"a": curves["slow"], "b": curves["slow"]}, noise=0.05))
     assert len(noisy.unsure) == 1
     assert "Not told apart" in noisy.summary()
 
 
 def test_table_and_columns():
-    found = characterise_tasks(_risks({"a": np.linspace(0.9, 0.2, 5)}, noise=0.01), levels=[0.5])
+    found = rank_tasks(_risks({"a": np.linspace(0.9, 0.2, 5)}, noise=0.01), levels=[0.5])
     columns = found.columns()
     assert columns["task"] == ["a"]
     assert columns["n_0.5_low"][0] < columns["n_0.5"][0] < columns["n_0.5_high"][0]
@@ -101,7 +102,7 @@ def test_means_are_comparable_over_the_sizes_all_tasks_span():
         blind={**long.blind, **short.blind},
         maximal={**long.maximal, **short.maximal},
     )
-    found = characterise_tasks(both)
+    found = rank_tasks(both)
     assert found.row("long").shared_mean.estimate == pytest.approx(
         found.row("short").shared_mean.estimate
     )
@@ -114,7 +115,7 @@ def test_intervals_cover_a_known_truth(maximal_std):
     """Noisy runs, and a maximal supervision that is itself uncertain and shared by all sizes."""
     truth = np.array([0.9, 0.75, 0.5, 0.3, 0.2])
     at = np.exp(np.interp(-0.4, -truth, np.log(SIZES)))
-    mean = np.trapezoid(truth, np.log(SIZES)) / np.log(100)
+    mean = trapezoid(truth, np.log(SIZES)) / np.log(100)
     rng = np.random.default_rng(1)
     inside = np.zeros(2)
     for _ in range(150):
@@ -124,7 +125,7 @@ def test_intervals_cover_a_known_truth(maximal_std):
             **{k: getattr(risks, k) for k in ("tasks", "methods", "n", "risk", "blind")},
             maximal={"a": off},
         )
-        row = characterise_tasks(shifted, levels=[0.4]).row("a")
+        row = rank_tasks(shifted, levels=[0.4]).row("a")
         inside += [at in row.at(0.4).n, mean in row.mean]
     assert (inside / 150 >= 0.91).all()
     assert (inside / 150 <= 0.995).all()
@@ -133,18 +134,18 @@ def test_intervals_cover_a_known_truth(maximal_std):
 def test_a_curve_that_comes_back_is_told():
     risks = _risks({"a": np.array([0.9, 0.4, 0.6, 0.3, 0.2])})
     with pytest.warns(CurvewiseWarning, match="gets worse"):
-        found = characterise_tasks(risks, levels=[0.5])
+        found = rank_tasks(risks, levels=[0.5])
     assert any("comes back above 0.5" in w for w in found.warnings)
     assert 100 < found.row("a").at(0.5).n.estimate < 300
 
 
 def test_one_run_each_has_no_intervals_and_one_size_no_curve():
     with pytest.warns(CurvewiseWarning):
-        found = characterise_tasks(_risks({"a": np.linspace(0.9, 0.2, 5)}, runs=1))
+        found = rank_tasks(_risks({"a": np.linspace(0.9, 0.2, 5)}, runs=1))
     assert np.isnan(found.row("a").at(0.5).n.low)
     assert np.isfinite(found.row("a").at(0.5).n.estimate)
     assert any("run twice" in w for w in found.warnings)
-    one = characterise_tasks(_risks({"a": [0.6]}, sizes=SIZES[:1], noise=0.01), levels=[0.5])
+    one = rank_tasks(_risks({"a": [0.6]}, sizes=SIZES[:1], noise=0.01), levels=[0.5])
     assert any("one training size" in w for w in one.warnings)
     assert np.isnan(one.row("a").mean.estimate)
     assert np.isnan(one.row("a").halving.estimate)
@@ -152,7 +153,7 @@ def test_one_run_each_has_no_intervals_and_one_size_no_curve():
 
 def test_risk_that_does_not_fall_never_halves():
     with pytest.warns(CurvewiseWarning, match="gets worse"):
-        found = characterise_tasks(_risks({"a": np.linspace(0.5, 0.6, 5)}, noise=0.001))
+        found = rank_tasks(_risks({"a": np.linspace(0.5, 0.6, 5)}, noise=0.001))
     assert found.row("a").halving.estimate == np.inf
 
 
@@ -160,11 +161,11 @@ def test_what_cannot_be_used_is_told():
     risks = _risks({"a": np.linspace(0.9, 0.2, 5)})
     for levels in ((), (1.5,), ("half",), 0.5):
         with pytest.raises(InputError, match="levels="):
-            characterise_tasks(risks, levels=levels)
+            rank_tasks(risks, levels=levels)
     with pytest.raises(InputError, match="none of"):
-        characterise_tasks(risks).row("b")
+        rank_tasks(risks).row("b")
     with pytest.raises(InputError, match="none of"):
-        characterise_tasks(risks).row("a").at(0.33)
+        rank_tasks(risks).row("a").at(0.33)
 
 
 def test_figure_four_of_the_paper(data_dir):
@@ -180,7 +181,7 @@ def test_figure_four_of_the_paper(data_dir):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
         result = measure_transfer(table, blind="blind-guess", maximal="gold")
-    found = characterise_tasks(result)
+    found = rank_tasks(result)
     for row in found.rows:
         curve = result.curve(row.task, "scratch")
         for at in row.reached:

@@ -13,7 +13,7 @@ from curvewise.tables import number
 
 if TYPE_CHECKING:
     from curvewise.transfer.comparison import ComparedMethods, TransferComparison
-    from curvewise.transfer.tasks import TaskCharacter
+    from curvewise.transfer.tasks import TaskRanking
     from curvewise.transfer.transfer_result import Improvement, TransferResult
     from curvewise.types import Control, FloatArray, Interval, Result
 
@@ -138,9 +138,9 @@ def compared_methods(
 def draw_transfer(result: TransferResult, kind: Kind, highlight: list[str]) -> Any:
     """Draw one kind of picture."""
     if kind == "tasks":
-        from curvewise.transfer.tasks import characterise_tasks
+        from curvewise.transfer.tasks import rank_tasks
 
-        return characterise_tasks(result).plot()
+        return rank_tasks(result).plot()
     if kind == "spread":
         from curvewise.transfer.spread import measure_spread
 
@@ -169,7 +169,7 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
     warn_each([as_options(text) for text in compared.all_warnings])
 
 
-def show_tasks(page: Page, result: TaskCharacter, scratch: str, told: Sequence[str]) -> None:
+def show_tasks(page: Page, result: TaskRanking, scratch: str, told: Sequence[str]) -> None:
     """Print which size reaches each level of calibrated risk; ``told`` was said before."""
     page.document = result.to_dict()
     page.say(sentences(result))

@@ -172,11 +172,11 @@ def tasks(
     page = (showing or Showing()).page()
     risks = (reading or RiskReading()).load(table)
     from curvewise.transfer.measure import measure_transfer
-    from curvewise.transfer.tasks import LEVELS, characterise_tasks
+    from curvewise.transfer.tasks import LEVELS, rank_tasks
 
     with quietly(), worded():
         measured = measure_transfer(risks, tasks=list(task) or None, level=level)
-        result = characterise_tasks(measured, levels=tuple(levels) or LEVELS, level=level)
+        result = rank_tasks(measured, levels=tuple(levels) or LEVELS, level=level)
     show_tasks(page, result, measured.scratch, risks.notes)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()

@@ -45,7 +45,7 @@ class Training:
         Adam with look-ahead and centralised gradients.
     rate : float, or tuple of float
         Learning rate. Several are tried on one subset, and the one with the least validation
-        error is taken for all.
+        error (of numbers, loss) is taken for all.
     momentum, weight_decay, label_smoothing : float
         As usual; momentum is for ``sgd``.
     batch : int
@@ -67,7 +67,7 @@ class Training:
         Share of the subset held out for ``early-stop`` and ``plateau``.
     patience : float, optional
         Epochs without improvement before the schedule acts. By default ``5 sqrt(400 c / n)`` for
-        ``searched`` with c classes, 10 for the others.
+        ``searched`` with c classes, 10 for the others and for numbers.
     augmentation : tuple of str
         ``"flip"``, ``"translate:2"`` (pixels), ``"cutout:12"`` (pixels), ``"rotation:30"``
         (degrees), ``"colour:0.25"``, …; drawn anew for each example and epoch.

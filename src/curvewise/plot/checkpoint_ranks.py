@@ -64,7 +64,7 @@ def plot_checkpoint_ranking(
     >>> from curvewise.ranking.rank import rank_features
     >>> labels = np.arange(60) % 2
     >>> pool = {"noise": np.sin(np.arange(60.0))[:, None], "sees": labels[:, None] + 0.1}
-    >>> ranking = rank_features(pool, labels, "knn", resamples=0)
+    >>> ranking = rank_features(pool, labels, "knn", resamples=0, reliability=0.8)
     >>> [name.get_text() for name in plot_checkpoint_ranking(ranking).get_yticklabels()]
     ['sees', 'noise']
     """

@@ -67,7 +67,7 @@ from curvewise.transfer.blind import BlindGuess
 from curvewise.transfer.comparison import TransferComparison
 from curvewise.transfer.ranks import TransferRanks
 from curvewise.transfer.spread import RunSpread
-from curvewise.transfer.tasks import TaskCharacter
+from curvewise.transfer.tasks import TaskRanking
 from curvewise.transfer.transfer_result import TransferResult
 from curvewise.transfer.wins import WinRate, WinRates
 from curvewise.variance.accuracy import AccuracyDistribution
@@ -131,7 +131,7 @@ PICTURES: dict[type, Callable[..., Axes]] = {
     TransferRanks: plot_transfer_ranks,
     TransferComparison: plot_transfer_comparison,
     BlindGuess: plot_blind_guess,
-    TaskCharacter: plot_tasks,
+    TaskRanking: plot_tasks,
     RunSpread: plot_spread,
     WinRate: plot_win_rate,
     WinRates: plot_win_rates,

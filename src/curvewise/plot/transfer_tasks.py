@@ -27,7 +27,7 @@ from curvewise.plot.transfer_parts import (
     write_words,
 )
 from curvewise.plot.variance_parts import warned
-from curvewise.transfer.tasks import TaskCharacter
+from curvewise.transfer.tasks import TaskRanking
 from curvewise.transfer.transfer_result import RiskCurve
 from curvewise.types import Interval
 
@@ -38,7 +38,7 @@ SPAN = "curvewise-span"
 
 
 def plot_tasks(
-    result: TaskCharacter,
+    result: TaskRanking,
     ax: Axes | None = None,
     *,
     at: float | None = None,
@@ -50,7 +50,7 @@ def plot_tasks(
 
     Parameters
     ----------
-    result : TaskCharacter
+    result : TaskRanking
         What to draw.
     ax : Axes, optional
         Where; a new figure by default.
@@ -78,8 +78,8 @@ def plot_tasks(
     ...     "risk": [0.8, 0.82, 0.5, 0.49, 0.6, 0.61, 0.45, 0.44, 0.7, 0.71, 0.48, 0.5],
     ... }
     >>> measured = measure_transfer(runs, blind=0.9, maximal=0.1)
-    >>> from curvewise.transfer.tasks import characterise_tasks
-    >>> plot_tasks(characterise_tasks(measured)).get_ylabel()
+    >>> from curvewise.transfer.tasks import rank_tasks
+    >>> plot_tasks(rank_tasks(measured)).get_ylabel()
     'calibrated risk of scratch'
     """
     level = result.ordered_by if at is None else at
@@ -162,7 +162,7 @@ def _limits(curves: Sequence[RiskCurve]) -> tuple[float, float]:
     return low - 0.04, max(high + 0.03, 1.08)
 
 
-def _caption(result: TaskCharacter, level: float, curves: Sequence[RiskCurve]) -> list[str]:
+def _caption(result: TaskRanking, level: float, curves: Sequence[RiskCurve]) -> list[str]:
     said = f"Diamonds and brackets: the training size at which calibrated risk is {level:g}"
     known = any(np.isfinite(c.low).any() for c in curves)
     said += f"; bands and bars: {100 * result.level:.4g}% intervals." if known else "."

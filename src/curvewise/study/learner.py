@@ -35,7 +35,7 @@ class Learner:
     options : dict
         Parameters of the estimator.
     members : int
-        How many networks with seeds of their own average their probabilities.
+        How many networks with seeds of their own average their probabilities, or numbers.
     timeout : float, optional
         Seconds after which a command is stopped and counted as failed.
     judged : {"l1", "l2"}, optional

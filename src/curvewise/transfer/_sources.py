@@ -76,10 +76,12 @@ def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
         )
     if len(risk) > 1:
         raise InputError(f"source has the columns {risk!r}, all of them risks: keep one.")
-    found = {"method": _texts(source["method"]), "n": as_floats(source["n"], "n")}
+    found = {"method": _named_rows(source["method"], "method"), "n": as_floats(source["n"], "n")}
     found["risk"] = as_floats(source[risk[0]], risk[0])
     rows = len(found["risk"])
-    found["task"] = _texts(source["task"]) if "task" in names else np.full(rows, ONE_TASK)
+    found["task"] = (
+        _named_rows(source["task"], "task") if "task" in names else np.full(rows, ONE_TASK)
+    )
     found |= {name: _texts(source[name]) for name in ("seed", "fold") if name in names}
     for name, column in found.items():
         if column.shape != (rows,):
@@ -99,6 +101,16 @@ def _names(source: Any) -> list[str]:
 
 def _texts(values: Any) -> NDArray[np.str_]:
     return np.asarray(values).astype(np.str_)
+
+
+def _named_rows(values: Any, name: str) -> NDArray[np.str_]:
+    """Names as text; none may be missing."""
+    array = np.asarray(values)
+    if array.dtype.kind in "Of":
+        missing = sum(1 for v in array.ravel().tolist() if v is None or v != v or str(v) == "<NA>")
+        if missing:
+            raise InputError(f"source has {missing} row(s) without a {name}: name or drop them.")
+    return array.astype(np.str_)
 
 
 def _as_risks(

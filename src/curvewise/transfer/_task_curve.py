@@ -157,6 +157,7 @@ def _shares(n: FloatArray, x: FloatArray) -> FloatArray:
 
 def _reached(n: FloatArray, risks: Sequence[Estimate], wanted: float, level: float) -> Reached:
     value = np.array([r.value for r in risks])
+    value[np.abs(value - wanted) < 1e-12] = wanted  # what arithmetic leaves of a level itself
     log_n = first_crossing(np.log(n), value - wanted)
     first = value[0] <= wanted
     estimate = 0.0 if first else float(np.exp(log_n)) if math.isfinite(log_n) else math.inf

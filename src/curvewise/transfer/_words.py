@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 LOWER = 0.1  # how much lower maximal supervision might be, of the distance to the blind guess
 
 
-def task_alarms(task: Task, settings: Settings) -> list[str]:
-    """What the user should act on, for a task as a whole."""
+def task_alarms(task: Task, settings: Settings, alone: bool) -> list[str]:
+    """What the user should act on, for a task as a whole that may be the only one."""
     found = [
         *([_assumed(task, settings)] if task.maximal.control.assumed else []),
         *_failures(task),
         *_no_spread(task),
         *_twice(task),
         *_apart(task),
-        *_ranges(task),
+        *_ranges(task, alone),
         *_rising(task, settings),
     ]
     return [f"{task.name}: {text}" for text in found]
@@ -117,7 +117,7 @@ def _assumed(task: Task, settings: Settings) -> str:
     )
 
 
-def _ranges(task: Task) -> list[str]:
+def _ranges(task: Task, alone: bool) -> list[str]:
     """Methods whose improvements rest on different sizes."""
     held: dict[tuple[float, ...], list[str]] = {}
     for method in task.methods:
@@ -131,8 +131,9 @@ def _ranges(task: Task) -> list[str]:
         f"{', '.join(names[:4])}{' …' if len(names) > 4 else ''} on {_listed(sizes)}"
         for sizes, names in held.items()
     )
+    chosen = [whole(n) for n in shared]
     remedy = (
-        f"pass sizes={[whole(n) for n in shared]!r}, which all of them have"
+        f"pass sizes={chosen if alone else {task.name: chosen}!r}, which all of them have"
         if len(shared) > 1
         else "no two sizes are shared by all"
     )
@@ -235,7 +236,7 @@ def _said_of_task(result: TransferResult, task: str) -> str:
         signs = np.sign([r.cci.estimate for r in told])[sure]
         text += f"; {int((signs > 0).sum())} of {len(told)} are better than {result.scratch}"
         text += f", {int((signs < 0).sum())} worse" if (signs < 0).any() else ""
-        text += f" at {number(100 * share, 2)}%, all tests together"
+        text += f" at {number(round(100 * share, 6))}%, all tests together"
     text += "."
     if best.gain_ends is not None and told:
         text += f" {best.gain_ends.text}"

@@ -87,7 +87,7 @@ def measure_transfer(
     which runs were trained on the same examples, these count as pairs; without it, runs are taken
     as independent, which makes intervals wider than need be if they are not.
 
-    Simulated by ``benchmarks/transfer_coverage.py``, intervals of 95% hold the true CCI in 94 to
+    Simulated by ``benchmarks/transfer_coverage.py``, intervals of 95% hold the true CCI in 93 to
     98% of draws with two to ten runs, whether or not methods spread alike, and with skewed or
     heavy-tailed noise. With two runs they are near twice as wide as with three. Two things break
     them: methods with one run that spread three times as much as the repeated ones (66%), and
@@ -116,7 +116,8 @@ def measure_transfer(
     cells = [_task(given, name, sizes, methods) for name in _chosen_tasks(given, sizes, tasks)]
     curves = tuple(c for task in cells for c in _curves(task, level))
     rows = tuple(r for task in cells for r in _improvements(task, settings))
-    alarms = [text for task in cells for text in task_alarms(task, settings)]
+    alone = len(cells) == 1
+    alarms = [text for task in cells for text in task_alarms(task, settings, alone)]
     alarms += [f"{r.task}, {r.method}: {text}" for r in rows for text in r.warnings]
     notes = [text for task in cells for text in task_notes(task, curves)]
     for text in alarms:

@@ -152,10 +152,9 @@ class RunSpread(Result):
 def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.95) -> RunSpread:
     """Standard deviation over runs per method and size, and whether methods differ by more.
 
-    Figure 3 of the supplement of Atanov et al. 2022, where the means of methods lie outside the
-    standard deviations of others, "suggesting that valid comparisons can be made". With three or
-    four runs such a standard deviation is itself uncertain by a factor of three or so, which its
-    interval shows, and Welch's test, which knows it, is the stricter of the two.
+    Figure 3 of the supplement of Atanov et al. 2022, who look whether the mean of a method lies
+    outside the standard deviation of another's runs. With three or four runs such a standard
+    deviation may be a few times too small, which its interval shows; Welch's test knows of that.
 
     Parameters
     ----------

@@ -15,13 +15,13 @@ from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.transfer_result import RiskCurve, TransferResult
 from curvewise.types import Interval, Result, check_level
 
-__all__ = ["LEVELS", "Reached", "TaskCharacter", "TaskNeeds", "characterise_tasks"]
+__all__ = ["LEVELS", "Reached", "TaskNeeds", "TaskRanking", "rank_tasks"]
 
 LEVELS = (0.75, 0.5, 0.25, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
-class TaskCharacter(Result):
+class TaskRanking(Result):
     """Tasks by how much data they ask for.
 
     Attributes
@@ -125,9 +125,9 @@ def _written(value: Interval, digits: int) -> str:
     return f"{one(value.estimate)} [{one(value.low)}, {one(value.high)}]"
 
 
-def characterise_tasks(
+def rank_tasks(
     source: Any, *, levels: Sequence[float] = LEVELS, level: float = 0.95
-) -> TaskCharacter:
+) -> TaskRanking:
     """Tell tasks apart by how much data training from scratch needs for them.
 
     Section 5 of the supplement of Atanov et al. 2022: the less data scratch needs, the less there
@@ -145,7 +145,7 @@ def characterise_tasks(
 
     Returns
     -------
-    TaskCharacter
+    TaskRanking
 
     Notes
     -----
@@ -162,7 +162,7 @@ def characterise_tasks(
     ...     "loss": [0.5, 0.48, 0.2, 0.22, 0.12, 0.12, 0.83, 0.81, 0.52, 0.55, 0.30, 0.31],
     ... }
     >>> from curvewise.transfer.measure import measure_transfer
-    >>> found = characterise_tasks(measure_transfer(table, blind=0.9, maximal=0.1), levels=(0.5,))
+    >>> found = rank_tasks(measure_transfer(table, blind=0.9, maximal=0.1), levels=(0.5,))
     >>> found.order, found.unsure
     (('edges', 'depth'), ())
     >>> found.row("depth").at(0.5).n.estimate
@@ -182,7 +182,7 @@ def characterise_tasks(
     alarms = [f"{row.task}: {text}" for row in ordered for text in row.warnings]
     if len(rows) > 1 and shared is None:
         alarms.append("No training sizes are spanned by all tasks: their means are not comparable.")
-    return TaskCharacter(
+    return TaskRanking(
         rows=ordered,
         levels=wanted,
         ordered_by=by,
