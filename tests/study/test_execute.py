@@ -34,7 +34,7 @@ from curvewise.study.store import list_runs, read_run, write_run
 from curvewise.study.study import Study
 
 MODELS = """
-import os, signal, time
+import os, shutil, signal, time
 import numpy as np
 
 class Centres:
@@ -80,6 +80,22 @@ class Slow(Centres):
 class Broken(Centres):
     def fit(self, x, y):
         raise ValueError("this one never works")
+
+class Torn(Centres):  # the first is cut off when it is to stop; the next cannot be stored
+    def fit(self, x, y):
+        try:
+            open("was-here", "x").close()
+        except FileExistsError:
+            while not os.path.exists("waits"):
+                time.sleep(0.01)
+            shutil.rmtree("store/.partial", ignore_errors=True)
+            open("store/.partial", "w").close()
+            return super().fit(x, y)
+        try:
+            open("waits", "x").close()
+            time.sleep(6000)
+        except KeyboardInterrupt:
+            os._exit(1)
 """
 
 
@@ -321,6 +337,16 @@ def test_a_limit_on_file_sizes_stops_the_study_cleanly(tmp_path: Path) -> None:
     assert not list((study.runs_folder / ".partial").iterdir())
     assert not list((study.runs_folder / ".claims").iterdir())
     assert run_local(study, workers=0, progress=False).made == 8
+
+
+def test_a_worker_that_is_cut_off_leaves_no_claims(tmp_path: Path, monkeypatch: Any) -> None:
+    """Another worker ended the study; this one does not get so far as to give back its claim."""
+    monkeypatch.chdir(tmp_path)
+    study = made_study(tmp_path, Learner(estimator="own_models:Torn"))
+    with pytest.raises(StoreError, match="cannot be stored"):
+        run_local(study, workers=2, progress=False)
+    assert (tmp_path / "waits").exists()
+    assert not list((study.runs_folder / ".claims").iterdir())
 
 
 def test_a_study_travels_without_what_was_loaded(tmp_path: Path) -> None:

@@ -374,6 +374,22 @@ class TestOddTables:
         np.testing.assert_array_equal(found.columns()["cci"], measure(kept).columns()["cci"])
         np.testing.assert_array_equal(found.columns()["low"], measure(kept).columns()["low"])
 
+    def test_failures_at_sizes_that_are_not_used_are_nobodys_concern(self) -> None:
+        given = [{**r, "risk": np.nan} if r["n"] == 100 and r["seed"] else r for r in rows()]
+        assert not measure(given, sizes=[1000, 10000]).warnings
+
+    def test_each_task_takes_the_sizes_that_it_has(self) -> None:
+        other = rows(task="b", sizes=(50, 1000, 10000))
+        found = measure([*rows(), *other], sizes=[50, 100, 10000])
+        assert found.improvement("a", "one").n.tolist() == [100, 10000]
+        assert found.improvement("b", "one").n.tolist() == [50, 10000]
+
+    def test_warnings_point_to_the_caller(self) -> None:
+        held = table(rows(runs=1))
+        with pytest.warns(CurvewiseWarning, match="no method was run twice") as caught:
+            measure_transfer(held, blind=1.0, maximal=0.1)
+        assert caught[0].filename == __file__
+
     def test_a_size_at_which_all_failed_is_not_there(self) -> None:
         given = [
             {**r, "risk": np.nan} if (r["method"], r["n"]) == ("one", 1000) else r for r in rows()

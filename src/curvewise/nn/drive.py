@@ -231,7 +231,5 @@ def _divergence(train: Mapping[str, float], shown: Mapping[str, Shown]) -> str |
     said = [values for found in shown.values() for values in found.values()]
     if np.isfinite(train["train_loss"]) and all(np.isfinite(values).all() for values in said):
         return None
-    return (
-        f"diverged: the training loss is {train['train_loss']} at the end. A lower learning rate "
-        "may help."
-    )
+    way = "A lower learning rate" if "train_error" in train else "A lower rate, or smaller targets,"
+    return f"diverged: the training loss is {train['train_loss']} at the end. {way} may help."

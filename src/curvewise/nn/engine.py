@@ -35,7 +35,7 @@ from curvewise.nn.resident import Resident, find_device
 from curvewise.nn.settings import Training
 from curvewise.nn.single import check_outputs, draws, make_single, stochastic
 from curvewise.nn.stack import stackable
-from curvewise.nn.targets import settle_training
+from curvewise.nn.targets import check_alike, settle_training
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 
 SERIOUS = (torch.OutOfMemoryError, torch.AcceleratorError, MemoryError)
@@ -92,6 +92,7 @@ def train(
         If that many do not fit; what was yielded before stands.
     """
     training = settle_training(training, examples.outputs)
+    check_alike(examples.outputs, {name: part.outputs for name, part in evaluations.items()})
     if training.trained == "head":
         from curvewise.nn.heads import train_heads
 

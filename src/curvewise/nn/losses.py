@@ -7,7 +7,8 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn import functional
 
-from curvewise.nn.settings import Training
+from curvewise.nn.settings import NUMBER_LOSSES, Training
+from curvewise.nn.targets import check_shape
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -26,10 +27,14 @@ def make_loss(training: Training) -> Loss:
     >>> float(make_loss(Training(loss="l1"))(torch.tensor([[1.0, 4.0]]), torch.zeros(1, 2)))
     2.5
     """
-    if training.loss == "l1":
-        return functional.l1_loss
-    if training.loss == "l2":
-        return functional.mse_loss
+    if training.loss in NUMBER_LOSSES:
+        off = functional.l1_loss if training.loss == "l1" else functional.mse_loss
+
+        def of_numbers(outputs: Tensor, y: Tensor) -> Tensor:
+            check_shape(outputs.shape, y.shape)
+            return off(outputs, y)
+
+        return of_numbers
     smoothing = training.label_smoothing
 
     def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
@@ -54,6 +59,7 @@ def number_losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
     -------
     Tensor, shape (..., examples)
     """
+    check_shape(outputs.shape[-y.ndim :], y.shape)
     off = outputs.double() - y.double()
     each = off.abs() if loss == "l1" else off.square()
     return each.flatten(outputs.ndim - y.ndim + 1).mean(dim=-1)

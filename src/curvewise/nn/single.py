@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from curvewise.errors import InputError
 from curvewise.nn.architectures import features_of, make_network, notes_of
 from curvewise.nn.lane import Lane, Setup
 from curvewise.nn.losses import make_loss
 from curvewise.nn.optimisers import make_optimiser
+from curvewise.nn.targets import check_shape
 from curvewise.nn.task import Assignment
 
 
@@ -145,8 +145,4 @@ def check_outputs(model: torch.nn.Module, x: Tensor, outputs: tuple[int, ...]) -
             return
         finally:
             model.train()
-    if shape != (len(x), *outputs):
-        raise InputError(
-            f"The network gives an array of shape {shape} for {len(x)} inputs, and their targets "
-            f"have shape {(len(x), *outputs)}: let it give numbers of the shape of a target."
-        )
+    check_shape(shape, (len(x), *outputs))

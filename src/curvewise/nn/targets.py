@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -47,7 +48,7 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
     >>> settle_training(Training("mlp", loss="cross-entropy"), 10) == Training("mlp")
     True
     """
-    if ":" not in training.architecture:
+    if ":" not in training.architecture and outputs:
         check_outputs_of(training.architecture, outputs)
     if isinstance(outputs, int):
         if training.loss in NUMBER_LOSSES:
@@ -56,6 +57,11 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
                 "out, or say targets='numbers' where the data is loaded."
             )
         return replace(training, loss=None)
+    if not outputs:
+        raise InputError(
+            "The targets have shape (examples,), without an axis for the numbers of an example: "
+            "pass y[:, None]."
+        )
     if training.loss == "cross-entropy":
         raise InputError(
             "loss='cross-entropy' is for classes, and the targets are numbers: use 'l1' or 'l2'."
@@ -103,3 +109,34 @@ def check_outputs_of(architecture: str, outputs: Outputs) -> None:
             f"architecture={architecture!r} gives images, and the targets are {what}: use 'mlp', "
             "'cnn' or 'resnet9', say."
         )
+
+
+def check_shape(given: Sequence[int], wanted: Sequence[int]) -> None:
+    """Refuse outputs of another shape than their targets: one would be spread over the other.
+
+    >>> check_shape((4, 1), (4, 1))
+    """
+    if tuple(given) != tuple(wanted):
+        raise InputError(
+            f"The network gives an array of shape {tuple(given)} for {wanted[0]} inputs, and their "
+            f"targets have shape {tuple(wanted)}: let it give numbers of the shape of a target."
+        )
+
+
+def check_alike(outputs: Outputs, others: Mapping[str, Outputs]) -> None:
+    """Refuse evaluation sets whose targets are of another kind or shape than those trained on.
+
+    >>> check_alike((2,), {"test": (2,)})
+    """
+    for name, found in others.items():
+        if found != outputs and not (isinstance(found, int) and isinstance(outputs, int)):
+            raise InputError(
+                f"The evaluation set {name!r} has targets of {_said(found)}, and what is trained "
+                f"on has {_said(outputs)}: bring both to one kind and shape."
+            )
+
+
+def _said(outputs: Outputs) -> str:
+    if isinstance(outputs, int):
+        return f"{outputs} classes"
+    return f"numbers of shape {outputs}"

@@ -52,7 +52,7 @@ def read_source(
     held = {}
     for role, given in (("blind", blind), ("maximal", maximal)):
         before = dict(getattr(own, role)) if own else {}
-        held[role] = {t: Held(c) for t, c in before.items() if t in tasks}
+        held[role] = {t: Held(c) for t, c in before.items()}
         held[role] |= _resolve(given, role, tasks, columns, start, used)
     keep = ~np.isin(columns["method"], sorted(used))
     risks = _as_risks({k: v[keep] for k, v in columns.items()}, own, start, unit)

@@ -128,6 +128,7 @@ class _Worker:
         self.chunk: list[Job] = []
         self.last: str | None = None
         self.reason: str | None = None
+        self.token: str | None = None
         self.is_ready = self.is_busy = False
         self.began = 0.0
         code = "from curvewise.study.execute.worker import main; main()"
@@ -212,7 +213,7 @@ class _Pool:
         if kind == "event":
             self.drive.hear(content)
         elif kind == "ready":
-            worker.is_ready, self.false_starts = True, 0
+            worker.is_ready, worker.token, self.false_starts = True, content, 0
         elif kind == "finished":
             worker.is_busy = False
             self.board.finish_chunk(worker.chunk, time.monotonic() - worker.began)
@@ -236,7 +237,7 @@ class _Pool:
                     "printed, or try workers=0."
                 )
         worker.end()
-        self.drive.lose(worker.chunk, reason)
+        self.drive.lose(worker.chunk, reason, worker.token)
         self.workers[self.workers.index(worker)] = self._start(worker.device)
 
     def _stop(self) -> None:
@@ -247,6 +248,8 @@ class _Pool:
                 worker.process.kill()
         for worker in self.workers:
             worker.end()
+            if worker.token is not None:  # cut off before it gave its claims back, perhaps
+                pass
 
 
 def _how_it_ended(status: int) -> str:

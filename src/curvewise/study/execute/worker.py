@@ -92,7 +92,7 @@ def _serve(orders: IO[bytes], answers: IO[bytes]) -> None:
         maker = Maker(
             study, claims=claims, tell=lambda e: send_message(answers, ("event", e)), **options
         )
-        send_message(answers, ("ready", None))
+        send_message(answers, ("ready", claims.token))
         while (task := tasks.get()) is not None:
             maker.make(*task)
             send_message(answers, ("finished", None))
