@@ -11,5 +11,7 @@ _corpora = [f"corpus/{name}.csv" for name in ("cifar10", "rotation", "shift-x", 
 _pools = [f"checkpoints/{name}.csv" for name in ("scores", "judged", "stable_transfer")]
 os.makedirs("corpus", exist_ok=True)
 os.makedirs("checkpoints", exist_ok=True)
-for _file in ("errors.csv", "units16.npz", "units64.npz", "units128.npz", *_corpora, *_pools):
+os.makedirs("transfer", exist_ok=True)
+_starts = [f"transfer/{name}.csv" for name in ("risks", "wins")]
+for _file in ("errors.csv", "units16.npz", "units64.npz", "units128.npz", *_corpora, *_pools, *_starts):
     shutil.copy(os.path.join(os.environ["CURVEWISE_EXAMPLES"], _file), _file)

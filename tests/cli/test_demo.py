@@ -125,7 +125,7 @@ def test_json_document_has_every_answer(demo, call):
     assert set(document["responses"]) == {"CNN", "MLP"}
     assert document["response"]["paired"] is True
     assert document["better"]["difference"]["estimate"] == pytest.approx(cnn - mlp)
-    assert len(document["in_short"]) == 7
+    assert len(document["in_short"]) == 8
     assert len(document["checkpoints"]["checkpoints"]) == 10
     assert document["files"][0] == str(demo.out / "study.toml")
 
@@ -142,7 +142,7 @@ def test_lines_of_python_that_the_demo_shows_run(demo, start):
 
 def test_commands_that_the_demo_shows_work(demo, call):
     lines = demo.lines("The same on the command line", "Written")
-    assert len(lines) == 9
+    assert len(lines) == 10
     for line in lines:
         program, *words = shlex.split(line)
         assert program == "curvewise"

@@ -75,7 +75,12 @@ def test_floats_are_numbers_only_where_that_is_said() -> None:
     ("y", "more", "match"),
     [
         (np.zeros((90, 3, 3)), {}, "axis for the channel"),
-        (np.full(90, np.nan), {}, "90 NaN"),
+        (np.full(90, np.nan), {}, "90 masked, NaN"),
+        (np.ma.masked_equal(np.arange(90.0), 3), {}, "1 masked"),
+        (np.full(90, 1e300), {}, "too large"),
+        (1.7e9 + np.arange(90) / 9, {}, "subtract their mean"),
+        (np.array([[0.0, 1e-300], [1.0, 3e-300]] * 45), {}, "channel 1"),
+        (2**60 + np.arange(90), {}, "does not tell apart"),
         (np.zeros(89), {}, "89 examples"),
         (np.array(["a"] * 90), {}, "needs numbers"),
         (np.zeros(90), {"classes": ("a",)}, "classes="),
@@ -83,7 +88,7 @@ def test_floats_are_numbers_only_where_that_is_said() -> None:
         (np.zeros(90), {"test_x": np.zeros((3, 4)), "test_y": np.zeros((3, 2))}, "one shape"),
         (np.zeros(90, dtype=int), {"targets": "classes", "standardise": True}, "for numbers"),
     ],
-    ids=["axes", "nan", "length", "texts", "classes", "kind", "test shape", "classes scaled"],
+    ids=["axes", "nan", "masked", "large", "offset", "tiny", "whole", "length", "texts", "classes", "kind", "test shape", "classes scaled"],
 )
 def test_wrong_numbers_are_refused(y: Any, more: dict[str, Any], match: str) -> None:
     with pytest.raises(InputError, match=match):

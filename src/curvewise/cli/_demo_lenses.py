@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from curvewise.cli._answers import show_curves
 from curvewise.cli._console import sentences, warn_each
-from curvewise.cli._demo_study import A, B
+from curvewise.cli._demo_study import A, B, turned_text
 from curvewise.cli._demo_words import (
     said_checkpoints,
     said_crossing,
@@ -19,6 +19,7 @@ from curvewise.cli._demo_words import (
     said_real,
     said_response,
     said_spread,
+    said_transfer,
 )
 from curvewise.cli._files import fit_files, quietly
 from curvewise.cli._options import Fitting
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 TARGET = 0.05
 MOVED, BY = "shift-x", [-0.25, -0.125, 0, 0.125, 0.25]
 TURNED, EXAMPLES = ("nleep", "logme", "knn"), 800
+TURNED_STUDY = "turned.toml"
 LEGEND = (
     "e_N: error after training on N digits. β_N: how much it would rise with a quarter of them. "
     "γ: how fast it falls."
@@ -225,6 +227,59 @@ def show_ranking(report: Report, study: Study) -> Shown:
     )
 
 
+def show_transfer(report: Report, study: Study) -> Shown:
+    """Say what upright digits are worth to a network that learns them lying on their side."""
+    import numpy as np
+
+    from curvewise.study import transfer_risks
+    from curvewise.transfer import measure_transfer
+
+    turned = _turned_study(report, study)
+    turned.run(device="cpu")
+    most = max(study.partition.sizes)
+    maximal = round(float(np.mean(study.measurements(n=most).of(A).error)), 4)
+    with quietly():
+        found = measure_transfer(transfer_risks(turned, metric="error", maximal=maximal))
+    report.page.document["transfer"] = found
+    ask(report, "Is it a better start than none, and what is that worth in digits?", found)
+    report.figure("transfer", found.plot)
+    file = report.folder / TURNED_STUDY
+    return Shown(
+        [said_transfer(found, "upright")],
+        [
+            f"turned = cw.load_study({str(file)!r})",
+            f'risks = cw.transfer_risks(turned, metric="error", maximal={maximal})',
+            "print(cw.measure_transfer(risks))",
+        ],
+        [
+            f"curvewise transfer measure {shlex.quote(str(file))} --risk-column error "
+            f"--maximal {maximal}"
+        ],
+    )
+
+
+def _turned_study(report: Report, study: Study) -> Study:
+    """Write digits that the first study held out, turned, and a study of them."""
+    import os
+
+    import numpy as np
+
+    from curvewise.study import checkpoint_files, load_study
+
+    held_out = study.test_examples()
+    turned = np.rot90(held_out.x, axes=(-2, -1)).copy()
+    np.savez_compressed(report.folder / "turned.npz", x=turned, y=held_out.y)
+    weights = next(iter(checkpoint_files(study, A, n=max(study.partition.sizes)).values()))
+    training = study.learners[A].training
+    assert training is not None
+    place = os.path.relpath(weights, report.folder.resolve()).replace(os.sep, "/")
+    path = report.folder / TURNED_STUDY
+    text = turned_text(study.seed, training.epochs, place)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    report.files += [str(report.folder / "turned.npz"), str(path)]
+    return load_study(path)
+
+
 def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = ()) -> None:
     """Put a question and its answers on the page and into the report.
 
@@ -239,5 +294,5 @@ def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = 
         warn_each(found)
 
 
-LENSES = (show_learning, show_variance, show_response, show_ranking)
+LENSES = (show_learning, show_variance, show_response, show_ranking, show_transfer)
 """Every lens there is, in the order of the demo."""

@@ -68,6 +68,46 @@ def demo_text(seed: int = 0, *, fast: bool = False) -> str:
     return HEAD + "\n" + TEXT.format(seed=seed, A=A, B=B, **(FAST if fast else FULL))
 
 
+TURNED_TEXT = """\
+# The same digits, lying on their side: is a network that knows them upright a better start than
+# none? Trained on digits that the first study held out.
+name = "turned digits"
+seed = {seed}
+
+[data]
+path = "turned.npz"
+
+[learners.scratch]
+architecture = "cnn"
+width = 8
+rate = 0.03
+batch = 25
+epochs = {epochs}
+
+[learners.upright]
+architecture = "cnn"
+width = 8
+weights = "{weights}"
+rate = 0.03
+batch = 25
+epochs = {epochs}
+
+[design]
+test = 197
+sizes = [25, 50, 100, 200]
+folds = 3
+"""
+
+
+def turned_text(seed: int, epochs: float, weights: str) -> str:
+    """Text of the second study file, on digits that lie on their side.
+
+    >>> 'weights = "a.safetensors"' in turned_text(0, 20, "a.safetensors")
+    True
+    """
+    return TURNED_TEXT.format(seed=seed, epochs=f"{epochs:g}", weights=weights)
+
+
 def is_demo_text(text: str) -> bool:
     """Whether a study file is as the demo writes it, for any seed.
 

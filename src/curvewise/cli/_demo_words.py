@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from curvewise.cli._demo_study import A
 from curvewise.tables import about
 
 if TYPE_CHECKING:
     from curvewise.learning import CurveComparison, LearnerRanking, LearningCurves, SamplesToReach
     from curvewise.ranking import CheckpointRanking
     from curvewise.response import ResponseComparison, ResponseCurve
+    from curvewise.transfer import TransferResult
     from curvewise.variance import RunComparison, VarianceDecomposition
 
 CLOSE = 0.8
@@ -52,6 +54,23 @@ def said_response(found: ResponseComparison, curves: Mapping[str, ResponseCurve]
     ]
     sure = "" if found.verdict != "undecided" else ", which may be chance"
     return f"With the digits it learned moved by {at}, {parts[0]} at worst, {parts[1]}{sure}."
+
+
+def said_transfer(found: TransferResult, method: str) -> str:
+    """What a start is worth against none."""
+    one = found.improvement(found.tasks[0], method)
+    cci, n = one.cci, int(one.n[0])
+    start = f"Digits that lie on their side: a {A} that knows {method} ones is"
+    sure = f"(improvement {cci.estimate:.2f} [{cci.low:.2f}, {cci.high:.2f}])"
+    if cci.high < 0:
+        return f"{start} a worse start than none {sure}."
+    if not cci.low > 0:
+        return f"{start} no better a start than none, as far as can be told {sure}."
+    worth = one.data_equivalence[0].equivalent.estimate
+    text = f"{start} a better start than none {sure}."
+    if math.isfinite(worth) and worth > n:
+        text += f" With {n} digits it is as good as scratch with about {about(worth)}."
+    return text
 
 
 def said_checkpoints(ranking: CheckpointRanking) -> str:

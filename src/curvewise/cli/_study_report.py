@@ -83,6 +83,8 @@ class Report:
 
 def write_report(page: Page, study: Study, folder: Path, *, form: str = "power") -> None:
     """Write ``report.md`` and figures into a folder, and show the text."""
+    from curvewise.study.reading import mixed_losses
+
     status = study.status()
     if not status.done:
         raise InputError(f"No run of {study.name} is done: `curvewise study run` makes them.")
@@ -95,11 +97,14 @@ def write_report(page: Page, study: Study, folder: Path, *, form: str = "power")
     report.beware(study.partition.warnings)
     with quietly():  # the status has said what is missing
         measurements = study.measurements()
-    report.section("Errors")
-    page.document["errors"] = _errors(report, measurements, "Test error")
+    word = _word(measurements)
+    report.section("Losses" if word == "loss" else "Errors")
+    page.document["errors"] = _errors(report, measurements, f"Test {word}")
+    mixed = mixed_losses(study)
+    report.beware(mixed)
     _evaluations(report, study)
     _rates(report, study)
-    _learning(report, measurements, form)
+    _learning(report, measurements, form, comparable=not mixed)
     _variance(report, study)
     _sources(report, study)
     path = folder / "report.md"
@@ -122,18 +127,22 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
+def _word(m: Measurements) -> str:
+    """What the values are: errors of classes, or losses of numbers."""
+    return "loss" if m.unit.name == "loss" else "error"
+
+
 def _errors(report: Report, m: Measurements, what: str) -> dict[str, list[Any]]:
     cells = list(dict.fromkeys(zip(m.learner.tolist(), m.n.tolist(), strict=True)))
-    columns: dict[str, list[Any]] = {
-        k: [] for k in ("learner", "n", "runs", "error", "std", "failed")
-    }
+    word = _word(m)
+    columns: dict[str, list[Any]] = {k: [] for k in ("learner", "n", "runs", word, "std", "failed")}
     for learner, n in cells:
         values = m.error[(m.learner == learner) & (m.n == n)]
         good = values[np.isfinite(values)]
         columns["learner"].append(learner)
         columns["n"].append(int(n))
         columns["runs"].append(len(good))
-        columns["error"].append(float(good.mean()) if len(good) else None)
+        columns[word].append(float(good.mean()) if len(good) else None)
         columns["std"].append(float(good.std(ddof=1)) if len(good) > 1 else None)
         columns["failed"].append(len(values) - len(good))
     report.table(f"{what}, its mean and standard deviation between runs", columns)
@@ -141,7 +150,7 @@ def _errors(report: Report, m: Measurements, what: str) -> dict[str, list[Any]]:
 
 
 def _evaluations(report: Report, study: Study) -> None:
-    """Errors on the evaluation sets beside the test set."""
+    """Errors, or losses, on the evaluation sets beside the test set."""
     found = report.page.document.setdefault("evaluations", {})
     for name in study.evaluate:
         try:
@@ -150,7 +159,8 @@ def _evaluations(report: Report, study: Study) -> None:
         except CurvewiseError as error:
             report.say(f"{name}: {error}")
             continue
-        found[name] = _errors(report, measurements, f"Error on {name}")
+        word = _word(measurements).capitalize()
+        found[name] = _errors(report, measurements, f"{word} on {name}")
 
 
 def _rates(report: Report, study: Study) -> None:
@@ -174,7 +184,7 @@ def _rates(report: Report, study: Study) -> None:
             report.say(f"{label}: none yet of {tried}; the search is {run.state}.")
 
 
-def _learning(report: Report, runs: Measurements, form: str) -> None:
+def _learning(report: Report, runs: Measurements, form: str, *, comparable: bool) -> None:
     """Learning curves of the learners with enough sizes; failed runs are left out."""
     m = runs.subset_means()
     kept = _chosen(m, np.isfinite(m.error))
@@ -184,7 +194,7 @@ def _learning(report: Report, runs: Measurements, form: str) -> None:
     from curvewise.learning import fit_learning_curves
     from curvewise.plot import plot_learning_curves
 
-    report.section("How does the error fall with data?")
+    report.section(f"How does the {_word(runs)} fall with data?")
     try:
         with quietly():
             curves = fit_learning_curves(_chosen(kept, np.isin(kept.learner, curved)), form=form)
@@ -197,7 +207,7 @@ def _learning(report: Report, runs: Measurements, form: str) -> None:
         report.say(
             "What the fits count as a run is the mean over the seeds of one training subset, "
             "because runs on the same examples are not independent: they count fewer than the "
-            "table of errors."
+            f"table of {'losses' if _word(runs) == 'loss' else 'errors'}."
         )
     for curve in curves:
         report.result(curve, curve.learner)
@@ -211,7 +221,9 @@ def _learning(report: Report, runs: Measurements, form: str) -> None:
             f"picture of curves of form {form}",
             lambda: report.figure("curves", lambda: plot_learning_curves(curves)),
         )
-    if len(fitted) == 2:
+    if not comparable:
+        report.say("The curves are not compared: the learners are judged by different losses.")
+    elif len(fitted) == 2:
         _attempt(report, f"comparison of curves of form {form}", lambda: _compare(report, fitted))
     elif len(fitted) > 2:
         _attempt(report, f"ranking by curves of form {form}", lambda: _rank(report, fitted))

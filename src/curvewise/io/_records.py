@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.io._folders import RunFiles
 from curvewise.io._found import Found
-from curvewise.io._stored import array_of, is_search, read_labels, read_records
+from curvewise.io._stored import array_of, is_search, is_store, read_labels, read_records
 from curvewise.io._table import Table, brief, listed, shown, suggest, table_from_records
 
 # Runs of one training may differ in these coordinates, and in any that end in _seed.
 _CHANCE = ("seed", "fold", "subset", "run", "repeat", "replicate", "trial")
-_PREDICTIONS, _PROBABILITIES, _ERROR = "predictions", "probabilities", "error"
+_PREDICTIONS, _PROBABILITIES, _LOSSES = "predictions", "probabilities", "losses"
+_ERROR, _LOSS, _JUDGED = "error", "loss", "judged"
+_NUMBER_LOSSES = ("l1", "l2")
 # Coordinates that tell runs apart and mean nothing to a reader.
 _HASHES = ("data", "subset", "recipe", "search", "weights")
 
@@ -30,15 +32,17 @@ def read_store(
 ) -> Found:
     """Take the runs of one training; those that failed are left out and counted.
 
-    ``key`` names the array: predictions for the test set unless said otherwise. Searches for
-    learning rates are no runs of a training.
+    ``key`` names the array: predictions for the test set unless said otherwise, or losses where the
+    runs predict numbers. Searches for learning rates are no runs of a training.
     """
-    name = _PREDICTIONS if key is None else key
     every = {Path(path): record for path, record in read_records(folder).items()}
     records = {path: record for path, record in every.items() if not is_search(record)}
     wanted = {**(where or {}), **({} if learner is None else {"learner": learner})}
     kept = _matching(records, wanted, folder)
     _check_one_training(kept, folder)
+    numbers = any(_judged(r) and _LOSSES in r["arrays"] for r in kept.values())
+    name = key or (_LOSSES if numbers else _PREDICTIONS)
+    kind = name.partition(".")[0]
     done = {p: r for p, r in kept.items() if r["status"] == "done" and name in r["arrays"]}
     if not done:
         raise InputError(_without(kept, name, folder))
@@ -46,10 +50,11 @@ def read_store(
     lost = len(kept) - len(done)
     notes = [f"{len(done):,} of the {len(records):,} runs in {shown(folder)}"]
     notes += [f"{lost} run(s) failed or have no {name}, and are left out"] if lost else []
+    notes += ["the runs predict numbers: the loss of each example"] if numbers and not key else []
     return Found(
         RunFiles(list(done), partial(_array, records=done, name=name), shape, dtype),
         shown(folder),
-        kind=_PROBABILITIES if name.partition(".")[0] == _PROBABILITIES else None,
+        kind=kind if kind in (_PROBABILITIES, _LOSSES) else None,
         axes=("runs", "examples"),
         labels=_labels(done, name, folder),
         run_ids=np.array([path.name for path in done], dtype=np.str_),
@@ -61,23 +66,42 @@ def read_store(
 def store_table(folder: Path) -> Table:
     """The error of each run of a store that is done, with its plain coordinates.
 
-    Searches for learning rates are left out, as are runs without an error; these are counted.
+    Where runs predict numbers and none has an error, their loss. Searches for learning rates are left out, as are
+    runs without an error; these are counted.
     """
     runs = [record for record in read_records(folder).values() if not is_search(record)]
-    done = [r for r in runs if r["status"] == "done" and r["metrics"].get(_ERROR) is not None]
+    errors = any(r["metrics"].get(_ERROR) is not None for r in runs)
+    metric = _LOSS if not errors and any(map(_judged, runs)) else _ERROR
+    done = [r for r in runs if r["status"] == "done" and r["metrics"].get(metric) is not None]
     rows = [
         {k: v for k, v in r["coordinates"].items() if k not in _HASHES and not _is_nested(v)}
-        | {_ERROR: r["metrics"][_ERROR]}
+        | ({_JUDGED: _judged(r)} if metric == _LOSS else {})
+        | {metric: r["metrics"][metric]}
         for r in done
     ]
     if not rows:
         raise InputError(
-            f"None of the {len(runs)} run(s) in {shown(folder)} has a metric {_ERROR!r}."
+            f"None of the {len(runs)} run(s) in {shown(folder)} has a metric {metric!r}."
         )
     table = table_from_records(rows, shown(folder), folder.name)
     lost = len(runs) - len(done)
-    notes = [f"{lost} run(s) failed or have no {_ERROR}, and are left out"] if lost else []
+    notes = [f"{lost} run(s) failed or have no {metric}, and are left out"] if lost else []
+    kinds = sorted({str(row[_JUDGED]) for row in rows}) if metric == _LOSS else []
+    if len(kinds) > 1:
+        notes.append(f"losses of the kinds {', '.join(kinds)}, whose values cannot be compared")
     return replace(table, notes=(*table.notes, *notes))
+
+
+def holds_losses(folder: Path, table: Table) -> bool:
+    """Whether the table of a store is one of losses, because its runs predict numbers."""
+    return is_store(folder) and _ERROR not in table.columns
+
+
+def _judged(record: Mapping[str, Any]) -> str | None:
+    """By which loss a run was judged that predicts numbers; None where it predicts classes."""
+    training = record["coordinates"].get("training")
+    found = (training.get(_LOSS) or training.get(_JUDGED)) if isinstance(training, dict) else None
+    return found if found in _NUMBER_LOSSES else None
 
 
 def _is_nested(value: Any) -> bool:

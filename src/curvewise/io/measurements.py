@@ -18,7 +18,7 @@ from curvewise.io._files import read_file
 from curvewise.io._labels import labels_of
 from curvewise.io._numbers import first_row, numbers, texts
 from curvewise.io._readings import Readings, read_values
-from curvewise.io._records import store_table
+from curvewise.io._records import holds_losses, store_table
 from curvewise.io._stored import is_store
 from curvewise.io._table import (
     Table,
@@ -60,7 +60,8 @@ def load_measurements(
         pyarrow frame; a dict of columns; a list of records. A cell may hold a list with the
         values of several runs: ``{"num_train_samples": 25, "test_errors": [42.9, 40.5]}``. A dict
         may also have learners as keys, with records or columns each. A folder of runs stored by
-        :func:`curvewise.write_run` gives the metric "error" of each.
+        :func:`curvewise.write_run` gives the metric "error" of each; its "loss", in the unit loss,
+        where runs predict numbers.
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values mean; None is the default, fractions.
     higher_is_better : bool, optional
@@ -129,6 +130,7 @@ def load_measurements(
     learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
     """
     table = read_source(source, unfold=tracker is None)
+    unit = _unit_of(source, table, unit)
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
     roles = assign_roles(table, columns, wide)
@@ -156,6 +158,20 @@ def load_measurements(
         labels=labels,
         notes=notes,
     )
+
+
+def _unit_of(source: Any, table: Table, unit: str | None) -> str | None:
+    """The unit as given; that of a store whose runs predict numbers is loss."""
+    if not isinstance(source, str | PathLike) or not isdir(source):
+        return unit
+    if not holds_losses(Path(source), table):
+        return unit
+    if unit not in ("fraction", "loss", None):
+        raise InputError(
+            f"unit={unit!r}: the runs in {table.source} predict numbers, and their values are "
+            "losses. Leave unit= out, or pass unit='loss'."
+        )
+    return "loss"
 
 
 def read_source(source: Any, *, single: bool = False, unfold: bool = True) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -12,12 +13,15 @@ from curvewise.types import FloatArray
 Evaluate: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 """From points x, shape (T,), to a quantity there: centre, low and high, shape (T,) each."""
 
+Start: TypeAlias = Callable[[], float]
+"""Finds a point inside, if it is needed."""
+
 
 def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, float]:
     """The points around the first crossing at which zero is not ruled out.
 
     The quantity is positive before the crossing and negative after it, as an error above its target
-    is; its centre must lie inside its interval. Ends are found by bisection in log x.
+    is; its centre must lie inside its interval. Ends are found by Brent's method in log x.
 
     Parameters
     ----------
@@ -41,30 +45,33 @@ def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, floa
     after = np.flatnonzero(centre <= 0)
     last = len(grid) - 1
 
-    def holds(x: float) -> bool:
+    def outside_by(x: float) -> float:
         _, a, b = evaluate(np.array([x]))
-        return bool(a[0] <= 0 <= b[0])
+        return float(max(a[0], -b[0]))
 
-    def left_end(start: float, index: int) -> float:
+    def left_end(start: Start, index: int) -> float:
         outside = np.flatnonzero(~inside[:index])
         if len(outside) == 0:
             return 0.0
         j = int(outside[-1])
-        return _bisect(holds, grid[j + 1] if j + 1 < index else start, grid[j])
+        return _boundary(outside_by, grid[j + 1] if j + 1 < index else start(), grid[j])
 
-    def right_end(start: float, index: int) -> float:
+    def right_end(start: Start, index: int) -> float:
         outside = np.flatnonzero(~inside[index:])
         if len(outside) == 0:
             return float("inf")
         j = index + int(outside[0])
-        return _bisect(holds, grid[j - 1] if j > index else start, grid[j])
+        return _boundary(outside_by, grid[j - 1] if j > index else start(), grid[j])
 
     if len(after) == 0:
-        return (left_end(grid[last], last), np.inf) if inside[last] else (np.inf, np.inf)
+        return (left_end(lambda: grid[last], last), np.inf) if inside[last] else (np.inf, np.inf)
     first = int(after[0])
     if first == 0:
-        return (0.0, right_end(grid[0], 1)) if inside[0] else (0.0, 0.0)
-    root = _bisect(lambda x: bool(evaluate(np.array([x]))[0][0] <= 0), grid[first], grid[first - 1])
+        return (0.0, right_end(lambda: grid[0], 1)) if inside[0] else (0.0, 0.0)
+
+    def root() -> float:
+        return _boundary(lambda x: float(evaluate(np.array([x]))[0][0]), *grid[[first, first - 1]])
+
     return left_end(root, first), right_end(root, first)
 
 
@@ -84,10 +91,21 @@ def first_crossing(grid: FloatArray, values: FloatArray) -> float:
     return float(grid[i - 1] + share * (grid[i] - grid[i - 1]))
 
 
-def _bisect(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """The outermost point that still holds, between one that does and one that does not."""
-    a, b = np.log(inside), np.log(outside)
-    for _ in range(40):
-        middle = 0.5 * (a + b)
-        a, b = (middle, b) if holds(float(np.exp(middle))) else (a, middle)
-    return float(np.exp(a))
+def _boundary(outside_by: Callable[[float], float], inside: float, outside: float) -> float:
+    """Where a quantity passes zero between a point where it is not above it and one where it is.
+
+    NaN counts as above.
+    """
+    from scipy.optimize import brentq
+
+    @cache
+    def of_log(x: float) -> float:
+        found = outside_by(float(np.exp(x)))
+        return float("inf") if np.isnan(found) else found
+
+    a, b = float(np.log(inside)), float(np.log(outside))
+    if of_log(a) > 0:  # by rounding, where the interval has no width
+        return float(inside)
+    if of_log(b) <= 0:
+        return float(outside)
+    return float(np.exp(brentq(of_log, a, b, xtol=1e-12, maxiter=1000)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+
+MOST_LOST = 1e-3
+"""Of the span of numbers, what may be lost when they become single precision."""
 
 
 def number_targets(y: Any, name: str) -> NDArray[np.float32]:
@@ -26,11 +29,51 @@ def number_targets(y: Any, name: str) -> NDArray[np.float32]:
             f"{name} has shape {values.shape}: pass numbers as (examples,), (examples, k) or "
             "(examples, channels, height, width), with an axis for the channel if there is one."
         )
-    found = values.astype(np.float32)
-    if not np.isfinite(found).all():
-        count = int(np.sum(~np.isfinite(found)))
-        raise InputError(f"{name} holds {count} NaN or infinite numbers: drop these examples.")
+    with np.errstate(over="ignore"):  # said below
+        found = values.astype(np.float32)
+    if np.ma.is_masked(y) or not np.isfinite(found).all():
+        _refuse_holes(y, name)
     return found[:, None] if found.ndim == 1 else found
+
+
+def _refuse_holes(y: Any, name: str) -> NoReturn:
+    """Say whether numbers are missing, or too large."""
+    lost = np.ma.getmaskarray(y) | ~np.isfinite(np.ma.getdata(y))
+    if lost.any():
+        raise InputError(
+            f"{name} holds {int(lost.sum())} masked, NaN or infinite numbers: drop these examples."
+        )
+    raise InputError(
+        f"{name} holds numbers up to {np.abs(np.ma.getdata(y)).max():.3g}, too large for single "
+        "precision: divide them by their standard deviation."
+    )
+
+
+def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
+    """Refuse numbers that vary by so little that single precision does not tell them apart.
+
+    >>> check_precision([0.1, 0.2], np.array([[0.1], [0.2]], dtype=np.float32), "y")
+    """
+    values = np.asarray(y).reshape(found.shape)
+    if np.can_cast(values.dtype, np.float32):
+        return
+    axes = (0,) if values.ndim == 2 else (0, 2, 3)
+    high, low = values.max(axis=axes), values.min(axis=axes)
+    span = high.astype(np.float64) - low.astype(np.float64)
+    lost = np.zeros(span.shape)
+    for start in range(0, len(values), 1000):  # images in double precision take much memory
+        part = slice(start, start + 1000)
+        off = np.abs(values[part].astype(np.float64) - found[part])
+        lost = np.maximum(lost, off.max(axis=axes))
+    one = found.max(axis=axes) == found.min(axis=axes)
+    vague = (high != low) & (one | (lost > MOST_LOST * span))
+    if vague.any():
+        where = int(np.argmax(vague))
+        raise InputError(
+            f"{name} has numbers (column or channel {where}) that lie within "
+            f"{span[where]:.3g} of each other, which single precision does not tell "
+            "apart: subtract their mean and divide by their standard deviation first."
+        )
 
 
 def target_scale(y: NDArray[np.float32]) -> tuple[tuple[float, ...], tuple[float, ...]]:

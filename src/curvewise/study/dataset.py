@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.study._numbers import number_targets
+from curvewise.study._numbers import check_precision, number_targets
 from curvewise.study.digest import data_digest
 
 TARGETS = ("classes", "numbers")
@@ -105,6 +105,8 @@ class Dataset:
             found = number_targets(getattr(self, name), name)
             if len(found) != len(x):
                 raise InputError(f"{name} has {len(found)} examples and its inputs {len(x)}.")
+            if name == "y":
+                check_precision(self.y, found, name)
             object.__setattr__(self, name, found)
         if self.test_y is not None and self.test_y.shape[1:] != self.y.shape[1:]:
             raise InputError(

@@ -94,6 +94,11 @@ def _mixed(kept: Sequence[Planned], metric: str) -> list[str]:
     ]
 
 
+def mixed_losses(study: Study) -> list[str]:
+    """Say where learners of a study are judged by different losses; nothing where they are not."""
+    return _mixed([r for r in planned_runs(study) if not r.job.is_search], "loss")
+
+
 def read_predictions(
     study: Study,
     learner: str | None,

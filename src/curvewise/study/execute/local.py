@@ -249,7 +249,7 @@ class _Pool:
         for worker in self.workers:
             worker.end()
             if worker.token is not None:  # cut off before it gave its claims back, perhaps
-                pass
+                self.drive.claims.forget(worker.token)
 
 
 def _how_it_ended(status: int) -> str:
