@@ -6,8 +6,9 @@ Win rates: the loss of a run on an example is the example's difficulty, what the
 on some examples than on others), an effect of the run on all examples and noise of the two
 together. The chance that the method has the lower loss follows from the spreads of these. Cells
 vary the numbers of runs (equal or not) and of examples, the spread over runs and the truth; some
-have 0/1 errors with many ties, examples in groups, or pairs of runs that share an effect. ``held``
-is the percentage of 95% intervals that hold the truth, ``rejected`` that of p-values below 0.05
+have 0/1 errors with many ties, examples in groups, pairs of runs that share an effect, or runs of
+the method that do not vary while those of scratch do; in the last ones a run changes the loss as
+much as an example does. ``held`` is the percentage of 95% intervals that hold the truth, ``rejected`` that of p-values below 0.05
 where the truth is one half, ``these`` that of intervals which hold the truth for the two networks
 that there are, if each side has one.
 
@@ -59,6 +60,14 @@ def main() -> None:
             cells.append(
                 {"kind": kind, "runs": runs, "examples": 500, "spread": spread, "truth": 0.8}
             )
+    cells += [
+        {"kind": "one varies", "runs": runs, "examples": 500, "spread": 0.4, "truth": truth}
+        for runs, truth in product((*EXTREMES, (10, 2)), (0.5, 0.9))
+    ]
+    cells += [
+        {"runs": (r, r), "examples": 500, "spread": 1.0, "truth": truth}
+        for r, truth in product((2, 3, 5, 10), (0.5, 0.8, 0.98))
+    ]
     for i, cell in enumerate(cells):
         print(json.dumps({"benchmark": "win rate", **cell, **wins(i, draws, **cell)}), flush=True)
     for i, (runs, noise, step, shared) in enumerate(
@@ -106,11 +115,12 @@ def simulate(
     kind: str,
 ) -> tuple[np.ndarray, np.ndarray, dict[str, object], float, float]:
     """Losses of the method and of scratch, options, the truth, and that of the first two runs."""
-    shift = ndtri(truth) * np.sqrt(UNEVEN**2 + 2 * spread**2 + 2)
+    spreads = (0.0 if kind == "one varies" else spread, spread)
+    shift = ndtri(truth) * np.sqrt(UNEVEN**2 + spreads[0] ** 2 + spreads[1] ** 2 + 2)
     groups = np.sort(rng.integers(0, examples // 5, examples)) if kind == "groups" else None
     members = np.arange(examples) if groups is None else groups
     uneven = UNEVEN * rng.standard_normal(examples)[members]
-    own, other = (spread * rng.standard_normal((count, 1)) for count in runs)
+    own, other = (s * rng.standard_normal((r, 1)) for s, r in zip(spreads, runs, strict=True))
     hard = rng.standard_normal(examples)
     method = hard + uneven - shift + own + rng.standard_normal((runs[0], examples))
     scratch = hard + other + rng.standard_normal((runs[1], examples))

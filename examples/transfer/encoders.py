@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "checkpoints"))
-from networks import mobilenet_v2  # noqa: E402
+from networks import mobilenet_v2
 
 STAGES = ((2, 16), (4, 24), (7, 32), (14, 96), (18, 320))
 """After how many layers the images are half, a quarter, … as large, and with how many channels."""
@@ -90,9 +90,7 @@ class Decoder(nn.Module):
 class Dense(Encoded):
     """The encoder with a decoder, which gives numbers at every place of the image."""
 
-    def __init__(
-        self, outputs: Sequence[int], given: Sequence[Sequence[float]], size: int
-    ) -> None:
+    def __init__(self, outputs: Sequence[int], given: Sequence[Sequence[float]], size: int) -> None:
         super().__init__(given, size)
         self.outputs = tuple(outputs)
         self.head = Decoder(outputs[0])

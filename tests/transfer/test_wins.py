@@ -87,8 +87,11 @@ def test_pairs_by_analysis_of_variance(runs: int) -> None:
     quantile = parts @ stdtrit(free, 0.975) / parts.sum()
     if runs >= 5:
         quantile = stdtrit(total**2 / (parts**2 / free).sum(), 0.975)
-    half = quantile * math.sqrt(total) / (p * (1 - p))
-    assert list(found.rate) == pytest.approx(list(expit(logit(p) + np.array([-half, half]))))
+    half = quantile * math.sqrt(total) * np.array([-1, 1])
+    ends = np.sin(np.arcsin(np.sqrt(p)) + half / np.sqrt(4 * p * (1 - p))) ** 2
+    if runs >= 5:
+        ends = expit(logit(p) + half / (p * (1 - p)))
+    assert list(found.rate) == pytest.approx(list(ends))
 
 
 def test_the_variance_is_right_on_average() -> None:
@@ -164,6 +167,32 @@ def test_all_wins_and_all_ties_have_a_width(shape: tuple[int, ...]) -> None:
     assert tied.rate.estimate == 0.5
     assert tied.rate.low < 0.48 < 0.52 < tied.rate.high
     assert (won.verdict, lost.verdict, tied.verdict) == ("better", "worse", "undecided")
+
+
+def test_few_runs_that_agree_leave_out_most_rates() -> None:
+    """Two of each, all four pairs near 0.99: one half is ruled out, exchanged or not."""
+    b = np.zeros((2, 1000))
+    a = np.full((2, 1000), -1.0)
+    a[0, :6], a[1, :14] = 1.0, 1.0
+    found, other = quiet(a, b), quiet(b, a)
+    assert found.rate.estimate == pytest.approx(0.99)
+    assert (found.verdict, other.verdict) == ("better", "worse")
+    assert found.rate.low > 0.8
+    assert list(other.rate) == pytest.approx([1 - v for v in reversed(list(found.rate))])
+
+
+@pytest.mark.parametrize("paired", [False, True], ids=["all", "paired"])
+def test_failed_runs_are_left_out_and_reported(paired: bool) -> None:
+    a, b = draw(np.random.default_rng(15), (4, 4), 50)
+    a[1], b[3] = math.nan, math.nan
+    with pytest.warns(CurvewiseWarning, match="since failed"):
+        found = win_rate(a, b, paired=paired)
+    rows = ([0, 2], [0, 2]) if paired else ([0, 2, 3], [0, 1, 2])
+    whole = quiet(a[rows[0]], b[rows[1]], paired=paired)
+    assert [found.rate.estimate, *found.rate] == [whole.rate.estimate, *whole.rate]
+    assert (found.runs, found.scratch_runs) == (len(rows[0]), len(rows[1]))
+    for name in ("the method", "scratch"):
+        assert f"1 of 4 runs of {name}" in found.summary()
 
 
 def test_one_loss_is_no_surer_than_none() -> None:
@@ -314,6 +343,7 @@ def test_warnings_of_a_curve_are_given_once() -> None:
 
 
 GOOD = np.arange(12.0).reshape(2, 6)
+LEFT = np.where([[True], [False]], GOOD, np.nan)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +351,9 @@ GOOD = np.arange(12.0).reshape(2, 6)
     [
         ({"losses": GOOD[:, :5]}, "losses has 5 examples and scratch_losses has 6"),
         ({"losses": GOOD.T, "scratch_losses": GOOD.T[:, :1]}, "They look transposed"),
-        ({"losses": [[1.0, math.nan] * 3] * 2}, r"NaN in run\(s\) 0, 1"),
+        ({"losses": [[1.0, math.nan] * 3] * 2}, r"NaN on some examples of run\(s\) 0, 1"),
+        ({"losses": [[math.nan] * 6] * 2}, "losses holds nothing but NaN"),
+        ({"losses": LEFT, "scratch_losses": LEFT[::-1], "paired": True}, "in every pair of runs"),
         ({"losses": GOOD[None]}, "losses has shape"),
         ({"losses": [[1.0, 2.0], [1.0]]}, "runs of unequal numbers of examples"),
         ({"losses": ["a"] * 6}, "losses must hold numbers"),
@@ -334,7 +366,7 @@ GOOD = np.arange(12.0).reshape(2, 6)
         ({"level": 1.5}, "level=1.5"),
     ],
     ids=[
-        *("examples", "transposed", "nan", "axes", "ragged", "words", "number", "single"),
+        *("examples", "transposed", "nan", "all-nan", "no-pairs", "axes", "ragged", "words", "number", "single"),
         *("pairs", "groups", "one-group", "nan-group", "level"),
     ],
 )

@@ -24,7 +24,7 @@ _PREDICTIONS, _PROBABILITIES, _LOSSES = "predictions", "probabilities", "losses"
 _ERROR, _LOSS, _JUDGED = "error", "loss", "judged"
 _NUMBER_LOSSES = ("l1", "l2")
 # Coordinates that tell runs apart and mean nothing to a reader.
-_HASHES = ("data", "subset", "recipe", "search", "weights")
+HASHES = ("data", "subset", "recipe", "search", "weights")
 
 
 def read_store(
@@ -74,7 +74,7 @@ def store_table(folder: Path) -> Table:
     metric = _LOSS if not errors and any(map(_judged, runs)) else _ERROR
     done = [r for r in runs if r["status"] == "done" and r["metrics"].get(metric) is not None]
     rows = [
-        {k: v for k, v in r["coordinates"].items() if k not in _HASHES and not _is_nested(v)}
+        {k: v for k, v in r["coordinates"].items() if k not in HASHES and not _is_nested(v)}
         | ({_JUDGED: _judged(r)} if metric == _LOSS else {})
         | {metric: r["metrics"][metric]}
         for r in done

@@ -12,6 +12,7 @@ from curvewise.io._columns import (
     LOWER_IS_BETTER,
     SCORES,
     SYNONYMS,
+    direction,
     is_status,
     normal,
 )
@@ -42,7 +43,12 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
         weights checkpoint model model_name name backbone encoder network algorithm estimator
         classifier prompt prompting"""),
     ),
-    "n": (SYNONYMS["n"] | _names("shots n_shots num_shots k_shot train_size_total data_regime"),),
+    "n": (
+        SYNONYMS["n"],
+        _names("""
+        shots n_shots num_shots k_shot train_size_total data_regime images n_images num_images
+        train_images n_train_images labels n_labels num_labels n_labelled n_labeled"""),
+    ),
     "seed": (
         SYNONYMS["seed"],
         _names("run run_id replicate repeat repetition trial"),
@@ -51,9 +57,9 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
     "fold": (SYNONYMS["fold"] | _names("train_fold training_fold subset_id"),),
 }
 NEEDED = ("method", "n", "risk")
-_RISKS = (
-    LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES | _names("mse mae rmse perplexity crossentropy ce")
-)
+_DOWN = LOWER_IS_BETTER | _names("mse mae rmse perplexity ppl crossentropy ce")
+_UP = HIGHER_IS_BETTER | _names("iou miou dice bleu rouge psnr ssim r2")
+_RISKS = _DOWN | _UP | SCORES
 _PLACES = (_names("test"), frozenset[str](), _names("val valid validation eval"))
 _BESIDE = _names("""
     test val valid validation eval rate mean avg average l1 l2 log cross entropy angular 01 zero
@@ -125,11 +131,26 @@ def _risk_tiers(names: Sequence[str]) -> list[list[str]]:
     return [*tiers, [k for k in names if normal(k) in _UNSPOKEN]]
 
 
+def higher_is_better(name: str) -> bool | None:
+    """What the name of a column of risks says; None if it says nothing.
+
+    >>> higher_is_better("test_acc"), higher_is_better("mIoU"), higher_is_better("MAE")
+    (True, True, False)
+    """
+    words = frozenset(normal(name).split("_"))
+    if words & (_UP - HIGHER_IS_BETTER) and not words & _DOWN:
+        return True
+    return False if words & (_DOWN - LOWER_IS_BETTER) and not words & _UP else direction(name)
+
+
 def _first(table: Table, role: str, tiers: Sequence[Sequence[str]]) -> str | None:
     """The one column of the first tier that has any; several are an error unless they agree."""
-    found = next((list(tier) for tier in tiers if tier), [])
-    if len(found) > 1 and role == "task":
-        found = _telling(table, found)
+    every = [list(tier) for tier in tiers if tier]
+    if role in ("task", "method"):  # a name that all rows share tells nothing, if another does
+        every = [telling for tier in every if (telling := _telling(table, tier))] or [
+            tier[:1] for tier in every
+        ]
+    found = every[0] if every else []
     if len(found) > 1:
         none = f", or {role}=False for none of them" if role not in NEEDED else ""
         raise InputError(
@@ -140,14 +161,13 @@ def _first(table: Table, role: str, tiers: Sequence[Sequence[str]]) -> str | Non
 
 
 def _telling(table: Table, found: list[str]) -> list[str]:
-    """Columns that tell rows apart, one of those that do so alike; the first if none does."""
+    """Columns that tell rows apart, one of those that do so alike."""
     kept: dict[tuple[int, ...], str] = {}
     for name in found:
         order: dict[str, int] = {}
         codes = tuple(order.setdefault(word, len(order)) for word in texts(table.columns[name]))
         kept.setdefault(codes, name)
-    telling = [name for codes, name in kept.items() if any(codes)]
-    return telling or found[:1]
+    return [name for codes, name in kept.items() if any(codes)]
 
 
 def _check_needed(table: Table, one: Mapping[str, str | None]) -> None:
@@ -167,7 +187,8 @@ def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
             continue
         there = list(dict.fromkeys(texts(table.columns[name])))
         if len(there) > 1:
+            one = next((word for word in there if normal(word) == "test"), there[0])
             raise InputError(
                 f"{table.where(name)} has {len(there)} values: {listed(there)}. Choose one with "
-                f"where={{{name!r}: {brief(there[0])}}}."
+                f"where={{{name!r}: {brief(one)}}}."
             )

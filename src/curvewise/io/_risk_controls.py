@@ -132,6 +132,8 @@ def find_control(
             control[task] = as_control(value, called.argument, turned)
         elif (one := _measured(rows, task, value)) is not None:
             control[task] = one
+        else:
+            notes.append(f"rows of {value!r} have no value for the {called.said} of {task!r}")
     named = [v for v in {**chosen, **wanted}.values() if isinstance(v, str)]
     unused = dict.fromkeys(v for v in chosen.values() if v not in named)
     if unused:

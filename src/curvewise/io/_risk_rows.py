@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.io._columns import FINISHED, direction, is_score, normal, status_word
+from curvewise.io._columns import FINISHED, is_score, normal, status_word
 from curvewise.io._numbers import first_row, numbers, texts
-from curvewise.io._risk_columns import RiskRoles
+from curvewise.io._risk_columns import RiskRoles, higher_is_better
 from curvewise.io._table import Table, brief, listed
 from curvewise.types import UNITS, FloatArray
 
@@ -99,7 +99,7 @@ def reading_of(
     if unit in ("fraction", "percent"):
         _check_bounds(seen, unit, column, source)
     if not up:
-        known = direction(column) is not None
+        known = higher is False or higher_is_better(column) is not None
         note = "lower is better" if known else "lower is taken as better"
         return Reading(words + (" (%)" if unit == "percent" else ""), note)
     if unit == "loss":
@@ -121,7 +121,7 @@ def reading_of(
 
 def _is_up(column: str, unit: str | None, higher: bool | None) -> bool:
     """Whether higher is better: the user's word, which must not contradict a plain name."""
-    said = direction(column)
+    said = higher_is_better(column)
     if higher is None and unit != "score":
         return bool(said)
     up = bool(higher or unit == "score")
@@ -157,7 +157,9 @@ def _check_bounds(seen: FloatArray, unit: str, column: str, source: str) -> None
 
 def risks_of(table: Table, column: str, failed: NDArray[np.bool_]) -> tuple[FloatArray, list[str]]:
     """Risks as they stand, NaN where the run failed or is not finite, and what to say."""
-    values = numbers(table, column)
+    spread = any("±" in cell for cell in table.columns[column] if isinstance(cell, str))
+    remedy = "Of a mean ± a spread give the mean, or better a row for each run." if spread else ""
+    values = numbers(table, column, remedy=remedy)
     notes = []
     for bad, why in (
         (failed, "failed by their status"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from curvewise.errors import InputError
-from curvewise.io._records import _HASHES
+from curvewise.io._records import HASHES
 from curvewise.io._stored import is_search, read_records
 from curvewise.io._table import Table, shown, table_from_records
 
@@ -24,7 +24,7 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
     plain = {
         k: v
         for k, v in record["coordinates"].items()
-        if k not in _HASHES and not isinstance(v, Mapping | list)
+        if k not in HASHES and not isinstance(v, Mapping | list)
     }
     seeds = {k: v for k, v in plain.items() if k.endswith("_seed")}
     if seeds and "seed" not in plain:

@@ -100,7 +100,7 @@ def load_checkpoint_scores(
     (CheckpointScores(2 checkpoints, 2 tasks, 1 group, 2 measures), ('parameters',))
     """
     _check_options(unit, wide, repeats)
-    table, note = _some_rows(read_source(source), where or {})
+    table, note = some_rows(read_source(source), where or {})
     told = {"checkpoint": checkpoint, "task": task, "group": group, "accuracy": accuracy}
     options = _Options(_UNITS[unit], unit == "score", repeats)
     if wide is not None:
@@ -136,7 +136,8 @@ def _check_options(unit: str, wide: str | None, repeats: str | None) -> None:
         raise InputError(f"repeats={repeats!r}: use 'best', 'mean', or leave it out.")
 
 
-def _some_rows(table: Table, where: Mapping[str, Any]) -> tuple[Table, list[str]]:
+def some_rows(table: Table, where: Mapping[str, Any]) -> tuple[Table, list[str]]:
+    """The rows that have these values, or one of a list of them, and what to say of it."""
     keep = np.ones(len(table), dtype=np.bool_)
     for name, wanted in where.items():
         check_column(table, "where", name)

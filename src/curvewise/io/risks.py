@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.io._numbers import numbers, texts
+from curvewise.io._numbers import texts
 from curvewise.io._risk_columns import ColumnName, RiskRoles, risk_roles
 from curvewise.io._risk_controls import BLIND, MAXIMAL, Found, Rows, find_control, find_scratch
 from curvewise.io._risk_rows import (
@@ -24,10 +24,12 @@ from curvewise.io._risk_rows import (
     reading_of,
     risks_of,
 )
+from curvewise.io._risk_sizes import sizes_of
 from curvewise.io._risk_store import risk_table
+from curvewise.io._risk_wide import in_rows
 from curvewise.io._stored import is_store
 from curvewise.io._table import Table, listed
-from curvewise.io.checkpoint_scores import _some_rows
+from curvewise.io.checkpoint_scores import some_rows
 from curvewise.io.measurements import read_source
 from curvewise.types import TransferRisks
 from curvewise.types.risks import ONE_TASK
@@ -60,7 +62,8 @@ def load_risks(
     source : path, DataFrame, dict or list
         A CSV, TSV, JSON, JSON lines or Parquet file, a frame, a dict of columns or a list of
         records with a row for each run; or a folder of runs stored by
-        :func:`curvewise.write_run`, of which ``risk`` then names a metric.
+        :func:`curvewise.write_run`, of which ``risk`` then names a metric. Methods or sizes may
+        also be columns; then ``higher_is_better`` must say what is in them.
     task, method, n, risk, seed, fold : str, optional
         Columns with these roles, found by name otherwise: domain, dataset, … are tasks; method,
         pretraining, initialisation, learner, … methods; train_size, n, … sizes; test_loss, risk,
@@ -119,9 +122,10 @@ def load_risks(
     (0.9, 0.1, 'test loss')
     """
     used = where or {}
-    table, note = _some_rows(_read(source), used)
     told: dict[str, ColumnName] = {"task": task, "method": method, "n": n, "risk": risk}
     told |= {"seed": seed, "fold": fold}
+    table, note = some_rows(_read(source), used)
+    table = in_rows(table, told, used, scratch, higher_is_better)
     roles = risk_roles(table, told, list(used))
     table, failed, notes = finished(table, roles)
     values, lost = risks_of(table, roles.column("risk"), failed)
@@ -147,7 +151,7 @@ def _rows(table: Table, roles: RiskRoles, risk: Any) -> Rows:
     return Rows(
         names_of(table, roles.one["task"], "task", ONE_TASK),
         names_of(table, roles.one["method"], "method", ""),
-        numbers(table, roles.column("n"), thousands=True),
+        sizes_of(table, roles.column("n")),
         np.asarray(risk, dtype=np.float64),
     )
 

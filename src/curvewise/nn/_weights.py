@@ -77,6 +77,8 @@ def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
             f"{', '.join(names) or 'none'}."
         )
     given, wanted = _read(path), parts[part].state_dict()
+    if not wanted:
+        raise InputError(f"weights_into={part!r} has no weights: name a part that has some.")
     if any(name.startswith(f"{part}.") for name in given):  # of a network with the same part
         left = [name for name in given if not name.startswith(f"{part}.")]
         fitting = {n.removeprefix(f"{part}."): t for n, t in given.items() if n not in left}
@@ -111,15 +113,34 @@ def _read(path: Path) -> dict[str, Tensor]:
         raise InputError(f"weights={str(path)!r}: there is no such file. Check the path.")
     try:
         if path.suffix == ".npz":
-            return _read_arrays(path)
-        return read_tensors(path, safetensors=path.suffix == ".safetensors")
+            found = _read_arrays(path)
+        else:
+            found = read_tensors(path, safetensors=path.suffix == ".safetensors")
+        _check_values(found)
     except InputError as error:
         raise InputError(f"weights={str(path)!r}: {error}") from error
+    return found
+
+
+def _check_values(tensors: dict[str, Tensor]) -> None:
+    """Refuse what no training can start from, and would only be told of as a divergence."""
+    for name, tensor in tensors.items():
+        if tensor.is_complex() or bool(tensor.isnan().any()):
+            what = "complex numbers" if tensor.is_complex() else "NaN"
+            raise InputError(f"{name} holds {what}: these are no weights to start from.")
 
 
 def _read_arrays(path: Path) -> dict[str, Tensor]:
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
-    except (ValueError, OSError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,
+        TypeError,
+        MemoryError,
+        zipfile.BadZipFile,
+    ) as error:
         raise unreadable(path, error) from error

@@ -77,13 +77,33 @@ def as_losses(given: Any, argument: str) -> Losses:
             f"{argument} has shape {found.shape}: give losses of one run, (examples,), or of"
             " several, (runs, examples); average repeats first."
         )
-    bad = np.flatnonzero(np.isnan(found).any(axis=1))
+    missing = np.isnan(found)
+    if missing.all():
+        raise InputError(f"{argument} holds nothing but NaN: no run has finished.")
+    bad = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
     if len(bad):
         said = ", ".join(map(str, bad[:5])) + (" …" if len(bad) > 5 else "")
         raise InputError(
-            f"{argument} holds NaN in run(s) {said}: leave failed runs out on purpose, and say so."
+            f"{argument} holds NaN on some examples of run(s) {said}: give a loss for each, infinite"
+            " where it is too large for a number, or NaN on all examples of a run that failed."
         )
     return found
+
+
+def finished(losses: Losses) -> NDArray[np.bool_]:
+    """Which runs have losses: one that failed has NaN on every example."""
+    if isinstance(losses, Predictions):
+        return np.ones(shape_of(losses)[0], dtype=np.bool_)
+    return ~np.isnan(losses[:, 0])
+
+
+def without(losses: Losses, keep: NDArray[np.bool_]) -> Losses:
+    """The runs to be kept; no copy where these are all."""
+    if keep.all():
+        return losses
+    if isinstance(losses, Predictions):
+        return losses.subset(runs=np.flatnonzero(keep))
+    return losses[keep]
 
 
 def shape_of(losses: Losses) -> tuple[int, int]:

@@ -47,18 +47,25 @@ class Spread:
     def interval(self, level: float) -> Interval:
         """The rates that are not ruled out.
 
-        Student's interval on the scale of log odds. A share of examples (or groups) so small that
-        the sample may well hold none of them could be all wins or all losses: the ends leave room
-        for it, so that neither all wins nor all ties make an interval without width.
+        Student's interval on the scale of log odds, or of the angle whose squared sine is the rate
+        where a variance rests on few values: quantiles are then so large that on the former nearly
+        every rate would be left, however close the runs are. A share of examples (or groups) so
+        small that the sample may well hold none of them could be all wins or all losses: the ends
+        leave room for it, so that neither all wins nor all ties make an interval without width.
         """
         tail = (1 - level) / 2
         p, unseen = self.rate, -math.expm1(math.log(tail) / self.units)
         low, high = p * (1 - unseen), p + (1 - p) * unseen
         if 0 < p < 1:
-            half = self._quantile(1 - tail) * math.sqrt(self.variance) / (p * (1 - p))
-            ends = expit(logit(p) + np.array([-half, half]))
-            low, high = min(low, float(ends[0])), max(high, float(ends[1]))
+            half = self._quantile(1 - tail) * math.sqrt(self.variance)
+            ends = _by_angle(p, half) if self._few else _by_log_odds(p, half)
+            low, high = min(low, ends[0]), max(high, ends[1])
         return Interval(p, low, high, level)
+
+    @property
+    def _few(self) -> bool:
+        """Whether one of the variances rests on few values."""
+        return bool(self.degrees.min() + 1 < FEW)
 
     def pvalue(self) -> float:
         """Against ½, two-sided: below 1 − level just where the interval leaves ½ out."""
@@ -78,10 +85,21 @@ class Spread:
         total = float(self.parts.sum())
         if total == 0:
             return float(stdtrit(self.degrees.min(), chance))
-        if self.degrees.min() + 1 < FEW:
+        if self._few:
             return float(self.parts @ stdtrit(self.degrees, chance)) / total
         degrees = self.variance**2 / float((self.parts**2 / self.degrees).sum())
         return float(stdtrit(min(degrees, 1e9), chance))
+
+
+def _by_log_odds(rate: float, half: float) -> tuple[float, float]:
+    away = half / (rate * (1 - rate))
+    return float(expit(logit(rate) - away)), float(expit(logit(rate) + away))
+
+
+def _by_angle(rate: float, half: float) -> tuple[float, float]:
+    angle, away = math.asin(math.sqrt(rate)), half / math.sqrt(4 * rate * (1 - rate))
+    ends = max(0.0, angle - away), min(0.5 * math.pi, angle + away)
+    return math.sin(ends[0]) ** 2, math.sin(ends[1]) ** 2
 
 
 def spread_of(sides: Sequence[Side], units: Units) -> Spread:

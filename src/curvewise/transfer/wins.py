@@ -20,8 +20,10 @@ from curvewise.transfer._wins_counts import (
     check_pair,
     count_all,
     count_pairs,
+    finished,
     repeats_a_run,
     shape_of,
+    without,
 )
 from curvewise.transfer._wins_results import WinRate, WinRates
 from curvewise.transfer._wins_spread import spread_of
@@ -53,9 +55,10 @@ def win_rate(
     ----------
     losses, scratch_losses : array_like or Predictions
         Loss of each example, shape (examples,), or (runs, examples); the numbers of runs may
-        differ. Examples must be the same and in the same order. Infinite losses may be compared,
-        NaN may not. :class:`Predictions` are read a block at a time; those of labels count as 0/1
-        errors, so that most examples are ties.
+        differ. Examples must be the same and in the same order. Infinite losses may be compared;
+        a run that is NaN on every example has failed and is left out, with a warning.
+        :class:`Predictions` are read a block at a time; those of labels count as 0/1 errors, so
+        that most examples are ties.
     groups : array_like, shape (examples,), optional
         Which examples belong together (frames of a video, questions on a passage) and are sampled
         whole. Taken from the predictions where they know.
@@ -158,6 +161,8 @@ def _measured(
             f"paired=True, but losses has {runs} runs and scratch_losses has {rivals}: pairs need"
             " as many of each."
         )
+    own, other, failed = _finished(own, other, paired)
+    runs, rivals = shape_of(own)[0], shape_of(other)[0]
     if paired:
         sides = [count_pairs(own, other, units)]
     else:
@@ -176,8 +181,24 @@ def _measured(
         examples_std=float(np.sqrt(spread.examples)),
         runs_std=float(np.sqrt(spread.runs)),
         level=level,
-        warnings=_warnings(own, other, units),
+        warnings=(*failed, *_warnings(own, other, units)),
     )
+
+
+def _finished(own: Losses, other: Losses, paired: bool) -> tuple[Losses, Losses, tuple[str, ...]]:
+    """The runs that did not fail, and what to say of those that did."""
+    keep = finished(own), finished(other)
+    said = tuple(
+        f"Left out, since failed (NaN on every example): {int((~there).sum())} of {len(there)} runs"
+        f" of {name}{', and the runs that go with them' if paired else ''}."
+        for name, there in zip(("the method", "scratch"), keep, strict=True)
+        if not there.all()
+    )
+    if paired:
+        keep = (keep[0] & keep[1],) * 2
+        if not keep[0].any():
+            raise InputError("paired=True, but in every pair of runs one has failed (NaN).")
+    return without(own, keep[0]), without(other, keep[1]), said
 
 
 def _warnings(own: Losses, other: Losses, units: Units) -> tuple[str, ...]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
+from curvewise.tables import number
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray, as_floats
 
@@ -33,15 +36,18 @@ class Control:
         Where it is from, in words: "measured", "given", "best observed risk", "asymptote", ….
     assumed : bool
         Whether it stands in for something that was not measured.
+    degrees : float
+        Degrees of freedom of the standard error: of three runs 2, infinite where it is known.
     """
 
     risk: float
     std: float = 0.0
     source: str = "given"
     assumed: bool = False
+    degrees: float = math.inf
 
     def __post_init__(self) -> None:
-        for name in ("risk", "std"):
+        for name in ("risk", "std", "degrees"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise InputError(f"{name}={value!r} of a control must be a number.")
@@ -50,6 +56,59 @@ class Control:
             raise InputError(f"risk={self.risk!r} of a control must be a finite number.")
         if self.std < 0 or np.isinf(self.std):
             raise InputError(f"std={self.std!r} of a control must be 0 or above, NaN if unknown.")
+        if not self.degrees > 0:
+            raise InputError(f"degrees={self.degrees!r} of a control must be above 0.")
+
+    @classmethod
+    def of_runs(cls, risks: ArrayLike, source: str = "measured") -> Control:
+        """The mean of some runs; the error of a single one is not known.
+
+        >>> Control.of_runs([0.1, 0.2, 0.3]).degrees
+        2.0
+        """
+        values = as_floats(risks, "risks")
+        many = len(values)
+        if many < 2:
+            return cls(float(values.mean()), math.nan, source)
+        std = float(values.std(ddof=1)) / math.sqrt(many)
+        return cls(float(values.mean()), std, source, degrees=many - 1.0)
+
+
+def as_control(value: Any, argument: str, turned: Callable[[float], float] = float) -> Control:
+    """A control out of a number, an interval, or an object that is, has or makes one.
+
+    Parameters
+    ----------
+    value : float, Interval, Control, or object with a method ``control``
+        As a user gives it.
+    argument : str
+        What it is called in an error.
+    turned : callable
+        Makes a risk of a plain number, where tables hold something else.
+
+    Examples
+    --------
+    >>> from curvewise.types import Interval
+    >>> as_control(Interval(0.1, 0.08, 0.12), "maximal").risk
+    0.1
+    """
+    if isinstance(value, Control):
+        return value
+    if callable(getattr(value, "control", None)):  # as BlindGuess has it
+        made = value.control()
+        if isinstance(made, Control):
+            return made
+    if all(hasattr(value, k) for k in ("estimate", "low", "high")):
+        wide = 2 * NormalDist().inv_cdf(0.5 + float(getattr(value, "level", 0.95)) / 2)
+        std = (float(value.high) - float(value.low)) / wide
+        return Control(float(value.estimate), std if math.isfinite(std) else math.nan, "interval")
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not math.isfinite(value):
+        raise InputError(
+            f"{argument}={shortened(repr(value))} is no control: give a finite number, an "
+            "interval, a Control, the name of a method, or a dictionary of these by task."
+        )
+    return Control(turned(float(value)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,7 +192,8 @@ class TransferRisks:
         sizes = np.unique(self.n)
         counts = {"run": len(self), "task": len(self.task_names), "method": len(self.method_names)}
         said = ", ".join(f"{k} {name}" + ("" if k == 1 else "s") for name, k in counts.items())
-        span = f" from {sizes[0]:g} to {sizes[-1]:g}" if len(sizes) > 1 else f": {sizes[0]:g}"
+        ends = [number(n) for n in (sizes[0], sizes[-1])]
+        span = f" from {ends[0]} to {ends[1]}" if len(sizes) > 1 else f": {ends[0]}"
         return f"TransferRisks({said}, {len(sizes)} size" + "s" * (len(sizes) > 1) + f"{span})"
 
     @property
