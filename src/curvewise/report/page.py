@@ -1,0 +1,229 @@
+"""A report as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curvewise.errors import MissingDependencyError
+from curvewise.report.content import Figure, Report, Runs, Table
+from curvewise.tables import number
+from curvewise.types import plain
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+MOST_ROWS = 2_000
+"""Rows of a table that are written out; of longer ones the first, and how many there are."""
+
+
+def page_of(report: Report, *, live: bool = False) -> str:
+    """The page of a report: HTML with its styles, scripts, pictures and data inside.
+
+    Parameters
+    ----------
+    report : Report
+        What it says.
+    live : bool
+        Whether the page asks the server it came from for news.
+    """
+    from curvewise import __version__
+
+    environment = _environment()
+    script = _asset("report.js")
+    charts: dict[str, Markup] = {}
+    pictures = _Pictures(environment, charts)
+    environment.globals |= {
+        "shown": pictures.shown,
+        "tabled": lambda table: _tabled(environment, table),
+        "warned": lambda texts, is_open: _warned(environment, texts, is_open),
+    }
+    keyed = _keyed(report)
+    body = {
+        "report": report,
+        "sections": keyed,
+        "first": report.figure,
+        "runs": _runs(report.runs),
+        "charts": charts,
+        "css": _raw(_asset("report.css")),
+        "script": _raw(script),
+        "script_hash": _hash(script),
+        "version": __version__,
+        "live": live,
+    }
+    return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
+
+
+def _environment() -> Any:
+    try:
+        from jinja2 import DictLoader, Environment, StrictUndefined
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            'A report needs jinja2, which is not installed: pip install "curvewise[report]".'
+        ) from error
+    pages = DictLoader({"report.html": _asset("report.html"), **_PARTS})
+    return Environment(loader=pages, autoescape=True, undefined=StrictUndefined)
+
+
+_PARTS = {
+    "figure": """<figure>
+{% if chart %}<div data-chart="{{ chart }}">{% endif %}
+<div class="still" role="img" aria-label="{{ title }}">{{ svg }}</div>
+{% if chart %}</div>{% endif %}
+<figcaption>{{ title }}</figcaption>
+</figure>""",
+    "table": """<div class="scroll" tabindex="0" role="region" aria-label="{{ title }}">
+<table class="sortable"><caption>{{ title }}</caption>
+<thead><tr>{% for name in names %}<th scope="col"{% if name in right %} class="number"{% endif %}>\
+<button type="button">{{ name }}</button></th>{% endfor %}</tr></thead>
+<tbody>
+{% for row in rows %}<tr{% if row.learner is not none %} data-learner="{{ row.learner }}"{% endif %}>\
+{% for cell in row.cells %}<td{% if cell.value is not none %} class="number" \
+data-value="{{ cell.value }}"{% endif %}><bdi>{{ cell.text }}</bdi></td>{% endfor %}</tr>
+{% endfor %}</tbody></table></div>
+{% if left %}<p>{{ left }} further rows are not shown here; the export has all.</p>{% endif %}""",
+    "warnings": """<details class="warnings"{% if is_open %} open{% endif %}>\
+<summary>{{ texts | length }} {{ "warning" if texts | length == 1 else "warnings" }}</summary><ul>\
+{% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul></details>""",
+}
+
+
+class _Pictures:
+    """Turns figures into HTML, and collects the data of those that are alive."""
+
+    def __init__(self, environment: Any, charts: dict[str, Markup]) -> None:
+        self.environment, self.charts, self.count = environment, charts, 0
+
+    def shown(self, figure: Figure) -> Markup:
+        self.count += 1
+        chart = None
+        if figure.chart is not None:
+            chart = f"chart-{self.count}"
+            self.charts[chart] = embedded({**figure.chart, "id": chart})
+        svg = _raw(svg_of(figure, f"f{self.count}-"))
+        template = self.environment.get_template("figure")
+        return _raw(template.render(chart=chart, title=figure.title, svg=svg))
+
+
+def svg_of(figure: Figure, prefix: str = "") -> str:
+    """A figure as SVG that can stand in a page beside others: its ids begin with a prefix."""
+    from matplotlib import pyplot, rc_context
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curvewise"}):
+        axes = figure.draw()
+        stream = io.StringIO()
+        axes.figure.savefig(
+            stream, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None}
+        )
+        pyplot.close(axes.figure)
+    svg = stream.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", svg)
+    return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}\1"', svg)
+
+
+def embedded(data: Any) -> Markup:
+    """Data as JSON that can stand inside a script element, whatever names are in it.
+
+    >>> str(embedded({"name": "</script>"}))
+    '{"name":"\\\\u003c/script>"}'
+    """
+    text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _raw(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))
+
+
+def _tabled(environment: Any, table: Table) -> Markup:
+    names = list(table.columns)
+    columns = [list(c)[:MOST_ROWS] for c in table.columns.values()]
+    total = len(next(iter(table.columns.values()), ()))
+    right = {k for k, c in zip(names, columns, strict=True) if any(map(_is_number, c))}
+    learners = next((c for k, c in zip(names, columns, strict=True) if k == "learner"), None)
+    rows = [
+        {
+            "learner": None if learners is None else str(learners[i]),
+            "cells": [_cell(c[i], table.digits) for c in columns],
+        }
+        for i in range(min(total, MOST_ROWS))
+    ]
+    left = max(0, total - MOST_ROWS)
+    template = environment.get_template("table")
+    return _raw(
+        template.render(title=table.title, names=names, right=right, rows=rows, left=left)
+    )
+
+
+def _cell(value: Any, digits: int) -> dict[str, Any]:
+    if _is_number(value):
+        unknown = bool(np.isnan(value))
+        return {"text": "–" if unknown else number(float(value), digits), "value": float(value)}
+    return {"text": "–" if value is None else str(value), "value": None}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+
+
+def _warned(environment: Any, texts: Sequence[str], is_open: bool) -> Markup:
+    return _raw(environment.get_template("warnings").render(texts=texts, is_open=is_open))
+
+
+def _keyed(report: Report) -> list[dict[str, Any]]:
+    """Sections with a key for links: made of a number, whatever the title is."""
+    return [
+        {**{k: getattr(s, k) for k in s.__dataclass_fields__}, "key": f"section-{i}"}
+        for i, s in enumerate(report.sections, start=1)
+    ]
+
+
+def _runs(runs: Runs | None) -> dict[str, Any] | None:
+    if runs is None:
+        return None
+    names = list(runs.columns)
+    count = len(next(iter(runs.columns.values()), ()))
+    columns = {k: _packed(list(v)) for k, v in runs.columns.items()}
+    data = embedded({"names": names, "count": count, "columns": columns})
+    return {"text": runs.text, "failures": runs.failures, "data": data}
+
+
+def _packed(values: list[Any]) -> dict[str, Any]:
+    """A column in few letters: words are said once."""
+    if all(v is None or _is_number(v) for v in values):
+        return {"values": [None if v is None else _short(v) for v in values]}
+    words = list(dict.fromkeys("" if v is None else str(v) for v in values))
+    places = {word: i for i, word in enumerate(words)}
+    return {"values": [places["" if v is None else str(v)] for v in values], "words": words}
+
+
+def _short(value: Any) -> Any:
+    found = plain(value)
+    return float(f"{found:.6g}") if isinstance(found, float) else found
+
+
+def _asset(name: str) -> str:
+    return (files("curvewise.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _raw(text: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(text)  # noqa: S704
+
+
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def table_columns(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Columns as lists of plain values."""
+    return {k: list(np.asarray(v, dtype=object)) for k, v in columns.items()}
