@@ -4,14 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint unit core docs clean
+.PHONY: demo test lint unit core docs chromium clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/curvewise demo
 
 # Side by side: the documentation keeps one core busy, the tests what is left.
-test: $(VENV)/.dev .venv-core/.done
+test: $(VENV)/.dev .venv-core/.done chromium
 	$(MAKE) -j2 --output-sync=target lint docs unit core
 
 lint: $(VENV)/.dev
@@ -20,7 +20,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev
+unit: $(VENV)/.dev chromium
 	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/pytest -n 2
 
 # The lenses promise to need numpy and scipy only: their tests run where nothing else is installed.
@@ -29,6 +29,16 @@ core: .venv-core/.done
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
+
+# Reports are tested in a browser: the system's, or else Debian's.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null && exit 0; \
+	root=; [ "$$(id -u)" = 0 ] || root="sudo -n"; \
+	if ! command -v apt-get >/dev/null; then why="there is no apt-get here to install it with"; \
+	elif ! { $$root apt-get -qq update && $$root env DEBIAN_FRONTEND=noninteractive \
+		apt-get -qq install -y --no-install-recommends chromium >/dev/null; }; \
+	then why="apt-get could not install it"; else exit 0; fi; \
+	echo "No Chromium: $$why. Without one, reports are not tested in a browser." >&2
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,7 @@ def test_a_study_from_run_to_report(call, file):
     figures = {p.name for p in folder.glob("*.png")}
     assert {"curves.png", "comparison.png"} < figures
     assert figures == set(re.findall(r"\]\((.*?)\)", text))
+    assert "Which learner is best" in (folder / "report.html").read_text()
     assert "| tree" in text
     assert "tree, n=200" in text
     assert "How does the error fall with data?" in outcome.out
@@ -257,10 +260,57 @@ def test_a_folder_is_no_study(call, tmp_path, there):
     assert (str(tmp_path / "study.toml") in outcome.err) == there
 
 
-def test_a_report_needs_runs(call, file):
+def test_a_report_without_runs_says_what_is_missing(call, file):
     outcome = call("study", "report", file)
+    assert outcome.code == 0
+    assert "0 of 30 runs done, 30 to do" in outcome.out
+    assert "30 of 30 planned runs are not made yet" in outcome.err
+    folder = file.parent / "tiny-report"
+    assert "0 of 30 runs done" in (folder / "report.md").read_text()
+    assert "0 of 30 runs done" in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("format", "endings"),
+    [
+        ("html", {".html"}),
+        ("markdown", {".md", ".png", ".csv"}),
+        ("latex", {".md", ".tex", ".pdf", ".csv"}),
+        ("all", {".html", ".md", ".png", ".tex", ".pdf", ".csv"}),
+    ],
+)
+def test_a_report_in_the_format_asked_for(call, file, format, endings):
+    call("study", "run", file, "--workers", 0)
+    document = call("study", "report", file, "--format", format, "--json").document
+    written = {path.name for path in (file.parent / "tiny-report").iterdir()}
+    assert {Path(name).suffix for name in written} == endings
+    assert {Path(path).name for path in document["files"]} == written
+
+
+def test_a_report_without_jinja_is_text(call, file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    outcome = call("study", "report", file)
+    assert outcome.code == 0
+    assert "curvewise[report]" in outcome.err
+    assert (file.parent / "tiny-report" / "report.md").is_file()
+    outcome = call("study", "report", file, "--format", "html")
     assert outcome.code == 1
-    assert "No run of tiny is done" in outcome.err
+    assert "curvewise[report]" in outcome.err
+
+
+@pytest.mark.parametrize("options", [["--port", 8000], ["--open"], ["--watch", "--json"]])
+def test_options_of_a_report_that_do_not_belong_together(call, file, options):
+    outcome = call("study", "report", file, *options)
+    assert outcome.code == 2
+    assert "--watch" in outcome.err
+
+
+def test_a_port_that_is_taken(call, file):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        outcome = call("study", "report", file, "--watch", "--port", port)
+    assert outcome.code == 2
+    assert f"--port {port} cannot be used" in outcome.err
 
 
 @pytest.mark.parametrize("command", ["plan", "run", "status", "report"])

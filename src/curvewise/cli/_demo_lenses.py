@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curvewise.cli._answers import show_curves
-from curvewise.cli._console import sentences, warn_each
 from curvewise.cli._demo_study import A, B, turned_text
+from curvewise.cli._demo_told import Told, ask, curves_section
 from curvewise.cli._demo_words import (
     said_checkpoints,
     said_crossing,
@@ -25,10 +24,9 @@ from curvewise.cli._files import fit_files, quietly
 from curvewise.cli._options import Fitting
 
 if TYPE_CHECKING:
-    from curvewise.cli._study_report import Report
     from curvewise.learning import LearningCurves
     from curvewise.study import Study
-    from curvewise.types import Measurements, Predictions, Result
+    from curvewise.types import Measurements, Predictions
 
 TARGET = 0.05
 MOVED, BY = "shift-x", [-0.25, -0.125, 0, 0.125, 0.25]
@@ -57,19 +55,15 @@ class Shown:
     commands: list[str] = field(default_factory=list)
 
 
-def show_learning(report: Report, study: Study) -> Shown:
+def show_learning(told: Told, study: Study) -> Shown:
     """Say how error falls with data, and who is better with how much."""
-    from curvewise.plot import plot_learning_curves
-
-    table = report.folder / "errors.csv"
-    measurements = _write_errors(report, study, table)
+    table = told.folder / "errors.csv"
+    measurements = _write_errors(told, study, table)
     curves = fit_files(measurements, Fitting())
-    report.lines += ["", "## How does error fall with data?", ""]
-    report.lines += [line for c in curves for line in (sentences(c), "")]
-    report.page.document["curves"] = curves
-    show_curves(report.page, curves, Fitting(), None, LEGEND)
-    report.figure("curves", lambda: plot_learning_curves(curves))
-    in_short, four_times = _decide(report, measurements, curves)
+    told.page.document["curves"] = curves
+    show_curves(told.page, curves, Fitting(), None, LEGEND)
+    told.sections.append(curves_section(curves, measurements))
+    in_short, four_times = _decide(told, measurements, curves)
     file = shlex.quote(str(table))
     return Shown(
         in_short,
@@ -85,18 +79,18 @@ def show_learning(report: Report, study: Study) -> Shown:
     )
 
 
-def _write_errors(report: Report, study: Study, path: Path) -> Measurements:
+def _write_errors(told: Told, study: Study, path: Path) -> Measurements:
     """One row per subset: runs that share one are not independent, so their seeds are averaged."""
     from curvewise.io import load_measurements
 
     rows = study.measurements(seeds="mean").frame()
     rows[["learner", "n", "fold", "error"]].to_csv(path, index=False, lineterminator="\n")
-    report.files.append(str(path))
+    told.files.append(str(path))
     return load_measurements(path)
 
 
 def _decide(
-    report: Report, measurements: Measurements, curves: LearningCurves
+    told: Told, measurements: Measurements, curves: LearningCurves
 ) -> tuple[list[str], float]:
     """Compare, ask for a target error, rank at four times the data; give that size, too."""
     from curvewise.learning import compare_learning_curves, rank_learners
@@ -106,30 +100,37 @@ def _decide(
     few, many = (compare_learning_curves(a, b, at=n) for n in (smallest, largest))
     reach = [curve.samples_to_reach(TARGET) for curve in curves]
     ranking = rank_learners(fit_files(measurements, Fitting(form="auto")), at=4 * largest)
-    report.page.document |= {"comparison": many, "samples_to_reach": reach, "ranking": ranking}
-    ask(report, f"Which is better with {largest:,.0f} digits to learn from?", many)
-    report.figure("comparison", many.plot)
-    ask(report, f"How many digits does an error of {TARGET:.0%} take?", *reach)
-    ask(report, "Which will be better with four times the data?", ranking)
+    told.page.document |= {"comparison": many, "samples_to_reach": reach, "ranking": ranking}
+    ask(
+        told,
+        f"Which is better with {largest:,.0f} digits to learn from?",
+        many,
+        figures={"comparison": many.plot},
+    )
+    ask(told, f"How many digits does an error of {TARGET:.0%} take?", *reach)
+    ask(told, "Which will be better with four times the data?", ranking)
     return [said_crossing(few, many, curves), said_reach(reach), said_ranking(ranking)], ranking.at
 
 
-def show_variance(report: Report, study: Study) -> Shown:
+def show_variance(told: Told, study: Study) -> Shown:
     """Say how much of a difference is chance: seeds, and the finite test set."""
     from curvewise.variance import compare_runs, decompose_variance
 
     n = max(study.partition.sizes)
     runs = {name: study.predictions(name, n=n) for name in (A, B)}
-    files = {name: _write_predictions(report, name, found) for name, found in runs.items()}
+    files = {name: _write_predictions(told, name, found) for name, found in runs.items()}
     with quietly():
         spread = {name: decompose_variance(found) for name, found in runs.items()}
         better = compare_runs(runs[A], runs[B], names=(A, B), paired=False)
-    report.page.document |= {"seeds": spread, "better": better}
+    told.page.document |= {"seeds": spread, "better": better}
     question = f"How much of the difference between {runs[A].runs} seeds is real?"
-    ask(report, question, *spread.values(), names=list(spread))
-    report.figure("spread", spread[A].plot)
-    ask(report, f"Is the {A} better than the {B} on new digits, too?", better)
-    report.figure("seeds", better.plot)
+    ask(told, question, *spread.values(), names=list(spread), figures={"spread": spread[A].plot})
+    ask(
+        told,
+        f"Is the {A} better than the {B} on new digits, too?",
+        better,
+        figures={"seeds": better.plot},
+    )
     a, b = (shlex.quote(files[name]) for name in (A, B))
     return Shown(
         [said_spread(spread), said_real(better, n)],
@@ -145,18 +146,18 @@ def show_variance(report: Report, study: Study) -> Shown:
     )
 
 
-def _write_predictions(report: Report, name: str, found: Predictions) -> str:
+def _write_predictions(told: Told, name: str, found: Predictions) -> str:
     """A file that other tools can read, too; the store has the same, run by run."""
     import numpy as np
 
-    path = report.folder / f"{name.lower()}.npz"
+    path = told.folder / f"{name.lower()}.npz"
     classes = np.asarray(found.values).astype(np.uint8)
     np.savez_compressed(path, preds=classes, labels=np.asarray(found.labels, dtype=np.uint8))
-    report.files.append(str(path))
+    told.files.append(str(path))
     return str(path)
 
 
-def show_response(report: Report, study: Study) -> Shown:
+def show_response(told: Told, study: Study) -> Shown:
     """Say which network holds up when the digits it has learned move."""
     from curvewise.nn.response import measure_responses
     from curvewise.plot import plot_perturbed, plot_responses
@@ -169,10 +170,17 @@ def show_response(report: Report, study: Study) -> Shown:
     with quietly():
         curves = measure_responses(networks, examples, MOVED, magnitudes=BY, progress=False)
         better = compare_responses(curves[A], curves[B])
-    report.page.document |= {"responses": curves, "response": better}
-    ask(report, "Which holds up when the digits it has learned move?", *curves.values(), better)
-    report.figure("responses", lambda: plot_responses(curves))
-    report.figure("moved", lambda: plot_perturbed(examples, MOVED, BY))
+    told.page.document |= {"responses": curves, "response": better}
+    ask(
+        told,
+        "Which holds up when the digits it has learned move?",
+        *curves.values(),
+        better,
+        figures={
+            "responses": lambda: plot_responses(curves),
+            "moved": lambda: plot_perturbed(examples, MOVED, BY),
+        },
+    )
     return Shown(
         [said_response(better, curves, "up to two pixels")],
         [
@@ -186,7 +194,7 @@ def show_response(report: Report, study: Study) -> Shown:
     )
 
 
-def show_ranking(report: Report, study: Study) -> Shown:
+def show_ranking(told: Told, study: Study) -> Shown:
     """Say which of the networks is the best start for digits that lie on their side."""
     import numpy as np
 
@@ -209,9 +217,9 @@ def show_ranking(report: Report, study: Study) -> Shown:
             examples=EXAMPLES,
             progress=False,
         )
-    report.page.document["checkpoints"] = ranking
-    ask(report, "Which network to start from, if digits come lying on their side?", ranking)
-    report.figure("checkpoints", ranking.plot)
+    told.page.document["checkpoints"] = ranking
+    question = "Which network to start from, if digits come lying on their side?"
+    ask(told, question, ranking, figures={"checkpoints": ranking.plot})
     return Shown(
         [said_checkpoints(ranking)],
         [
@@ -227,23 +235,23 @@ def show_ranking(report: Report, study: Study) -> Shown:
     )
 
 
-def show_transfer(report: Report, study: Study) -> Shown:
+def show_transfer(told: Told, study: Study) -> Shown:
     """Say what upright digits are worth to a network that learns them lying on their side."""
     import numpy as np
 
     from curvewise.study import transfer_risks
     from curvewise.transfer import measure_transfer
 
-    turned = _turned_study(report, study)
+    turned = _turned_study(told, study)
     turned.run(device="cpu")
     most = max(study.partition.sizes)
     maximal = round(float(np.mean(study.measurements(n=most).of(A).error)), 4)
     with quietly():
         found = measure_transfer(transfer_risks(turned, metric="error", maximal=maximal))
-    report.page.document["transfer"] = found
-    ask(report, "Is it a better start than none, and what is that worth in digits?", found)
-    report.figure("transfer", found.plot)
-    file = report.folder / TURNED_STUDY
+    told.page.document["transfer"] = found
+    question = "Is it a better start than none, and what is that worth in digits?"
+    ask(told, question, found, figures={"transfer": found.plot})
+    file = told.folder / TURNED_STUDY
     return Shown(
         [said_transfer(found, "upright")],
         [
@@ -258,7 +266,7 @@ def show_transfer(report: Report, study: Study) -> Shown:
     )
 
 
-def _turned_study(report: Report, study: Study) -> Study:
+def _turned_study(told: Told, study: Study) -> Study:
     """Write digits that the first study held out, turned, and a study of them."""
     import os
 
@@ -268,30 +276,16 @@ def _turned_study(report: Report, study: Study) -> Study:
 
     held_out = study.test_examples()
     turned = np.rot90(held_out.x, axes=(-2, -1)).copy()
-    np.savez_compressed(report.folder / "turned.npz", x=turned, y=held_out.y)
+    np.savez_compressed(told.folder / "turned.npz", x=turned, y=held_out.y)
     weights = next(iter(checkpoint_files(study, A, n=max(study.partition.sizes)).values()))
     training = study.learners[A].training
     assert training is not None
-    place = os.path.relpath(weights, report.folder.resolve()).replace(os.sep, "/")
-    path = report.folder / TURNED_STUDY
+    place = os.path.relpath(weights, told.folder.resolve()).replace(os.sep, "/")
+    path = told.folder / TURNED_STUDY
     text = turned_text(study.seed, training.epochs, place)
     path.write_text(text, encoding="utf-8", newline="\n")
-    report.files += [str(report.folder / "turned.npz"), str(path)]
+    told.files += [str(told.folder / "turned.npz"), str(path)]
     return load_study(path)
-
-
-def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = ()) -> None:
-    """Put a question and its answers on the page and into the report.
-
-    ``names`` says whom each is about, where the answers do not say it themselves.
-    """
-    report.section(question)
-    for answer, name in zip(answers, names or [""] * len(answers), strict=True):
-        report.say(f"{name}: {sentences(answer)}" if name else sentences(answer))
-        about = name or getattr(answer, "learner", "")
-        found = [f"{about}: {w}" if about else w for w in answer.all_warnings]
-        report.lines += [*(f"- Beware: {w}" for w in found), ""] if found else []
-        warn_each(found)
 
 
 LENSES = (show_learning, show_variance, show_response, show_ranking, show_transfer)

@@ -13,11 +13,12 @@ from cyclopts import Parameter
 from curvewise.cli._console import FAILED, Page, UsageError
 from curvewise.cli._demo_lenses import LENSES, Shown
 from curvewise.cli._demo_study import demo_text, is_demo_text
+from curvewise.cli._demo_told import Told
 from curvewise.errors import CurvewiseError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from curvewise.cli._study_report import Report
-    from curvewise.study import Study
+    from curvewise.report.content import Report
+    from curvewise.study import Status, Study
 
 STUDY = "study.toml"
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -68,14 +69,12 @@ def demo(
             f"{status.planned - status.done} of {status.planned} runs are not there: "
             f"`curvewise study status {out / STUDY}` says why."
         )
-    from curvewise.cli._study_report import Report
-
     page.document = {"type": "Demo", "seed": seed, "status": status}
-    report = Report(page, out)
-    shown = [lens(report, study) for lens in LENSES]
-    _say_in_short(report, shown)
+    told = Told(page, out)
+    shown = [lens(told, study) for lens in LENSES]
+    _say_in_short(page, shown)
     _say_how(page, out, shown)
-    _say_files(report)
+    _say_files(told, _report(told, study, status))
     return page.close()
 
 
@@ -135,13 +134,32 @@ def _written(path: Path, text: str) -> Study:
     return load_study(path)
 
 
-def _say_in_short(report: Report, shown: list[Shown]) -> None:
+def _say_in_short(page: Page, shown: list[Shown]) -> None:
     lines = [line for part in shown for line in part.in_short]
-    report.page.document["in_short"] = lines
-    report.section("In short")
+    page.document["in_short"] = lines
+    page.say("In short", style="bold")
     for line in lines:
-        report.lines += [f"- {line}"]
-        report.page.say(f"• {line}", close=True)
+        page.say(f"• {line}", close=True)
+
+
+def _report(told: Told, study: Study, status: Status) -> Report:
+    """What the demo has told, as a report: the first answers, then all in short, then each."""
+    from curvewise.report.content import Report, Section
+    from curvewise.report.runs import reproduction, runs_of
+    from curvewise.study.standings import planned_runs
+
+    in_short, planned = told.page.document["in_short"], planned_runs(study)
+    sections = (Section("In short", text=tuple(in_short)), *told.sections)
+    return Report(
+        title="Two networks on handwritten digits",
+        question="Which network is better with how much data, and how sure is that?",
+        answer=tuple(in_short[:3]),
+        figure=next(f for s in sections for f in s.figures),
+        warnings=tuple(dict.fromkeys(w for s in sections for w in s.warnings)),
+        sections=sections,
+        runs=runs_of(study, planned, status),
+        reproduce=reproduction(study, planned, told.folder / STUDY),
+    )
 
 
 def _say_how(page: Page, out: Path, shown: list[Shown]) -> None:
@@ -154,12 +172,12 @@ def _say_how(page: Page, out: Path, shown: list[Shown]) -> None:
     page.code("\n".join([*run, *(line for part in shown for line in part.commands)]))
 
 
-def _say_files(report: Report) -> None:
-    """Write the sentences and figures as one text, and name all files."""
-    summary = report.folder / "summary.md"
-    head = ["# Two networks on handwritten digits"]
-    summary.write_text("\n".join(head + report.lines).strip() + "\n", encoding="utf-8")
-    files = [str(report.folder / STUDY), str(summary), *report.files]
-    report.page.document["files"] = files
-    report.page.say("Written", style="bold")
-    report.page.code("\n".join(files))
+def _say_files(told: Told, report: Report) -> None:
+    """Write the report as a page and as text with figures, and name all files."""
+    from curvewise.cli._study_report import write_files
+
+    written = write_files(report, told.folder, index="summary.md")
+    files = [str(told.folder / STUDY), *written, *told.files]
+    told.page.document["files"] = files
+    told.page.say("Written", style="bold")
+    told.page.code("\n".join(files))

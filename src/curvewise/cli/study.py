@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from cyclopts.validators import Number
 
 from curvewise.cli._console import DONE, FAILED, Page, UsageError, note, sentences, warn_each
 from curvewise.cli._options import Form, Showing
+from curvewise.cli._study_report import Format, report_study
 
 if TYPE_CHECKING:
     from curvewise.study import Plan, Status, Study
@@ -25,6 +27,7 @@ study = App(
 File = Annotated[Path, Parameter(name="FILE")]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 MAKING = Group("How to make the runs", sort_key=3)
+WATCHING = Group("Watch it run", sort_key=4)
 Device = Annotated[str | None, Parameter(group=MAKING)]
 
 
@@ -178,11 +181,25 @@ def status(file: File, /, *, showing: Showing | None = None) -> int:
 
 @study.command
 def report(
-    file: File, /, *, out: Path | None = None, form: Form = "power", json: Flag = False
+    file: File,
+    /,
+    *,
+    out: Path | None = None,
+    format: Format | None = None,
+    form: Form = "power",
+    json: Flag = False,
+    watch: Annotated[bool, Parameter(group=WATCHING, negative="", show_default=False)] = False,
+    port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
+    open_browser: Annotated[
+        bool, Parameter(name="--open", group=WATCHING, negative="", show_default=False)
+    ] = False,
 ) -> int:
-    """Look at the runs through every lens that applies: text, tables and figures in a folder.
+    """Look at the runs through every lens that applies: one page, text, tables and figures.
 
-    Example: `curvewise study report study.toml`
+    The study need not be finished: the report says what is missing.
+
+    Example: `curvewise study report study.toml`, or while it runs elsewhere
+    `curvewise study report study.toml --watch --open`
 
     Parameters
     ----------
@@ -190,18 +207,48 @@ def report(
         The study.
     out
         Folder for the report; by default NAME-report beside the study file.
+    format
+        html: one page that needs nothing else. markdown: text with pictures beside it. latex:
+        tables for papers, and pictures as PDF. By default the first two.
     form
         Of the learning curves; auto averages several, and predicts best beyond the data.
     json
         Print one JSON document with everything.
+    watch
+        Write nothing, and show on this machine a page of how far the study is, until Ctrl-C.
+    port
+        Of that page; by default one that is free.
+    open_browser
+        Open it in a browser.
     """
-    from curvewise.cli._study_report import write_report
-
-    page = Page(as_json=json)
     loaded = _load(file)
+    if watch:
+        if json or format is not None or out is not None:
+            raise UsageError("--watch writes no report: leave --out, --format and --json out.")
+        return _watch(loaded, port, open_browser)
+    if port or open_browser:
+        raise UsageError("--port and --open are for --watch.")
+    page = Page(as_json=json)
     folder = out or loaded.folder / f"{_plain(loaded.name)}-report"
-    write_report(page, loaded, folder, form=form)
+    report_study(page, loaded, file, folder, form=form, format=format)
     return page.close()
+
+
+def _watch(loaded: Study, port: int, open_browser: bool) -> int:
+    from curvewise.report.live import LivePage
+
+    try:
+        page = LivePage(loaded, port)
+    except OSError as error:
+        raise UsageError(f"--port {port} cannot be used ({error.strerror}): try another.") from None
+    with page, suppress(KeyboardInterrupt):
+        note(f"{loaded.name} is shown at {page.url}; stop with Ctrl-C.")
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(page.url)
+        page.serve()
+    return DONE
 
 
 def show_plan(page: Page, found: Plan) -> None:

@@ -1,4 +1,4 @@
-"""Pictures into files, for programs without a display."""
+"""Pictures into files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,27 @@ def save_picture(draw: Callable[[], Axes], path: Path) -> None:
 
     Switches matplotlib to a backend that needs no display, so it is for commands, not notebooks.
     """
+    use_no_display()
+    save_figure(draw, path)
+
+
+def use_no_display() -> None:
+    """Switch matplotlib to a backend that needs no display: for commands, not notebooks."""
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
 
-    ax = draw()
-    figure = ax.get_figure(root=True)
-    if figure is not None:
-        figure.savefig(path, dpi=200, bbox_inches="tight")
-        pyplot.close(figure)
+
+def save_figure(draw: Callable[[], Axes], path: Path) -> None:
+    """Let ``draw`` make Axes, save their figure and close it.
+
+    Texts stay texts, so that they can be found and changed in SVG and PDF.
+    """
+    from matplotlib import pyplot, rc_context
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curvewise", "pdf.fonttype": 42}):
+        ax = draw()
+        figure = ax.get_figure(root=True)
+        if figure is not None:
+            figure.savefig(path, dpi=200, bbox_inches="tight")
+            pyplot.close(figure)

@@ -21,24 +21,25 @@ from curvewise.types import plain
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+SCRIPTS = ("base.js", "curves.js", "panel.js", "chart.js", "tables.js", "start.js")
+"""Each uses what those before it name."""
+
 MOST_ROWS = 2_000
 """Rows of a table that are written out; of longer ones the first, and how many there are."""
 
 
-def page_of(report: Report, *, live: bool = False) -> str:
+def page_of(report: Report) -> str:
     """The page of a report: HTML with its styles, scripts, pictures and data inside.
 
     Parameters
     ----------
     report : Report
         What it says.
-    live : bool
-        Whether the page asks the server it came from for news.
     """
     from curvewise import __version__
 
     environment = _environment()
-    script = _asset("report.js")
+    script = _script()
     charts: dict[str, Markup] = {}
     pictures = _Pictures(environment, charts)
     environment.globals |= {
@@ -57,7 +58,6 @@ def page_of(report: Report, *, live: bool = False) -> str:
         "script": _raw(script),
         "script_hash": _hash(script),
         "version": __version__,
-        "live": live,
     }
     return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
 
@@ -76,7 +76,7 @@ def _environment() -> Any:
 _PARTS = {
     "figure": """<figure>
 {% if chart %}<div data-chart="{{ chart }}">{% endif %}
-<div class="still" role="img" aria-label="{{ title }}">{{ svg }}</div>
+<div class="still" tabindex="0" role="img" aria-label="{{ title }}">{{ svg }}</div>
 {% if chart %}</div>{% endif %}
 <figcaption>{{ title }}</figcaption>
 </figure>""",
@@ -85,13 +85,15 @@ _PARTS = {
 <thead><tr>{% for name in names %}<th scope="col"{% if name in right %} class="number"{% endif %}>\
 <button type="button">{{ name }}</button></th>{% endfor %}</tr></thead>
 <tbody>
-{% for row in rows %}<tr{% if row.learner is not none %} data-learner="{{ row.learner }}"{% endif %}>\
+{% for row in rows %}\
+<tr{% if row.learner is not none %} data-learner="{{ row.learner }}"{% endif %}>\
 {% for cell in row.cells %}<td{% if cell.value is not none %} class="number" \
 data-value="{{ cell.value }}"{% endif %}><bdi>{{ cell.text }}</bdi></td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>
 {% if left %}<p>{{ left }} further rows are not shown here; the export has all.</p>{% endif %}""",
     "warnings": """<details class="warnings"{% if is_open %} open{% endif %}>\
-<summary>{{ texts | length }} {{ "warning" if texts | length == 1 else "warnings" }}</summary><ul>\
+<summary>{{ texts | length }} {{ "warning" if texts | length == 1 else "warnings" }}</summary>\
+<ul tabindex="0">\
 {% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul></details>""",
 }
 
@@ -126,17 +128,16 @@ def svg_of(figure: Figure, prefix: str = "") -> str:
         pyplot.close(axes.figure)
     svg = stream.getvalue()
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", svg)
-    return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}\1"', svg)
+    svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
+    named = re.compile(r'(\bid="|url\(#|href="#)')
+    return re.sub(r"<[^>]*>", lambda tag: named.sub(rf"\1{prefix}", tag[0]), svg)
 
 
 def embedded(data: Any) -> Markup:
-    """Data as JSON that can stand inside a script element, whatever names are in it.
+    r"""Data as JSON that can stand inside a script element, whatever names are in it.
 
-    >>> str(embedded({"name": "</script>"}))
-    '{"name":"\\\\u003c/script>"}'
+    >>> print(embedded({"name": "</script>"}))
+    {"name":"\u003c/script>"}
     """
     text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _raw(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))
@@ -157,16 +158,15 @@ def _tabled(environment: Any, table: Table) -> Markup:
     ]
     left = max(0, total - MOST_ROWS)
     template = environment.get_template("table")
-    return _raw(
-        template.render(title=table.title, names=names, right=right, rows=rows, left=left)
-    )
+    return _raw(template.render(title=table.title, names=names, right=right, rows=rows, left=left))
 
 
 def _cell(value: Any, digits: int) -> dict[str, Any]:
-    if _is_number(value):
-        unknown = bool(np.isnan(value))
-        return {"text": "–" if unknown else number(float(value), digits), "value": float(value)}
-    return {"text": "–" if value is None else str(value), "value": None}
+    if not _is_number(value):
+        return {"text": "–" if value is None else str(value), "value": None}
+    known = plain(float(value))  # infinities as JavaScript reads them
+    text = "–" if known is None else number(float(value), digits)
+    return {"text": text, "value": "" if known is None else known}
 
 
 def _is_number(value: Any) -> bool:
@@ -192,7 +192,18 @@ def _runs(runs: Runs | None) -> dict[str, Any] | None:
     count = len(next(iter(runs.columns.values()), ()))
     columns = {k: _packed(list(v)) for k, v in runs.columns.items()}
     data = embedded({"names": names, "count": count, "columns": columns})
-    return {"text": runs.text, "failures": runs.failures, "data": data}
+    return {"text": runs.text, "failures": _failures(runs), "data": data}
+
+
+def _failures(runs: Runs) -> Table | None:
+    if not runs.failures:
+        return None
+    columns = {
+        "runs": [f.count for f in runs.failures],
+        "learners": [", ".join(f.learners) for f in runs.failures],
+        "reason": [f.message for f in runs.failures],
+    }
+    return Table("failures", "Why runs failed", columns)
 
 
 def _packed(values: list[Any]) -> dict[str, Any]:
@@ -209,6 +220,12 @@ def _short(value: Any) -> Any:
     return float(f"{found:.6g}") if isinstance(found, float) else found
 
 
+def _script() -> str:
+    """What a page does, in one function, so that none of its names get in the way of others."""
+    parts = "\n".join(map(_asset, SCRIPTS))
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
 def _asset(name: str) -> str:
     return (files("curvewise.report") / "assets" / name).read_text(encoding="utf-8")
 
@@ -216,7 +233,7 @@ def _asset(name: str) -> str:
 def _raw(text: str) -> Markup:
     from markupsafe import Markup
 
-    return Markup(text)  # noqa: S704
+    return Markup(text)
 
 
 def _hash(script: str) -> str:

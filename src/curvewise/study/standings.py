@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import MissingDependencyError, StoreError
-from curvewise.io._stored import read_record
+from curvewise.errors import MissingDependencyError
+from curvewise.io._stored import without_collecting
 from curvewise.study.claims import FOLDER, Claims
-from curvewise.study.execute.standing import Standing, stand
+from curvewise.study.execute.standing import Standing, look_up
 from curvewise.study.jobs import Job
 
 if TYPE_CHECKING:
@@ -61,18 +63,31 @@ class Planned:
 
 def planned_runs(study: Study) -> list[Planned]:
     """Look up every planned run, searches for learning rates first; damage is a state, no error."""
+    seen = _SEEN.get()
+    if seen is not None and seen[0] is study:
+        return list(seen[1])
+    with without_collecting():
+        return _looked_up(study)
+
+
+_SEEN: ContextVar[tuple[Study, list[Planned]] | None] = ContextVar("seen", default=None)
+
+
+@contextmanager
+def looked_up_once(study: Study) -> Iterator[list[Planned]]:
+    """Look the runs up now, for all that is read of the study in this block and thread."""
+    found = planned_runs(study)
+    token = _SEEN.set((study, found))
+    try:
+        yield list(found)
+    finally:
+        _SEEN.reset(token)
+
+
+def _looked_up(study: Study) -> list[Planned]:
     store, digests = study.runs_folder, evaluation_digests(study)
-    found = []
-    for job in {job.id: job for job in study.jobs}.values():
-        standing = stand(store, job, digests, study.keep)
-        record: Mapping[str, Any] = {}
-        if standing.state in ("done", "failed", "outdated"):
-            try:
-                record = read_record(store / job.id)
-            except StoreError as error:  # another process is replacing it
-                standing = Standing("missing", standing.attempts, str(error))
-        found.append(Planned(job, standing, record))
-    return found
+    jobs = {job.id: job for job in study.jobs}.values()
+    return [Planned(job, *look_up(store, job, digests, study.keep)) for job in jobs]
 
 
 def evaluation_digests(study: Study) -> dict[str, str]:

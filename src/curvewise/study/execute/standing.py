@@ -75,19 +75,28 @@ def stand(store: Path, job: Job, digests: Mapping[str, str], keep: Keep) -> Stan
     keep : Keep
         What should be kept beside the predictions.
     """
+    return look_up(store, job, digests, keep)[0]
+
+
+def look_up(
+    store: Path, job: Job, digests: Mapping[str, str], keep: Keep
+) -> tuple[Standing, Mapping[str, Any]]:
+    """As :func:`stand`, with the record of the run; an empty one if it cannot be read."""
     folder = store / job.id
     if not folder.exists():
-        return Standing("missing")
+        return Standing("missing"), {}
     try:
         record = read_record(folder)
     except StoreError as error:
-        return Standing("missing") if not folder.exists() else Standing("damaged", 0, str(error))
+        gone = not folder.exists()
+        return Standing("missing") if gone else Standing("damaged", 0, str(error)), {}
     attempts = record["environment"].get("attempts", 1)
     if record["status"] == "failed":
-        return Standing("failed", attempts, record.get("error") or "", record["metrics"])
+        return Standing("failed", attempts, record.get("error") or "", record["metrics"]), record
     lacks = _lacks_rate(record) if job.is_search else _lacks(record, folder, digests, keep)
     state, sets = "outdated" if lacks else "done", record["environment"].get("evaluations", {})
-    return Standing(state, attempts, lacks, record["metrics"], _kept(record), tuple(sets))
+    found = Standing(state, attempts, lacks, record["metrics"], _kept(record), tuple(sets))
+    return found, record
 
 
 def is_done(folder: Path) -> bool:

@@ -1,0 +1,312 @@
+// --- charts of curves
+class Chart {
+  constructor(place, spec) {
+    Object.assign(this, { place, spec, scale: spec.scale || "log" });
+    for (const series of spec.series) {
+      for (const part of [series.line, series.reliance].filter(Boolean)) {
+        for (const key of Object.keys(part)) part[key] = numbers(part[key]);
+      }
+    }
+    const picture = make("div", { class: "picture" }, place);
+    this.axisSwitch(picture);
+    // Three layers, so that what moves is painted without painting the curves again.
+    const layers = make("div", { class: "layers" }, picture);
+    this.grid = draw("svg", { class: "grid", "aria-hidden": "true" }, layers);
+    const many = spec.series.length > MANY ? "many" : "";
+    this.curves = draw("svg", { class: `curves ${many}`, "aria-hidden": "true" }, layers);
+    this.svg = draw("svg", {
+      role: "img",
+      tabindex: "0",
+      "aria-label": `${spec.title}. Arrow keys move from point to point.`,
+      class: "chart",
+    }, layers);
+    this.tip = make("div", { class: "tip", hidden: "", dir: "auto" }, picture);
+    this.live = make("p", { class: "unseen", "aria-live": "polite" }, picture);
+    this.panel = new Panel(this, place, spec);
+    this.listen();
+    new ResizeObserver(() => this.fit()).observe(picture);
+    this.fit();
+    chosen.listeners.push(() => this.front());
+  }
+
+  axisSwitch(picture) {
+    const { spec } = this;
+    if (!spec.scales || spec.scales.length < 2) return;
+    const field = make("fieldset", {}, make("div", { class: "controls" }, picture));
+    make("legend", {}, field, "Horizontal axis");
+    for (const name of spec.scales) {
+      const label = make("label", {}, field);
+      const radio = make("input", { type: "radio", name: `${spec.id}-scale`, value: name }, label);
+      radio.checked = name === this.scale;
+      label.append(` ${SCALES[name].words}`);
+      if (SCALES[name].power) make("sup", {}, label, SCALES[name].power);
+      radio.addEventListener("change", () => {
+        this.scale = name;
+        this.paint();
+      });
+    }
+  }
+
+  fit() {
+    const width = Math.round(this.svg.parentElement.clientWidth);
+    if (!width || (this.box && this.box.width === width)) return;
+    const height = Math.round(Math.min(Math.max(width * 0.62, 270), 400));
+    this.box = { width, height, left: 58, right: 14, top: 10, bottom: 46 };
+    for (const layer of [this.grid, this.curves, this.svg]) layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.paint();
+  }
+
+  frame() {
+    const { spec, box } = this;
+    const { to } = SCALES[this.scale];
+    const [low, high] = spec.x.range;
+    const a = this.scale === "linear" ? 0 : to(low);
+    const b = this.scale === "root" ? 0 : to(high);
+    const [bottom, top] = spec.y.range;
+    const wide = box.width - box.left - box.right;
+    const tall = box.height - box.top - box.bottom;
+    this.X = (n) => box.left + ((to(n) - a) / (b - a)) * wide;
+    this.Y = (v) => box.top + ((top - v) / (top - bottom)) * tall;
+    this.unY = (y) => top - ((y - box.top) / tall) * (top - bottom);
+    return { x: box.left, y: box.top, width: wide, height: tall };
+  }
+
+  paint() {
+    const { spec, svg } = this;
+    const inner = this.frame();
+    for (const layer of [this.grid, this.curves, svg]) layer.replaceChildren();
+    this.axes(inner);
+    const clip = draw("clipPath", { id: `${spec.id}-inside` }, draw("defs", {}, this.curves));
+    draw("rect", { x: inner.x - 5, y: inner.y - 5, width: inner.width + 10, height: inner.height + 10 }, clip);
+    const area = draw("g", { "clip-path": `url(#${spec.id}-inside)` }, this.curves);
+    this.groups = new Map();
+    this.points = [];
+    for (const series of spec.series) this.curve(area, series, inner);
+    this.above = draw("g", { "clip-path": `url(#${spec.id}-inside)` }, svg);
+    this.lines = draw("g", {}, svg);
+    this.halo = draw("circle", { r: "7", class: "halo", visibility: "hidden" }, svg);
+    this.marks();
+    this.front();
+  }
+
+  axes(inner) {
+    const { spec, grid } = this;
+    const [low, high] = spec.x.range;
+    const bottom = inner.y + inner.height;
+    const right = inner.x + inner.width;
+    const upright = (x, text) => {
+      draw("line", { x1: x, x2: x, y1: inner.y, y2: bottom }, grid);
+      draw("text", { x, y: bottom + 17, "text-anchor": "middle" }, grid, text);
+    };
+    const ticks = this.scale === "linear" ? nice(0, high, Math.round(inner.width / 90)) : sizesBetween(low, high);
+    let last = Infinity;
+    if (this.scale === "root") upright((last = right), "∞");
+    for (const t of ticks.reverse()) {
+      const x = this.X(t);
+      if (last - x < 48) continue;
+      last = x;
+      upright(x, tick(t));
+    }
+    for (const t of nice(...spec.y.range, Math.round(inner.height / 55))) {
+      const y = this.Y(t);
+      draw("line", { x1: inner.x, x2: right, y1: y, y2: y }, grid);
+      draw("text", { x: inner.x - 8, y: y + 4, "text-anchor": "end" }, grid, tick(t));
+    }
+    const name = { "text-anchor": "middle", class: "name" };
+    const label = spec.x.label || SCALES[this.scale].label;
+    draw("text", { ...name, x: (inner.x + right) / 2, y: this.box.height - 8 }, grid, label);
+    const across = (inner.y + bottom) / 2;
+    draw("text", { ...name, x: 14, y: across, transform: `rotate(-90 14 ${across})` }, grid, spec.y.label);
+  }
+
+  curve(area, series, inner) {
+    const { name } = series;
+    const group = draw(
+      "g",
+      { class: `series ${dashOf(name)}`, "data-learner": name, style: styleOf(name) },
+      area,
+    );
+    this.groups.set(name, group);
+    const { line } = series;
+    const far = 10 * this.box.height; // infinitely far, for a path
+    const at = (n, v) => `${this.X(n).toFixed(1)},${Math.min(Math.max(this.Y(v), -far), far).toFixed(1)}`;
+    if (line) {
+      const all = line.n || this.spec.n;
+      const [low, high] = this.spec.x.range;
+      const from = Math.max(0, all.findIndex((n) => n >= low * 0.999) - 1);
+      const past = all.findIndex((n) => n > high * 1.001);
+      const to = this.scale === "root" || past < 0 ? all.length : past + 1;
+      const known = all.map((_, i) => i).slice(from, to);
+      const along = (values) => known.filter((i) => !Number.isNaN(values[i])).map((i) => at(all[i], values[i]));
+      if (line.low) draw("path", { class: "band", d: `M${[...along(line.high), ...along(line.low).reverse()].join("L")}Z` }, group);
+      draw("path", { class: "line", d: `M${along(line.value).join("L")}` }, group);
+    }
+    const points = series.points.map((p) => ({ ...p, name, x: this.X(p.n), y: this.Y(p.value) }));
+    points.sort((a, b) => a.n - b.n);
+    if (!points.length) return;
+    // One element however many points there are: a stroke with round ends at each of them.
+    draw("path", { class: "points", d: points.map((p) => `M${p.x.toFixed(1)},${p.y.toFixed(1)}h0`).join("") }, group);
+    this.points.push(points.filter((p) => p.x >= inner.x - 5 && p.x <= inner.x + inner.width + 5));
+  }
+
+  marks() {
+    const { box, lines } = this;
+    if (!lines) return;
+    const { markN, target } = this.panel;
+    lines.replaceChildren();
+    const [right, bottom] = [box.width - box.right, box.height - box.bottom];
+    if (markN !== null) {
+      const x = this.X(markN);
+      draw("line", { class: "mark", "data-mark": "n", x1: x, x2: x, y1: box.top, y2: bottom }, lines);
+    }
+    if (target === null) return;
+    const y = this.Y(target);
+    if (y < box.top || y > bottom) return;
+    const ends = { x1: box.left, x2: right, y1: y, y2: y };
+    draw("line", { class: "mark", "data-mark": "target", ...ends }, lines);
+    draw("circle", { class: "grip", cx: right, cy: y, r: 5 }, lines);
+    draw("line", { class: "handle", ...ends, "stroke-width": "16" }, lines);
+  }
+
+  // The curves of the learner chosen and of the one under the mouse are drawn again above the
+  // others, which are dimmed.
+  front() {
+    const names = [...new Set([this.hovered, chosen.name])].filter((name) => this.groups.has(name));
+    this.above.replaceChildren(...names.map((name) => this.groups.get(name).cloneNode(true)).reverse());
+    this.curves.classList.toggle("dim", names.length > 0);
+  }
+
+  hover(name) {
+    if (this.hovered === name) return;
+    this.hovered = name;
+    this.panel.hovered(name);
+    this.front();
+  }
+
+  say(text, x, y) {
+    this.tip.textContent = text;
+    this.tip.hidden = false;
+    const wide = this.svg.clientWidth / this.box.width;
+    const half = this.tip.offsetWidth / 2;
+    const left = Math.min(Math.max(x * wide, half), Math.max(this.svg.clientWidth - half, half));
+    const above = y * wide - this.tip.offsetHeight - 12;
+    this.tip.style.left = `${left}px`;
+    this.tip.style.top = `${this.svg.offsetTop + (above > 0 ? above : y * wide + 14)}px`;
+  }
+
+  show(point) {
+    this.halo.setAttribute("cx", point.x);
+    this.halo.setAttribute("cy", point.y);
+    this.halo.setAttribute("visibility", "visible");
+    const more = point.label ? `, ${point.label}` : "";
+    const suffix = this.spec.y.suffix || "";
+    const text = `${clipped(point.name)}, n = ${number(point.n)}${more}: ${number(point.value)}${suffix}`;
+    this.say(text, point.x, point.y);
+    this.hover(point.name);
+    return text;
+  }
+
+  hide() {
+    this.tip.hidden = true;
+    this.halo.setAttribute("visibility", "hidden");
+    this.hover(null);
+  }
+
+  placeOf(event) {
+    const frame = this.svg.getBoundingClientRect();
+    const wide = this.box.width / frame.width;
+    return [(event.clientX - frame.left) * wide, (event.clientY - frame.top) * wide];
+  }
+
+  nearest(x, y) {
+    let [best, near] = [null, 14 ** 2];
+    for (const points of this.points) {
+      if (chosen.name !== null && points.length && points[0].name !== chosen.name) continue;
+      for (const point of points) {
+        const distance = (point.x - x) ** 2 + (point.y - y) ** 2;
+        if (distance < near) [best, near] = [point, distance];
+      }
+    }
+    return best;
+  }
+
+  nearestLine(x, y) {
+    const [low, high] = this.spec.x.range;
+    const [left, right] = [this.X(low), this.X(high)];
+    if (x < left - 2 || x > right + 2) return null;
+    const share = (x - left) / (right - left);
+    const { to } = SCALES[this.scale];
+    const u = to(low) + share * (to(high) - to(low));
+    const n = { log: 10 ** u, linear: u, root: 1 / u ** 2 }[this.scale];
+    let [best, near] = [null, 10];
+    for (const { name, line } of this.spec.series) {
+      if (!line || (chosen.name !== null && name !== chosen.name)) continue;
+      const value = readAt(line.n || this.spec.n, line.value, n);
+      const distance = Math.abs(this.Y(value) - y);
+      if (distance < near) [best, near] = [{ name, n, value }, distance];
+    }
+    return best;
+  }
+
+  point(event) {
+    const [x, y] = this.placeOf(event);
+    const found = this.nearest(x, y);
+    if (found) {
+      this.show(found);
+      return;
+    }
+    const line = this.nearestLine(x, y);
+    if (!line) {
+      this.hide();
+      return;
+    }
+    this.halo.setAttribute("visibility", "hidden");
+    this.hover(line.name);
+    const suffix = this.spec.y.suffix || "";
+    this.say(`${clipped(line.name)}, n = ${about(line.n)}, curve: ${number(line.value)}${suffix}`, x, y);
+  }
+
+  listen() {
+    const { svg } = this;
+    let dragging = false;
+    svg.addEventListener("pointermove", (event) => {
+      if (!dragging) {
+        this.point(event);
+        return;
+      }
+      const [low, high] = this.spec.y.range;
+      this.panel.aim(Math.min(Math.max(this.unY(this.placeOf(event)[1]), low), high));
+    });
+    svg.addEventListener("pointerleave", () => !dragging && this.hide());
+    svg.addEventListener("pointerdown", (event) => {
+      if (!event.target.matches(".handle, .grip")) return;
+      dragging = true;
+      this.hide();
+      svg.setPointerCapture(event.pointerId);
+      event.preventDefault();
+    });
+    for (const end of ["pointerup", "pointercancel"]) {
+      svg.addEventListener(end, () => {
+        dragging = false;
+      });
+    }
+    svg.addEventListener("click", (event) => {
+      if (!event.target.matches(".handle, .grip") && this.groups.has(this.hovered)) choose(this.hovered);
+    });
+    svg.addEventListener("keydown", (event) => this.step(event));
+    svg.addEventListener("blur", () => this.hide());
+  }
+
+  // Left and right along the points of a learner, up and down to the next learner.
+  step(event) {
+    const [along, over] =
+      { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] || [0, 0];
+    if ((!along && !over) || !this.points.length) return;
+    event.preventDefault();
+    const turn = (value, count) => ((value % count) + count) % count;
+    this.at = this.at ? [turn(this.at[0] + over, this.points.length), this.at[1] + along] : [0, 0];
+    const points = this.points[this.at[0]];
+    this.at[1] = turn(this.at[1], points.length);
+    this.live.textContent = this.show(points[this.at[1]]);
+  }
+}

@@ -1,0 +1,162 @@
+// --- what stands beside a chart: the size N, the target, and the legend with what they give
+const MANY = 12;
+class Panel {
+  constructor(chart, place, spec) {
+    Object.assign(this, { chart, spec });
+    this.markN = spec.slider ? spec.slider.value : null;
+    this.target = spec.target ? spec.target.value : null;
+    const panel = make("div", { class: "panel" }, place);
+    place.classList.toggle("plain", !spec.slider && !spec.target);
+    const bar = make("div", { class: "controls" }, panel);
+    if (spec.slider) this.slider(bar);
+    if (spec.target) this.targetField(bar);
+    this.legend(panel, bar);
+  }
+
+  slider(bar) {
+    const sizes = this.spec.slider.n;
+    const [low, high] = [sizes[0], sizes[sizes.length - 1]];
+    const label = make("label", { class: "wide" }, bar, "Training size N ");
+    const range = make("input", { type: "range", min: "0", max: "1000", step: "1" }, label);
+    const field = make("input", { type: "number", min: low, max: high, step: "any", "aria-label": "Training size N as a number" }, bar);
+    const set = (n, writeRange, writeField) => {
+      this.markN = Math.min(Math.max(n, low), high);
+      if (writeRange) range.value = String(Math.round((1000 * Math.log(this.markN / low)) / Math.log(high / low)));
+      if (writeField) field.value = String(this.markN);
+      range.setAttribute("aria-valuetext", `N = ${about(this.markN)}`);
+      this.chart.marks();
+      this.readN();
+    };
+    range.addEventListener("input", () => {
+      set(Number((low * (high / low) ** (Number(range.value) / 1000)).toPrecision(3)), false, true);
+    });
+    field.addEventListener("input", () => {
+      if (Number(field.value) > 0) set(Number(field.value), true, false);
+    });
+    field.addEventListener("change", () => set(this.markN, true, true));
+    this.startN = () => set(this.markN, true, true);
+  }
+
+  targetField(bar) {
+    const { spec } = this;
+    const unit = spec.y.suffix ? ` (${spec.y.suffix})` : "";
+    const label = make("label", { class: "wide" }, bar, `Target ${spec.y.word}${unit} `);
+    const value = Number(this.target.toPrecision(3));
+    this.target = value;
+    this.field = make("input", { type: "number", step: "any", value }, label);
+    make("span", { class: "hint" }, bar, "or drag the dashed line");
+    this.field.addEventListener("input", () => {
+      const asked = Number(this.field.value);
+      if (this.field.value !== "" && Number.isFinite(asked)) this.aim(asked, false);
+    });
+  }
+
+  aim(value, write = true) {
+    this.target = write ? Number(value.toPrecision(3)) : value;
+    if (write) this.field.value = String(this.target);
+    this.chart.marks();
+    this.readTarget();
+  }
+
+  // The legend: a button for each learner and, where there is something to read off, its numbers.
+  legend(panel, bar) {
+    const { spec } = this;
+    const suffix = spec.y.suffix ? ` (${spec.y.suffix})` : "";
+    const list = make("div", { class: "legend", role: "group", "aria-label": "Learners" }, panel);
+    const table = make("table", { class: "reading" }, list);
+    if (spec.intervals) make("caption", {}, table, `In brackets: ${spec.intervals}.`);
+    const head = make("tr", {}, make("thead", {}, table));
+    make("th", { scope: "col" }, head, "learner");
+    if (spec.slider) {
+      this.headN = make("th", { scope: "col" }, head);
+      make("th", { scope: "col", title: "data-reliance" }, head, `reliance β_N${suffix}`);
+    }
+    if (spec.target) this.asked = make("th", { scope: "col" }, head);
+    const body = make("tbody", {}, table);
+    this.rows = spec.series.map((series) => this.legendRow(body, series));
+    if (spec.series.length > MANY) this.search(bar, list);
+    if (spec.slider) this.startN();
+    if (spec.target) this.readTarget();
+  }
+
+  legendRow(body, series) {
+    const { name } = series;
+    const row = make("tr", { "data-learner": name }, body);
+    const button = make(
+      "button",
+      { type: "button", "data-learner": name, "aria-pressed": "false", title: clipped(name, 300) },
+      make("th", { scope: "row" }, row),
+    );
+    make("span", { class: `swatch ${dashOf(name)}`, style: styleOf(name) }, button);
+    make("bdi", {}, button, name);
+    const cell = (wanted) => (wanted ? make("td", {}, row) : null);
+    const cells = { error: cell(this.spec.slider), reliance: cell(this.spec.slider), needs: cell(this.spec.target) };
+    row.addEventListener("pointerenter", () => this.chart.hover(name));
+    row.addEventListener("pointerleave", () => this.chart.hover(null));
+    return { row, ...cells };
+  }
+
+  search(bar, list) {
+    list.tabIndex = 0;
+    const label = make("label", { class: "wide" }, bar, "Find a learner ");
+    const field = make("input", { type: "search" }, label);
+    field.addEventListener("input", () => {
+      const word = field.value.toLowerCase();
+      this.rows.forEach(({ row }) => {
+        row.hidden = !row.dataset.learner.toLowerCase().includes(word);
+      });
+    });
+  }
+
+  write(cell, value, low, high, say = number) {
+    if (cell.childNodes.length !== 2) {
+      cell.replaceChildren("");
+      make("span", { class: "range" }, cell, "");
+    }
+    cell.firstChild.data = `${say(value)} `;
+    const known = !Number.isNaN(low) && !Number.isNaN(high);
+    cell.lastChild.textContent = known ? `[${say(low, 3)}, ${say(high, 3)}]` : "";
+  }
+
+  readN() {
+    const { spec, markN } = this;
+    const suffix = spec.y.suffix ? ` (${spec.y.suffix})` : "";
+    this.headN.textContent = `${spec.y.word} e_N${suffix} at N = ${number(markN)}`;
+    spec.series.forEach((series, i) => {
+      const { error, reliance } = this.rows[i];
+      const at = (ns, values) => readAt(ns, values, markN);
+      const { line } = series;
+      this.write(error, ...["value", "low", "high"].map((k) => at(line.n || spec.n, line[k])));
+      if (!series.reliance) reliance.textContent = "–";
+      else this.write(reliance, ...["value", "low", "high"].map((k) => at(spec.slider.n, series.reliance[k])));
+    });
+  }
+
+  readTarget() {
+    const { spec } = this;
+    this.asked.textContent = `samples for ${tick(this.target)}${spec.y.suffix || ""}`;
+    const sign = spec.target.higher ? -1 : 1;
+    const turned = (values) => (sign > 0 ? values : values.map((v) => -v));
+    spec.series.forEach((series, i) => {
+      const cell = this.rows[i].needs;
+      const { line } = series;
+      series.falling ??= {
+        value: turned(line.value),
+        low: turned(sign > 0 ? line.low : line.high),
+        high: turned(sign > 0 ? line.high : line.low),
+        first: spec.x.range[0],
+      };
+      const floor = spec.target.floor ?? -Infinity;
+      const found =
+        this.target <= floor
+          ? { n: Infinity, low: Infinity, high: Infinity }
+          : samplesFor(line.n || spec.n, series.falling, sign * this.target, series.worsens);
+      if (Number.isNaN(found.n)) cell.textContent = "none can be named";
+      else this.write(cell, found.n, found.low, found.high, about);
+    });
+  }
+
+  hovered(name) {
+    for (const { row } of this.rows) row.classList.toggle("hovered", row.dataset.learner === name);
+  }
+}

@@ -1,0 +1,236 @@
+"""The tables and figures of a report as files for papers, and its text as Markdown."""
+
+from __future__ import annotations
+
+import csv
+import html
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from curvewise.errors import InputError
+from curvewise.report.content import Figure, Report, Runs, Section, Table
+from curvewise.report.writing import report_of
+from curvewise.tables import format_table
+
+FORMATS = {"markdown": "md", "latex": "tex"}
+FIGURES = ("svg", "pdf", "png")
+
+
+def export_report(
+    source: Any,
+    folder: str | os.PathLike[str],
+    formats: Sequence[str] = ("markdown", "latex"),
+    figures: Sequence[str] = ("svg", "pdf"),
+    *,
+    index: str = "index.md",
+    title: str | None = None,
+    question: str | None = None,
+) -> Path:
+    r"""Write every table and every figure of a report into a folder, and its text as Markdown.
+
+    Parameters
+    ----------
+    source : Report, Result, sequence or dict of results, or Study
+        What it is about, as for :func:`write_report`.
+    folder : path
+        It is made if it is not there. Files of the same names are replaced.
+    formats : sequence of {"markdown", "latex"}
+        Of the tables: files that end in .md and .tex.
+    figures : sequence of {"svg", "pdf", "png"}
+        Of the figures.
+    index : str
+        Name of the file with the text, the tables and links to the figures. Runs of a study are
+        listed in ``runs.csv`` beside it.
+    title, question : str, optional
+        Name of the report, and what it answers.
+
+    Returns
+    -------
+    Path
+        Of the text.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import curvewise as cw
+    >>> n, error = [100, 100, 200, 200, 400, 400], [0.31, 0.29, 0.25, 0.24, 0.21, 0.20]
+    >>> curve = cw.fit_learning_curve(n, error)
+    >>> path = export_report(curve, tempfile.mkdtemp(), formats=["latex"], figures=[])
+    >>> path.name, [p.name for p in sorted(path.parent.glob("*.tex"))]
+    ('index.md', ['LearningCurve.tex'])
+    """
+    _check("formats", formats, tuple(FORMATS))
+    _check("figures", figures, FIGURES)
+    report = _distinct(report_of(source, title=title, question=question))
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    for table in _all(report, "tables"):
+        for kind in formats:
+            text = format_table(_safe_columns(table, kind), kind, table.digits)
+            _write(place / f"{table.name}.{FORMATS[kind]}", text + "\n")
+    for figure in _all(report, "figures"):
+        for ending in figures:
+            _draw(figure, place / f"{figure.name}.{ending}")
+    if report.runs is not None and report.runs.columns:
+        _write_runs(place / "runs.csv", report.runs)
+    _write(place / index, markdown_of(report, figures))
+    return place / index
+
+
+def exported_files(
+    report: Report, formats: Sequence[str], figures: Sequence[str], index: str = "index.md"
+) -> list[str]:
+    """Names of the files that :func:`export_report` writes, the text first."""
+    named = _distinct(report)
+    return [
+        index,
+        *(f"{f.name}.{ending}" for f in _all(named, "figures") for ending in figures),
+        *(f"{t.name}.{FORMATS[kind]}" for t in _all(named, "tables") for kind in formats),
+        *(["runs.csv"] if report.runs is not None and report.runs.columns else []),
+    ]
+
+
+def markdown_of(report: Report, figures: Sequence[str] = ()) -> str:
+    """The text of a report as Markdown, with its tables, and links to figures beside it."""
+    shown = [warning for s in report.sections for warning in s.warnings]
+    lines = [f"# {_safe(report.title)}", "", f"**{_safe(report.question)}**", ""]
+    lines += _paragraphs(report.answer)
+    lines += _beware([w for w in report.warnings if w not in shown])
+    told: set[str] = set()
+    if report.figure is not None and all(report.figure not in s.figures for s in report.sections):
+        lines += _linked(report.figure, figures)
+    for section in report.sections:
+        lines += _section(section, figures, told)
+    lines += _runs(report.runs)
+    if report.reproduce is not None:
+        lines += ["## How to make it again", ""]
+        lines += [f"    {_safe(line)}" for line in report.reproduce.command.splitlines()] + [""]
+        lines += [f"- {_safe(k)}: {_safe(v)}" for k, v in report.reproduce.facts.items()]
+    return "\n".join(lines).strip() + "\n"
+
+
+def _section(section: Section, figures: Sequence[str], told: set[str]) -> list[str]:
+    lines = [f"## {_safe(section.title)}", "", *_paragraphs(section.text)]
+    new = [w for w in section.warnings if w not in told]
+    lines += _beware(list(dict.fromkeys(new)))
+    for figure in section.figures:
+        lines += _linked(figure, figures)
+    for table in section.tables:
+        text = format_table(_safe_columns(table, "markdown"), "markdown", table.digits)
+        lines += [f"{_safe(table.title)}:", "", text, ""]
+    method = [text for text in section.method if text not in told]
+    settings = ", ".join(f"{k} {v}" for k, v in section.settings.items())
+    if method:
+        lines += _paragraphs([" ".join(["Method:", *method])])
+    if settings:
+        lines += _paragraphs([f"Settings: {settings}."])
+    told.update(new, method)
+    return lines
+
+
+def _runs(runs: Runs | None) -> list[str]:
+    if runs is None:
+        return []
+    lines = ["## Runs", "", *_paragraphs(runs.text)]
+    if runs.failures:
+        columns = {
+            "runs": [f.count for f in runs.failures],
+            "learners": [_safe(", ".join(f.learners)) for f in runs.failures],
+            "reason": [_safe(f.message) for f in runs.failures],
+        }
+        lines += ["Why runs failed:", "", format_table(columns, "markdown"), ""]
+    return lines
+
+
+def _paragraphs(texts: Sequence[str]) -> list[str]:
+    return [line for text in texts for line in (_safe(text), "")]
+
+
+def _beware(warnings: Sequence[str]) -> list[str]:
+    return [*(f"- Beware: {_safe(w)}" for w in warnings), ""] if warnings else []
+
+
+def _linked(figure: Figure, endings: Sequence[str]) -> list[str]:
+    """A figure in the text: one that a reader of Markdown can show, or else a link."""
+    shown = next((e for e in ("svg", "png") if e in endings), None)
+    title = _safe(figure.title).replace("[", "(").replace("]", ")")
+    if shown is not None:
+        return [f"![{title}]({figure.name}.{shown})", ""]
+    return [f"[{title}]({figure.name}.{endings[0]})", ""] if endings else []
+
+
+def _draw(figure: Figure, path: Path) -> None:
+    from curvewise.plot.save import save_figure
+
+    save_figure(figure.draw, path)
+
+
+def _write_runs(path: Path, runs: Runs) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(runs.columns)
+        writer.writerows(zip(*runs.columns.values(), strict=True))
+
+
+def _all(report: Report, kind: str) -> list[Any]:
+    first = [report.figure] if kind == "figures" and report.figure is not None else []
+    every = chain(first, (part for s in report.sections for part in getattr(s, kind)))
+    return list({id(part): part for part in every}.values())
+
+
+Part = TypeVar("Part", Figure, Table)
+
+
+def _distinct(report: Report) -> Report:
+    """The report with a name of its own for each table and each figure."""
+    figures, tables = _renaming(), _renaming()
+    sections = tuple(
+        replace(s, figures=tuple(map(figures, s.figures)), tables=tuple(map(tables, s.tables)))
+        for s in report.sections
+    )
+    first = None if report.figure is None else figures(report.figure)
+    return replace(report, figure=first, sections=sections)
+
+
+def _renaming() -> Callable[[Any], Any]:
+    """Give each part a name that none before it has; the same part keeps its own."""
+    known: dict[int, Any] = {}
+    taken: set[str] = set()
+
+    def rename(part: Part) -> Part:
+        if id(part) not in known:
+            tried = chain([part.name], (f"{part.name}-{i}" for i in count(2)))
+            name = next(n for n in tried if n.lower() not in taken)
+            taken.add(name.lower())
+            known[id(part)] = part if name == part.name else replace(part, name=name)
+        found: Part = known[id(part)]
+        return found
+
+    return rename
+
+
+def _safe_columns(table: Table, kind: str) -> Mapping[str, Sequence[Any]]:
+    """Columns whose texts Markdown does not take for tags."""
+    if kind != "markdown":
+        return table.columns
+    return {
+        _safe(k): [_safe(v) if isinstance(v, str) else v for v in column]
+        for k, column in table.columns.items()
+    }
+
+
+def _safe(text: str) -> str:
+    return html.escape(str(text), quote=False)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _check(argument: str, given: Sequence[str], known: Sequence[str]) -> None:
+    if isinstance(given, str) or any(one not in known for one in given):
+        raise InputError(f"{argument}={given!r}: give a list of {', '.join(map(repr, known))}.")

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from curvewise.study import Study, load_study
+
+SMALL = """
+name = "tiny"
+data = "digits"
+
+[learners.bayes]
+estimator = "sklearn.naive_bayes:GaussianNB"
+
+[learners.tree]
+estimator = "sklearn.tree:DecisionTreeClassifier"
+max_features = 8
+
+[design]
+sizes = [50, 100, 200]
+folds = 1
+seeds = 5
+"""
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """File of a small study whose 30 runs are done."""
+    file = tmp_path_factory.mktemp("study") / "study.toml"
+    file.write_text(SMALL)
+    assert load_study(file).run(workers=0, progress=False).done == 30
+    return file
+
+
+@pytest.fixture
+def copied(ran: Path, tmp_path: Path) -> Callable[..., Study]:
+    """A copy of the study, with its text changed and some of its runs gone."""
+
+    def make(change: tuple[str, str] = ("", ""), keep: int = 30) -> Study:
+        folder = tmp_path / "copy"
+        shutil.copytree(ran.parent, folder)
+        file = folder / "study.toml"
+        file.write_text(SMALL.replace(*change))
+        study = load_study(file)
+        for job in study.jobs[keep:]:
+            shutil.rmtree(study.runs_folder / job.id, ignore_errors=True)
+        return study
+
+    return make

@@ -1,0 +1,67 @@
+"""What the browser is told about curves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.report.charts import MOST_POINTS, learning_chart
+from curvewise.types import Measurements
+
+
+@pytest.fixture
+def curve(simulated: tuple[np.ndarray, np.ndarray]) -> cw.LearningCurve:
+    return cw.fit_learning_curve(*simulated, unit="percent", learner="oak")
+
+
+def test_line_and_band_are_those_of_the_curve(curve: cw.LearningCurve) -> None:
+    chart = learning_chart([curve])
+    n = np.array(chart["n"])
+    line = chart["series"][0]["line"]
+    band = curve.band(n, runs=np.inf)
+    np.testing.assert_allclose(line["value"], curve.errors_at(n), rtol=1e-5)
+    np.testing.assert_allclose(line["low"], band["low"], rtol=1e-5)
+    np.testing.assert_allclose(line["high"], band["high"], rtol=1e-5)
+    assert (np.diff(n) > 0).all()
+    assert n[0] == 1.0
+    assert n[-1] == pytest.approx(4e8)
+    assert 400.0 in chart["n"]
+    assert 400.0 in chart["slider"]["n"]
+
+
+def test_points_are_runs_or_where_there_are_many_their_means(curve: cw.LearningCurve) -> None:
+    def measured(repeats: int) -> Measurements:
+        n = np.repeat([25.0, 50.0, 100.0, 200.0, 400.0], repeats)
+        rng = np.random.default_rng(0)
+        return cw.load_measurements(
+            {
+                "learner": ["oak"] * len(n),
+                "n": n,
+                "seed": np.tile(np.arange(repeats), 5),
+                "error": 8 + 150 / np.sqrt(n) + rng.standard_normal(len(n)),
+            },
+            unit="percent",
+        )
+
+    few = measured(4)
+    points = learning_chart([curve], few)["series"][0]["points"]
+    assert [p["value"] for p in points] == few.error.tolist()
+    assert points[1]["label"] == "seed 1"
+    many = learning_chart([curve], measured(MOST_POINTS // 5 + 1))["series"][0]["points"]
+    assert [p["label"] for p in many][:2] == ["mean of 16 runs", "mean of 8 runs"]
+    np.testing.assert_allclose([p["value"] for p in many], curve.mean)
+
+
+def test_loss_below_zero_has_no_floor_and_constant_values_have_room() -> None:
+    n = np.repeat([25.0, 50.0, 100.0, 200.0], 3)
+    noise = np.random.default_rng(1).standard_normal(len(n)) * 0.01
+    with pytest.warns(cw.CurvewiseWarning):
+        flat = cw.fit_learning_curve(n, np.full(len(n), 0.5), unit="fraction")
+    low, high = learning_chart([flat])["y"]["range"]
+    assert low == 0
+    assert high > 0.5
+    below = cw.fit_learning_curve(n, -3 + 5 / np.sqrt(n) + noise, unit="loss")
+    assert learning_chart([below])["target"]["floor"] is None
+    above = cw.fit_learning_curve(n, 3 + 5 / np.sqrt(n) + noise, unit="loss")
+    assert learning_chart([above])["target"]["floor"] == 0

@@ -1,0 +1,109 @@
+"""Tables and figures of a report as files."""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+import curvewise as cw
+from curvewise.report.content import Figure, Report, Section, Table
+from curvewise.report.export import export_report, exported_files
+from curvewise.report.study import study_report
+from curvewise.study import load_study
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def curves():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        return cw.fit_learning_curves(cw.load_measurements(ROOT / "examples" / "errors.csv"))
+
+
+def test_every_table_and_figure_of_a_study_is_written(ran, tmp_path):
+    report = study_report(load_study(ran), file=ran)
+    formats, figures = ("markdown", "latex"), ("svg", "pdf")
+    index = export_report(report, tmp_path, formats, figures)
+    assert index == tmp_path / "index.md"
+    there = {path.name for path in tmp_path.iterdir()}
+    assert there == set(exported_files(report, formats, figures))
+    tables = [t for s in report.sections for t in s.tables]
+    drawn = [f for s in report.sections for f in s.figures]
+    assert len(there) == 2 + 2 * len(tables) + 2 * len(drawn)
+    for path in tmp_path.glob("*.svg"):
+        assert ET.parse(path).getroot().tag.endswith("svg")
+    assert all(path.read_bytes().startswith(b"%PDF") for path in tmp_path.glob("*.pdf"))
+    text = index.read_text()
+    assert set(re.findall(r"!\[.*?\]\((.*?)\)", text)) == {p.name for p in tmp_path.glob("*.svg")}
+    assert text.startswith("# tiny\n\n**Which learner is best, and how sure is that?**")
+    for path in tmp_path.glob("*.md"):
+        if path != index:
+            assert path.read_text().strip() in text
+
+
+def test_runs_are_a_table_that_others_read(ran, tmp_path):
+    export_report(load_study(ran), tmp_path, [], [])
+    with (tmp_path / "runs.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    frame = load_study(ran).frame()
+    assert [row["run"] for row in rows] == frame["run"].tolist()
+    assert [float(row["error"]) for row in rows] == pytest.approx(frame["error"].tolist())
+
+
+def test_a_result_is_exported_with_its_numbers(curves, tmp_path):
+    export_report(curves, tmp_path, ["latex"], ["png"])
+    (table,) = tmp_path.glob("*.tex")
+    text = table.read_text()
+    assert text.startswith(r"\begin{tabular}")
+    at = next(iter(curves)).interval_at().error
+    assert f"{at.estimate:.4f} & {at.low:.4f} & {at.high:.4f}" in text
+    (picture,) = tmp_path.glob("*.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_parts_with_one_name_get_files_of_their_own(curves, tmp_path):
+    def draw():
+        from matplotlib import pyplot
+
+        return pyplot.subplots()[1]
+
+    first = Figure("Same", "one", draw)
+    sections = [
+        Section("a", figures=(first,), tables=(Table("t", "one", {"x": [1]}),)),
+        Section(
+            "b", figures=(Figure("same", "two", draw),), tables=(Table("t", "two", {"x": [2]}),)
+        ),
+    ]
+    report = Report("r", "q?", ("a.",), figure=first, sections=tuple(sections))
+    text = export_report(report, tmp_path, ["markdown"], ["svg"]).read_text()
+    assert {p.name for p in tmp_path.glob("*.svg")} == {"Same.svg", "same-2.svg"}
+    assert "| 1" in (tmp_path / "t.md").read_text()
+    assert "| 2" in (tmp_path / "t-2.md").read_text()
+    assert text.count("Same.svg") == 1
+    assert "![two](same-2.svg)" in text
+
+
+def test_markup_in_names_is_text(tmp_path):
+    table = Table("t", "<b>title", {"a & b": ["<img src=x>", "50% & $x_1$"]})
+    section = Section("<script>", ("<i>x",), warnings=("<u>y",), tables=(table,))
+    report = Report("<h1>", "<q>", ("<a>",), warnings=("<u>y",), sections=(section,))
+    text = export_report(report, tmp_path, ["markdown", "latex"], []).read_text()
+    assert "<" not in text
+    assert text.count("Beware: &lt;u&gt;y") == 1
+    assert r"50\% \& \$x\_1\$" in (tmp_path / "t.tex").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"formats": ["html"]}, "formats"), ({"figures": "svg"}, "figures")],
+)
+def test_what_is_not_known_is_refused(curves, tmp_path, given, message):
+    with pytest.raises(cw.InputError, match=f"{message}=.*give a list of"):
+        export_report(curves, tmp_path, **given)
+    assert not any(tmp_path.iterdir())

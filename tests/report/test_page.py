@@ -1,0 +1,128 @@
+"""A report as HTML, before any browser reads it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from curvewise.report.content import Figure, Report, Runs, Section, Table
+from curvewise.report.page import MOST_ROWS, embedded, page_of, svg_of
+
+pytest.importorskip("jinja2")
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text of scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script":
+            self.scripts[-1] += data
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def drawn(names: list[str]) -> Figure:
+    def draw() -> object:
+        from matplotlib import pyplot
+
+        _, axes = pyplot.subplots()
+        for name in names:
+            axes.plot([0, 1], [0, 1], label=name)
+        axes.legend()
+        return axes
+
+    return Figure("picture", "A picture", draw)
+
+
+def report(**parts: object) -> Report:
+    return Report("Title", "Why?", ("Because.",), **parts)  # type: ignore[arg-type]
+
+
+def test_policy_allows_the_one_script_and_nothing_from_outside() -> None:
+    elements = Elements(page_of(report(figure=drawn(["a"]))))
+    policy = next(m["content"] for m in elements.of("meta") if "http-equiv" in m)
+    code = [
+        text
+        for text, script in zip(elements.scripts, elements.of("script"), strict=True)
+        if script.get("type") != "application/json"
+    ]
+    assert len(code) == 1
+    digest = base64.b64encode(hashlib.sha256(code[0].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in str(policy)
+    assert str(policy).startswith("default-src 'none'")
+    assert "connect-src" not in str(policy)
+    for _, attributes in elements.found:
+        assert not any(name.startswith("on") for name in attributes)
+        for name in ("src", "href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith("#")
+
+
+def test_ids_are_unique_however_many_pictures_there_are() -> None:
+    names = ['a "b" id="c"', "url(#x)", 'href="#y"']
+    pictures = tuple(drawn(names) for _ in range(3))
+    page = page_of(report(sections=(Section("One", figures=pictures),)))
+    ids = [a["id"] for _, a in Elements(page).found if "id" in a]
+    assert len(ids) == len(set(ids)) > 20
+    referred = re.findall(r'(?:url\(#|href="#)([\w-]+)', page)
+    assert set(referred) - set(ids) <= {"x", "y"}
+    for name in names:
+        assert unescape(page).count(name) >= 3  # names are not taken for ids
+
+
+def test_style_of_a_picture_stays_in_it() -> None:
+    assert "<style" not in svg_of(drawn(["a"]))
+
+
+def test_rows_left_out_are_counted() -> None:
+    table = Table("t", "Numbers", {"value": np.arange(MOST_ROWS + 5)})
+    page = page_of(report(sections=(Section("One", tables=(table,)),)))
+    assert page.count("<td") == MOST_ROWS
+    assert "5 further rows are not shown here" in page
+
+
+def test_numbers_of_cells_are_what_javascript_reads() -> None:
+    values = [1.5, math.inf, -math.inf, math.nan, 3, None]
+    table = Table("t", "Numbers", {"value": values})
+    cells = Elements(page_of(report(sections=(Section("One", tables=(table,)),)))).of("td")
+    assert [c.get("data-value") for c in cells] == ["1.5", "Infinity", "-Infinity", "", "3.0", None]
+
+
+def test_runs_come_back_from_the_page() -> None:
+    columns = {
+        "learner": ["a", "</script>", None, "a"],
+        "error": [0.123456789, math.inf, None, math.nan],
+        "n": [1, 2, 3, 4],
+    }
+    elements = Elements(page_of(report(runs=Runs(("Four.",), columns))))
+    data = json.loads(elements.scripts[0])
+    learner = data["columns"]["learner"]
+    assert [learner["words"][i] for i in learner["values"]] == ["a", "</script>", "", "a"]
+    assert data["columns"]["error"]["values"] == [0.123457, "Infinity", None, None]
+    assert data["columns"]["n"]["values"] == [1, 2, 3, 4]
+
+
+def test_no_data_ends_its_script() -> None:
+    for text in ("</script>", "<!--<script>", "\u2028", "</SCRIPT >", "]]>"):
+        written = str(embedded({text: text}))
+        assert "<" not in written
+        assert json.loads(written) == {text: text}

@@ -1,0 +1,238 @@
+"""The report of a study: what it asks, what it answers, and what it says of the runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.report.study import BEST, study_report
+from curvewise.report.writing import write_report
+from curvewise.study import Design, Learner, Study, load_study, standings
+
+
+@pytest.fixture(scope="module")
+def report(ran):
+    return study_report(load_study(ran), file=ran)
+
+
+def test_two_learners_are_compared_and_the_numbers_are_those_of_the_lens(report, ran):
+    means = load_study(ran).measurements(seeds="mean")
+    with pytest.warns(cw.CurvewiseWarning):
+        comparison = cw.compare_learning_curves(*cw.fit_learning_curves(means))
+    assert report.question == BEST
+    assert comparison.summary().startswith(report.answer[0])
+    assert "[" in report.answer[0]  # never without its interval
+    assert report.figure.name == "curves"
+    assert report.figure.chart["series"][0]["name"] == "bayes"
+
+
+def test_errors_are_the_means_over_the_runs(report, ran):
+    frame = load_study(ran).frame()
+    table = report.sections[0].tables[0].columns
+    expected = frame.groupby(["learner", "n"])["error"].agg(["size", "mean", "std"]).reset_index()
+    assert table["learner"] == expected["learner"].tolist()
+    assert table["n"] == expected["n"].tolist()
+    assert table["runs"] == expected["size"].tolist()
+    np.testing.assert_allclose(table["error"], expected["mean"])
+    np.testing.assert_allclose(table["std"], expected["std"], atol=1e-12)
+
+
+def test_every_warning_of_every_result_stands_on_the_first_screen(report):
+    found = report.found
+    for curve in found["curves"]:
+        assert all(f"{curve.learner}: {w}" in report.warnings for w in curve.all_warnings)
+    for label, result in found["variance"].items():
+        assert all(f"{label}: {w}" in report.warnings for w in result.all_warnings)
+    assert len(set(report.warnings)) == len(report.warnings) > 0
+
+
+def test_the_runs_are_those_of_the_store(report, ran):
+    study = load_study(ran)
+    columns = report.runs.columns
+    assert columns["run"] == [job.id for job in study.jobs]
+    record = json.loads((study.runs_folder / columns["run"][7] / "record.json").read_text())
+    assert columns["error"][7] == record["metrics"]["error"]
+    assert columns["init seed"][7] == record["coordinates"]["init_seed"]
+    assert "order seed" not in columns  # which follows the other
+    assert set(columns["status"]) == {"done"}
+    assert "30 of 30 runs done" in report.runs.text[0]
+
+
+def test_what_it_takes_to_make_it_again(report, ran):
+    reproduce = report.reproduce
+    assert "curvewise study run study.toml" in reproduce.command
+    assert reproduce.file == ran.read_text()
+    assert load_study(ran).data_digest in reproduce.facts["Data"]
+    assert f"numpy {np.__version__}" in reproduce.facts["Packages"]
+    again = study_report(load_study(ran)).reproduce.file  # without its file, as it would be written
+    assert '[learners.bayes]\nestimator = "sklearn.naive_bayes:GaussianNB"' in again
+
+
+def test_the_store_is_read_once(ran, monkeypatch):
+    looked = []
+    look_up = standings.look_up
+    monkeypatch.setattr(
+        standings, "look_up", lambda *given: looked.append(given[1].id) or look_up(*given)
+    )
+    study = load_study(ran)
+    study_report(study)
+    assert sorted(looked) == sorted(job.id for job in study.jobs)
+    study.status()  # and anew, once the report is done
+    assert len(looked) == 60
+
+
+@pytest.mark.parametrize("keep", [0, 12])
+def test_an_unfinished_study_says_what_is_missing(copied, keep, tmp_path):
+    study = copied(keep=keep)
+    found = study_report(study)
+    assert any(f"{keep} of 30 runs done" in text for text in found.answer)
+    assert any(w == f"{30 - keep} of 30 planned runs are not made yet." for w in found.warnings)
+    assert found.runs.columns["status"].count("missing") == 30 - keep
+    assert f"{keep} of 30 runs done" in write_report(found, tmp_path / "a.html").read_text()
+
+
+def test_a_study_that_failed_says_why(copied):
+    study = copied(("max_features = 8", "max_features = -1"))
+    study.run(workers=0, progress=False)
+    found = study_report(study)
+    assert found.question == "How does the error fall with data?"  # of the one that is left
+    assert found.runs.failures[0].count == 15
+    assert found.runs.failures[0].learners == ("tree",)
+    reasons = found.runs.columns["reason"]
+    assert sum("max_features" in str(reason) for reason in reasons) == 15
+    assert any("15 of 30 runs failed (tree)" in w for w in found.warnings)
+
+
+def test_a_damaged_record_is_counted_and_named(copied):
+    study = copied()
+    damaged = study.jobs[3]
+    (study.runs_folder / damaged.id / "record.json").write_text('{"schema": 1')
+    found = study_report(study)
+    assert found.runs.columns["status"][3] == "damaged"
+    assert any("damaged" in w for w in found.warnings)
+
+
+def small(folder: Path, names: list[str], sizes: list[int], **design: int) -> Study:
+    kinds = {
+        "bayes": "sklearn.naive_bayes:GaussianNB",
+        "tree": "sklearn.tree:ExtraTreeClassifier",
+        "other": "sklearn.tree:DecisionTreeClassifier",
+    }
+    options = {"bayes": {}, "tree": {}, "other": {"max_features": 4}}
+    study = Study(
+        data="digits",
+        learners={k: Learner(estimator=kinds[k], options=options[k]) for k in names},
+        design=Design(sizes=sizes, **design),
+        folder=folder,
+    )
+    study.run(workers=0, progress=False)
+    return study
+
+
+def test_many_seeds_of_one_learner_ask_how_much_runs_differ(tmp_path):
+    found = study_report(small(tmp_path, ["tree"], [100], folds=1, seeds=6))
+    assert found.question.startswith("How much do runs differ")
+    assert found.figure.name.startswith("variance-tree")
+    assert found.answer[0].startswith("Over 6 runs")
+
+
+def test_many_sizes_of_one_learner_ask_how_error_falls(tmp_path):
+    found = study_report(small(tmp_path, ["bayes"], [50, 100, 200], folds=2))
+    assert found.question == "How does the error fall with data?"
+    assert found.figure.name == "curves"
+
+
+def test_learners_at_one_size_are_compared_by_their_runs(tmp_path):
+    study = small(tmp_path, ["bayes", "tree", "other"], [100], folds=1, seeds=5)
+    found = study_report(study)
+    means = study.frame().groupby("learner")["error"].mean().sort_values()
+    best, second = means.index[:2]
+    assert found.question == BEST
+    better = found.found["better"]
+    assert better.difference.estimate == pytest.approx(means[best] - means[second])
+    assert any("the two best of 3" in text for s in found.sections for text in s.text)
+
+
+def test_few_runs_are_told_with_what_is_not_known(tmp_path):
+    found = study_report(small(tmp_path, ["bayes", "tree"], [50, 100], folds=1))
+    assert found.question == "Which errors did the learners reach?"
+    assert found.answer[0].startswith("bayes: error")
+    assert "nothing tells how sure" in found.answer[0]
+
+
+def test_the_interval_of_a_mean_is_that_of_student(tmp_path):
+    stats = pytest.importorskip("scipy.stats")
+    study = small(tmp_path, ["tree"], [50, 100], folds=1, seeds=3)
+    values = study.frame().query("n == 100")["error"]
+    low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+    from curvewise.tables import number
+
+    assert (
+        f"{number(values.mean())} [{number(low)}, {number(high)}]" in study_report(study).answer[0]
+    )
+
+
+def test_weights_make_it_a_question_of_transfer(tmp_path):
+    pytest.importorskip("torch")
+    network = {"architecture": "mlp", "options": {"width": 8}, "epochs": 2.0, "rate": 0.1}
+    from curvewise.nn.settings import Training
+
+    base = Study(
+        data="digits",
+        learners={"base": Learner(training=Training(**network))},
+        design=Design(sizes=[200]),
+        keep=cw.Keep(checkpoints="end"),
+        folder=tmp_path,
+        name="base",
+    )
+    base.run(workers=0, device="cpu", progress=False)
+    weights = next(iter(cw.checkpoint_files(base, "base", n=200).values()))
+    start = Training(**network, weights=str(weights))
+    study = replace(
+        base,
+        learners={
+            "scratch": Learner(training=Training(**network)),
+            "tuned": Learner(training=start),
+        },
+        design=Design(sizes=[50, 100, 200], folds=2),
+        name="tuned",
+    )
+    study.run(workers=0, device="cpu", progress=False)
+    found = study_report(study)
+    assert found.question == "Does pretraining beat simple controls?"
+    with pytest.warns(cw.CurvewiseWarning):
+        risks = cw.measure_transfer(cw.transfer_risks(study, metric="error"))
+    assert risks.summary().startswith(found.answer[0])
+
+
+def test_names_are_shown_and_not_run(copied, tmp_path):
+    study = copied(('"tiny"', '"<script>alert(1)</script>"'), keep=0)
+    text = write_report(study, tmp_path / "report.html").read_text()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+@pytest.mark.parametrize("source", ["study.toml", 3, None])
+def test_a_source_that_is_none(source, tmp_path):
+    with pytest.raises(cw.InputError, match="give a result, several of them, or a study"):
+        write_report(source, tmp_path / "a.html")
+
+
+def test_a_folder_that_is_not_there(ran, tmp_path):
+    with pytest.raises(cw.InputError, match="there is no folder"):
+        write_report(load_study(ran), tmp_path / "none" / "a.html")
+
+
+def test_a_study_all_of_whose_runs_failed(tmp_path):
+    tree = Learner(estimator="sklearn.tree:ExtraTreeClassifier", options={"max_features": -1})
+    study = Study("digits", {"tree": tree}, Design(sizes=[50, 100, 200], folds=1), folder=tmp_path)
+    assert study.run(workers=0, progress=False).failed == 3
+    found = study_report(study)
+    assert found.answer[0] == "Every run failed: there is nothing to compare."
+    assert found.runs.failures[0].count == 3
+    assert found.sections[0].tables[0].columns["failed"] == [1, 1, 1]
