@@ -119,7 +119,7 @@ def many_runs(count: int = RUNS) -> Runs:
     value = np.where(index % 7 == 3, np.nan, (index * 7919) % count / count)
     columns = {
         "learner": [list(LAWS)[i % 3] for i in index],
-        "n": [int(2 ** (i % 11)) for i in index],
+        "seed": [int(1_955_123_456 + i) for i in index],
         "error": [None if np.isnan(v) else float(v) for v in value],
         "status": ["failed" if np.isnan(v) else "done" for v in value],
         "note": [f"run {i}" for i in index],
@@ -492,6 +492,7 @@ def test_runs_are_turned_filtered_and_sorted(opened: Opened, crowded: Path) -> N
     on.click()
     assert status.text_content() == "60,000 of 60,000 runs, page 2 of 1200"
     assert column(page, "#runs-table", 4)[:2] == ["run 50", "run 51"]
+    assert column(page, "#runs-table", 1)[0] == "1955123506"  # every digit
     back.click()
     head = page.locator("#runs-table thead").get_by_role("button", name="error", exact=True)
     head.click()

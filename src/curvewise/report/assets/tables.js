@@ -105,6 +105,7 @@ class Runs {
 
   text(name, i) {
     const value = this.cell(name, i);
+    if (Number.isInteger(value)) return String(value); // seeds are not rounded
     return typeof value === "number" ? number(value) : value || "–";
   }
 
