@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from curvewise.ranking import rank_features as rank_features
     from curvewise.ranking import ranking_agreement as ranking_agreement
     from curvewise.ranking import transrate as transrate
+    from curvewise.report import export_report as export_report
+    from curvewise.report import write_report as write_report
     from curvewise.response import ResponseCurve as ResponseCurve
     from curvewise.response import accuracy_at as accuracy_at
     from curvewise.response import cmi_score as cmi_score
@@ -220,6 +222,7 @@ _HOMES = {
         "ranking_agreement",
         "transrate",
     ),
+    "report": ("export_report", "write_report"),
     "response": (
         "ResponseCurve",
         "accuracy_at",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,11 +32,22 @@ def save_figure(draw: Callable[[], Axes], path: Path) -> None:
 
     Texts stay texts, so that they can be found and changed in SVG and PDF.
     """
+    _save(draw, path, dpi=200)
+
+
+def svg_text(draw: Callable[[], Axes]) -> str:
+    """Let ``draw`` make Axes, and give their figure as the text of an SVG file."""
+    stream = io.StringIO()
+    _save(draw, stream, format="svg", metadata={"Date": None, "Creator": None})
+    return stream.getvalue()
+
+
+def _save(draw: Callable[[], Axes], place: Any, **options: Any) -> None:
     from matplotlib import pyplot, rc_context
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curvewise", "pdf.fonttype": 42}):
         ax = draw()
         figure = ax.get_figure(root=True)
         if figure is not None:
-            figure.savefig(path, dpi=200, bbox_inches="tight")
+            figure.savefig(place, bbox_inches="tight", **options)
             pyplot.close(figure)

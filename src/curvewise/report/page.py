@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curvewise.errors import MissingDependencyError
-from curvewise.report.content import Figure, Report, Runs, Table
+from curvewise.report.content import Figure, Report, Runs, Section, Table
 from curvewise.tables import number
 from curvewise.types import plain
 
@@ -91,6 +91,12 @@ _PARTS = {
 data-value="{{ cell.value }}"{% endif %}><bdi>{{ cell.text }}</bdi></td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>
 {% if left %}<p>{{ left }} further rows are not shown here; the export has all.</p>{% endif %}""",
+    "plain": """<table><caption>{{ title }}</caption>
+<thead><tr>{% for name in names %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead>
+<tbody>
+{% for row in rows %}<tr>{% for cell in row.cells %}<td><bdi>{{ cell.text }}</bdi></td>\
+{% endfor %}</tr>
+{% endfor %}</tbody></table>{% if left %}<p>{{ left }} further rows are not shown.</p>{% endif %}""",
     "warnings": """<details class="warnings"{% if is_open %} open{% endif %}>\
 <summary>{{ texts | length }} {{ "warning" if texts | length == 1 else "warnings" }}</summary>\
 <ul tabindex="0">\
@@ -117,16 +123,9 @@ class _Pictures:
 
 def svg_of(figure: Figure, prefix: str = "") -> str:
     """A figure as SVG that can stand in a page beside others: its ids begin with a prefix."""
-    from matplotlib import pyplot, rc_context
+    from curvewise.plot.save import svg_text
 
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curvewise"}):
-        axes = figure.draw()
-        stream = io.StringIO()
-        axes.figure.savefig(
-            stream, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None}
-        )
-        pyplot.close(axes.figure)
-    svg = stream.getvalue()
+    svg = svg_text(figure.draw)
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
     named = re.compile(r'(\bid="|url\(#|href="#)')
@@ -143,9 +142,19 @@ def embedded(data: Any) -> Markup:
     return _raw(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))
 
 
-def _tabled(environment: Any, table: Table) -> Markup:
+def fragment_of(section: Section, most: int = 60) -> str:
+    """A section as HTML for a notebook: sentences, warnings and tables, no scripts."""
+    environment = _environment()
+    parts = [str(escape(text)) for text in section.text]
+    found = [_raw(f"<p>{text}</p>") for text in parts]
+    found += [_warned(environment, section.warnings, True)] if section.warnings else []
+    found += [_tabled(environment, table, "plain", most) for table in section.tables]
+    return f'<div class="curvewise">{"".join(found)}</div>'
+
+
+def _tabled(environment: Any, table: Table, kind: str = "table", most: int = MOST_ROWS) -> Markup:
     names = list(table.columns)
-    columns = [list(c)[:MOST_ROWS] for c in table.columns.values()]
+    columns = [list(c)[:most] for c in table.columns.values()]
     total = len(next(iter(table.columns.values()), ()))
     right = {k for k, c in zip(names, columns, strict=True) if any(map(_is_number, c))}
     learners = next((c for k, c in zip(names, columns, strict=True) if k == "learner"), None)
@@ -154,10 +163,10 @@ def _tabled(environment: Any, table: Table) -> Markup:
             "learner": None if learners is None else str(learners[i]),
             "cells": [_cell(c[i], table.digits) for c in columns],
         }
-        for i in range(min(total, MOST_ROWS))
+        for i in range(min(total, most))
     ]
-    left = max(0, total - MOST_ROWS)
-    template = environment.get_template("table")
+    left = max(0, total - most)
+    template = environment.get_template(kind)
     return _raw(template.render(title=table.title, names=names, right=right, rows=rows, left=left))
 
 

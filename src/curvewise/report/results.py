@@ -11,7 +11,24 @@ from curvewise.errors import InputError
 from curvewise.report.charts import learning_chart
 from curvewise.report.content import Figure, Report, Section, Table
 from curvewise.report.words import METHODS, QUESTIONS, lens_of
-from curvewise.types import Interval, Measurements, Result, Unit
+from curvewise.types import Measurements, Result, Unit
+
+SETTINGS = (
+    *("form", "weights", "weight", "interval", "kind", "level", "unit", "seeds", "paired", "mode"),
+    *(
+        "perturbation",
+        "layer",
+        "magnitudes",
+        "by",
+        "loss",
+        "per",
+        "average",
+        "rule",
+        "method",
+        "at",
+    ),
+)
+"""Fields of results that say how something was computed."""
 
 FEW = 3
 """Sentences of the answer on the first screen."""
@@ -114,16 +131,12 @@ def _tables(result: Result, name: str) -> tuple[Table, ...]:
 
 
 def _settings(result: Result) -> dict[str, str]:
-    """Plain settings among the fields of a result."""
+    """Settings among the fields of a result, as words."""
     found = {}
     for f in fields(result):  # type: ignore[arg-type]
         value = getattr(result, f.name)
-        if f.name.startswith("_") or isinstance(value, Interval):
-            continue
-        if isinstance(value, Unit):
-            found[f.name] = value.name
-        elif isinstance(value, str | bool) or (isinstance(value, float) and f.name == "level"):
-            found[f.name] = str(value)
+        if f.name in SETTINGS and value is not None:
+            found[f.name] = value.name if isinstance(value, Unit) else str(value)
     return found
 
 

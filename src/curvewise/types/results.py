@@ -121,10 +121,14 @@ class Result(ABC):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
-        notes = f"<ul>{notes}</ul>" if notes else ""
-        cells = format_table(self.columns(), "html", 4)
-        return f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"
+        try:  # the pieces of a report, where it can be made
+            page: str = import_module("curvewise.report.notebook").html_of(self)
+        except ImportError:
+            notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
+            notes = f"<ul>{notes}</ul>" if notes else ""
+            cells = format_table(self.columns(), "html", 4)
+            page = f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"
+        return page
 
 
 def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:
