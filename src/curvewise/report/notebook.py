@@ -9,4 +9,4 @@ from curvewise.types import Result
 
 def html_of(result: Result) -> str:
     """A result as HTML for a notebook; pictures are drawn when asked for, by ``plot()``."""
-    return fragment_of(section_of(result))
+    return fragment_of(section_of(result, pictures=False))

@@ -96,7 +96,8 @@ data-value="{{ cell.value }}"{% endif %}><bdi>{{ cell.text }}</bdi></td>{% endfo
 <tbody>
 {% for row in rows %}<tr>{% for cell in row.cells %}<td><bdi>{{ cell.text }}</bdi></td>\
 {% endfor %}</tr>
-{% endfor %}</tbody></table>{% if left %}<p>{{ left }} further rows are not shown.</p>{% endif %}""",
+{% endfor %}</tbody></table>
+{% if left %}<p>{{ left }} further rows are not shown.</p>{% endif %}""",
     "warnings": """<details class="warnings"{% if is_open %} open{% endif %}>\
 <summary>{{ texts | length }} {{ "warning" if texts | length == 1 else "warnings" }}</summary>\
 <ul tabindex="0">\

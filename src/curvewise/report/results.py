@@ -15,18 +15,7 @@ from curvewise.types import Measurements, Result, Unit
 
 SETTINGS = (
     *("form", "weights", "weight", "interval", "kind", "level", "unit", "seeds", "paired", "mode"),
-    *(
-        "perturbation",
-        "layer",
-        "magnitudes",
-        "by",
-        "loss",
-        "per",
-        "average",
-        "rule",
-        "method",
-        "at",
-    ),
+    *("perturbation", "layer", "by", "loss", "per", "average", "rule", "method"),
 )
 """Fields of results that say how something was computed."""
 
@@ -81,7 +70,11 @@ def _named(results: Any) -> list[tuple[str | None, Result]]:
 
 
 def section_of(
-    result: Result, title: str | None = None, runs: Measurements | None = None
+    result: Result,
+    title: str | None = None,
+    runs: Measurements | None = None,
+    *,
+    pictures: bool = True,
 ) -> Section:
     """The section of one result: sentences, picture, table, method and settings."""
     lens = lens_of(result)
@@ -91,7 +84,7 @@ def section_of(
         title=heading,
         text=(_without_warnings(result),),
         warnings=tuple(result.all_warnings),
-        figures=_figures(result, name, heading, runs),
+        figures=_figures(result, name, heading, runs) if pictures else (),
         tables=_tables(result, name),
         method=METHODS.get(lens, ()),
         settings=_settings(result),
@@ -127,7 +120,7 @@ def _chart(result: Result, runs: Measurements | None) -> Mapping[str, Any] | Non
 
 def _tables(result: Result, name: str) -> tuple[Table, ...]:
     columns = {k: list(v) for k, v in result.columns().items()}
-    return (Table(name, "Numbers", columns),) if columns and next(iter(columns.values())) else ()
+    return (Table(name, "Numbers", columns),) if any(map(len, columns.values())) else ()
 
 
 def _settings(result: Result) -> dict[str, str]:

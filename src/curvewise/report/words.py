@@ -15,13 +15,13 @@ QUESTIONS = {
 
 METHODS = {
     "learning": (
-        "The extended power law e(n) = α + ηn^γ is fitted to the runs by weighted least squares with "
-        "a prior on γ (Hoiem et al. 2021). Confidence intervals are by profile likelihood and "
+        "The extended power law e(n) = α + ηn^γ is fitted to the runs by weighted least squares "
+        "with a prior on γ (Hoiem et al. 2021). Confidence intervals are by profile likelihood and "
         "suppose that form; prediction intervals were calibrated on real learning curves.",
     ),
     "variance": (
-        "The variance of the error over runs is split into what independent errors on a finite test "
-        "set would give and what is left, which is there on new data too (Jordan 2023).",
+        "The variance of the error over runs is split into what independent errors on a finite "
+        "test set would give and what is left, which is there on new data too (Jordan 2023).",
     ),
     "response": (
         "What the network was trained on is perturbed with growing magnitude; the Gi-score sums up "
@@ -29,8 +29,8 @@ METHODS = {
         "magnitudes (Schiff et al. 2021).",
     ),
     "transfer": (
-        "Risks are put on the scale between maximal supervision (0) and a blind guess (1); the area "
-        "between a method and scratch, weighted by what scratch learns, is the calibrated "
+        "Risks are put on the scale between maximal supervision (0) and a blind guess (1); the "
+        "area between a method and scratch, weighted by what scratch learns, is the calibrated "
         "cumulative improvement (Atanov et al. 2022). Intervals count the runs.",
     ),
     "ranking": (
