@@ -120,7 +120,7 @@ def test_two_readings_are_an_error_that_says_how_to_choose():
         one_method("random init")
     with pytest.raises(InputError, match=r"Two methods could be the blind guess of 'depth'"):
         one_method("chance")
-    with pytest.raises(InputError, match=r"Choose one with where=\{'split': 'train'\}"):
+    with pytest.raises(InputError, match=r"Choose one with where=\{'split': 'test'\}"):
         load_risks(changed(split=["train", "test"] * 3))
     with pytest.raises(InputError, match="are one column"):
         load_risks(ROWS, n="test_loss", risk="test_loss")

@@ -444,3 +444,12 @@ def test_every_result_of_the_lens_has_a_picture():
     kinds = [k for k in Result.__subclasses__() if k.__module__.startswith("curvewise.transfer.")]
     assert len(kinds) >= 8
     assert [k.__name__ for k in kinds if k not in PICTURES] == []
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"curves"}))
+def test_scratch_alone_is_only_curves(kind):
+    runs = {"method": ["scratch"] * 4, "n": [100, 100, 1000, 1000], "risk": [0.8, 0.82, 0.5, 0.49]}
+    result = measure_transfer(runs, blind=0.9, maximal=0.1)
+    with pytest.raises(InputError, match=rf"kind='{kind}' has nothing to draw: there is no method"):
+        draw(result, kind=kind)
+    assert draw(result).get_ylabel() == "calibrated risk"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.tasks import rank_tasks
+from curvewise.transfer.transfer_result import TransferResult
 from curvewise.types import Control, Interval, TransferRisks
 
 SIZES = (100, 1000, 10000)
@@ -122,6 +125,21 @@ class TestResult:
         assert 0.05 / 21 < pvalue < 0.05
         assert "0 of 21 are better than scratch at 5%, all tests together" in found.summary()
 
+    def test_without_its_runs_a_result_says_what_it_lacks(self) -> None:
+        found = measure()
+        held = {f.name: getattr(found, f.name) for f in fields(found) if f.name[0] != "_"}
+        bare = TransferResult(**held)
+        check_same(found, bare)
+        assert bare.summary() == found.summary()
+        for call in (
+            bare.ranks,
+            bare.comparisons,
+            lambda: bare.compare("one", "two"),
+            lambda: rank_tasks(bare),
+        ):
+            with pytest.raises(InputError, match="holds no runs of task 'a'.*measure_transfer"):
+                call()
+
     def test_tables(self) -> None:
         found = measure()
         assert found.table("latex").count(r"\textbf{") == 1
@@ -164,12 +182,15 @@ class TestControls:
         )
         assert found.improvement("a", "one").cci.width > exact.improvement("a", "one").cci.width
 
-    def test_rows_of_several_sizes_are_said_to_be_averaged(self) -> None:
+    def test_of_rows_with_several_sizes_the_largest_counts(self) -> None:
         extra = [
-            {"task": "a", "method": "gold", "n": n, "seed": 0, "risk": 0.1} for n in (1e5, 1e6)
+            {"task": "a", "method": "gold", "n": n, "seed": s, "risk": r}
+            for n, s, r in ((1e5, 0, 0.2), (1e6, 0, 0.1), (1e6, 1, 0.12))
         ]
-        found = measure([*rows(), *extra], maximal="gold")
-        assert any("mean over 2 sizes of 'gold'" in w for w in found.warnings)
+        control = measure([*rows(), *extra], maximal="gold").maximal["a"]
+        assert control.risk == pytest.approx(0.11)
+        assert control.degrees == 1
+        assert control.source == "measured at n = 1,000,000"
 
     def test_an_interval_has_an_error(self) -> None:
         found = measure(maximal=Interval(0.1, 0.1 - 1.96 * 0.02, 0.1 + 1.96 * 0.02))
@@ -208,7 +229,9 @@ class TestControls:
         found = measure_transfer(risks, maximal=0.1)
         assert (found.blind["a"].risk, found.maximal["a"].risk) == (0.95, 0.1)
         assert found.unit == "test error"
-        assert "from somewhere" in found.warnings
+        assert found.notes == ("from somewhere",)
+        assert found.to_dict()["notes"] == ["from somewhere"]
+        assert not found.warnings
 
     def test_the_blind_guess_does_not_change_cci(self) -> None:
         one, two = (measure(blind=b).improvement("a", "one") for b in (1.0, Control(2.0, 0.3)))
@@ -293,6 +316,16 @@ class TestOddTables:
         assert same.improvement("a", "two").cci.estimate == pytest.approx(
             found.improvement("a", "two").cci.estimate
         )
+
+    def test_what_is_wrong_with_sizes_is_a_short_sentence(self) -> None:
+        sizes = (10000, 100000, 1000000)
+        given = [r for r in rows(sizes=sizes) if not (r["method"] == "two" and r["n"] == 10000)]
+        with pytest.warns(CurvewiseWarning, match="different sizes"):
+            found = measure(given)
+        first, remedy, *_ = found.warnings[0].split(". ")
+        assert first == "a: CCIs rest on different sizes and are not comparable"
+        assert remedy == "Pass sizes=[100000, 1000000], which all of them have"
+        assert "two on 100,000 and 1,000,000." in found.warnings[0]
 
     def test_with_several_tasks_the_remedy_names_the_task(self) -> None:
         given = [r for r in rows() if not (r["method"] == "two" and r["n"] == 100)]

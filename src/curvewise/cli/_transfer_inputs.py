@@ -84,8 +84,9 @@ class RiskReading:
             found = self._study(Path(source))
         elif source == STDIN:
             with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "stdin.csv"
-                path.write_bytes(sys.stdin.buffer.read())
+                data = sys.stdin.buffer.read()
+                path = Path(folder) / f"stdin{ending_of(data)}"
+                path.write_bytes(data)
                 found = self._load(path)
         else:
             found = self._load(Path(source))
@@ -133,6 +134,24 @@ class RiskReading:
             )
 
 
+def ending_of(data: bytes) -> str:
+    r"""What a file with this content is called at its end.
+
+    >>> ending_of(b"method,n"), ending_of(b"[{}]"), ending_of(b'{"n": 1}\n{"n": 2}\n')
+    ('.csv', '.json', '.jsonl')
+    """
+    if data.startswith(b"PAR1"):
+        return ".parquet"
+    if data.startswith(b"\x1f\x8b"):
+        return ".csv.gz"
+    text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not text.startswith((b"[", b"{")):
+        return ".csv"
+    first, _, rest = text.partition(b"\n")
+    each = first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")
+    return ".jsonl" if each else ".json"
+
+
 def _control(option: str, words: Sequence[str]) -> Any:
     """A number or a name, or a dict of these by task."""
     if not words:
@@ -174,19 +193,18 @@ def _where(pairs: Sequence[str]) -> dict[str, Any] | None:
 def read_sizes(words: Sequence[str]) -> Any:
     """Training sizes, or a dict of them by task; None for all.
 
-    >>> read_sizes(["100,1000"]), read_sizes(["depth=100", "normal=10,20"])
+    >>> read_sizes(["100,1k"]), read_sizes(["depth=100", "normal=10,20"])
     ([100.0, 1000.0], {'depth': [100.0], 'normal': [10.0, 20.0]})
     """
+    from curvewise.io._risk_sizes import header_size
+
     found: dict[str, list[float]] = {}
     for word in words:
         task, _, listed = word.rpartition("=")
-        try:
-            sizes = [float(part) for part in listed.split(",") if part.strip()]
-        except ValueError:
-            sizes = []
-        if not sizes:
+        sizes = [header_size(part) for part in listed.split(",") if part.strip()]
+        if not sizes or None in sizes:
             raise UsageError(f"--sizes {word!r}: give numbers, such as 100,1000 or TASK=100,1000.")
-        found.setdefault(task.strip(), []).extend(sizes)
+        found.setdefault(task.strip(), []).extend(n for n in sizes if n is not None)
     if "" in found and len(found) > 1:
         raise UsageError("--sizes: give sizes for all tasks, or TASK=… for each.")
     return found.get("", found) or None

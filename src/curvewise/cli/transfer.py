@@ -111,7 +111,7 @@ def measure(
         Methods that --plot draws in colour, such as new,old; the others are grey.
     """
     page = (showing or Showing()).page()
-    if compare and len(compare) != 2:
+    if compare and (len(compare) != 2 or compare[0] == compare[1]):
         raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
     risks = (reading or RiskReading()).load(table)
     from curvewise.transfer.measure import measure_transfer
@@ -128,7 +128,7 @@ def measure(
         )
         compared = compared_methods(result, compare, pairs)
     check_gates(result, fail_if, compared)
-    show_transfer(page, result, risks.notes)
+    show_transfer(page, result)
     if compared is not None:
         show_comparison(page, result, compared)
     with worded():
@@ -177,7 +177,7 @@ def tasks(
     with quietly(), worded():
         measured = measure_transfer(risks, tasks=list(task) or None, level=level)
         result = rank_tasks(measured, levels=tuple(levels) or LEVELS, level=level)
-    show_tasks(page, result, measured.scratch, risks.notes)
+    show_tasks(page, result, measured.scratch)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
@@ -198,6 +198,7 @@ def blind(
     classes: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     smoothing: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0,
     level: Level = 0.95,
+    drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Find the blind guess: the best constant prediction for a loss, and its risk.
@@ -250,7 +251,9 @@ def blind(
             smoothing=smoothing,
             level=level,
         )
-    show_plain(page, result, f"Blind guess for {result.loss} ({level:.0%} interval)")
+    show_plain(page, result, f"Blind guess for {result.loss} ({100 * level:.4g}% interval)")
+    page.say(f"For curvewise transfer measure: --blind {result.risk.estimate:.6g}", style="dim")
+    save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
 
@@ -265,6 +268,7 @@ def wins(
     paired: Flag = False,
     fail_if: Gates = [],  # noqa: B006
     level: Level = 0.95,
+    drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Count the test examples on which a method has a lower loss than scratch.
@@ -281,7 +285,7 @@ def wins(
     scratch
         Losses of training from scratch, or of any other to compare with.
     key
-        The array or column, where a file has several.
+        The array or column, where a file has several; several, such as seed1,seed2, are runs.
     groups
         File that says which examples belong together.
     paired
@@ -297,13 +301,14 @@ def wins(
 
     with quietly(), worded():
         result = win_rate(
-            read_array(method, key),
-            read_array(scratch, key),
+            read_array(method, key, "runs"),
+            read_array(scratch, key, "runs"),
             groups=None if groups is None else read_array(groups),
             paired=paired,
             level=level,
         )
-    show_plain(page, result, f"Examples won ({level:.0%} interval)")
+    show_plain(page, result, f"Examples won ({100 * level:.4g}% interval)")
+    save_plot(drawing.plot if drawing else None, result.plot)
     rate = result.rate
     holds = {"worse": rate.high < 0.5, "undecided": not (rate.high < 0.5 or rate.low > 0.5)}
     met = [gate for gate in fail_if if holds[gate]]

@@ -170,12 +170,16 @@ def _telling(table: Table, found: list[str]) -> list[str]:
     return [name for codes, name in kept.items() if any(codes)]
 
 
+_AS_COLUMNS = ", or if methods are columns that of training from scratch with scratch=…"
+
+
 def _check_needed(table: Table, one: Mapping[str, str | None]) -> None:
     what = {"method": "methods", "n": "training sizes", "risk": "losses or errors"}
     for role in NEEDED:
         if one[role] is None:
             raise InputError(
-                f"{table.source} has no column of {what[role]}: name it with {role}=…. It has "
+                f"{table.source} has no column of {what[role]}: name it with {role}=…"
+                f"{_AS_COLUMNS if role == 'method' else ''}. It has "
                 f"{listed(table.columns)}."
             )
 

@@ -137,7 +137,7 @@ def _shades(
     if len(drawn) <= CROWD:
         return {m: colour(i) for i, m in enumerate(drawn)}, ""
     best = [m for m in order if m in drawn][:NAMED_IN_CROWD]
-    said = f"In colour: the best {NAMED_IN_CROWD} of {len(drawn)} methods; highlight= chooses."
+    said = f"In colour: the best {NAMED_IN_CROWD} of {len(drawn)} methods."
     return {m: colour(i) for i, m in enumerate(best)}, said
 
 

@@ -42,7 +42,7 @@ def plot_transfer_ranks(
     task: str | Sequence[str] | None = None,
     methods: str | Sequence[str] | None = None,
     highlight: str | Sequence[str] | None = None,
-    scratch: str = "scratch",
+    scratch: str | None = None,
     legend: bool = True,
     caption: bool | None = None,
 ) -> Axes:
@@ -58,8 +58,8 @@ def plot_transfer_ranks(
         Only these. Places are those among all methods; the others are faint and without names.
     highlight : str or sequence of str, optional
         Methods in colour; the others are grey.
-    scratch : str
-        The method that is black.
+    scratch : str, optional
+        The method that is black; by default the one that starts from nothing.
     legend : bool
         Name the methods at both ends.
     caption : bool, optional
@@ -83,6 +83,7 @@ def plot_transfer_ranks(
     >>> [size.get_text() for size in ax.get_xticklabels()]
     ['100', '1K']
     """
+    scratch = scratch or ranks.scratch
     with style():
         tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in ranks.rows)))
         every = tuple(dict.fromkeys(r.method for r in ranks.rows))

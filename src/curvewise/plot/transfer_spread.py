@@ -44,7 +44,7 @@ def plot_spread(
     task: str | Sequence[str] | None = None,
     methods: str | Sequence[str] | None = None,
     highlight: str | Sequence[str] | None = None,
-    scratch: str = "scratch",
+    scratch: str | None = None,
     legend: bool = True,
     caption: bool | None = None,
 ) -> Axes:
@@ -62,8 +62,8 @@ def plot_spread(
         Only these; by default all that were run twice at some size.
     highlight : str or sequence of str, optional
         Methods in colour; the others are grey.
-    scratch : str
-        The method that is black.
+    scratch : str, optional
+        The method that is black; by default the one that starts from nothing.
     legend : bool
         Name the methods.
     caption : bool, optional
@@ -87,6 +87,7 @@ def plot_spread(
     >>> plot_spread(measure_spread(measured)).get_ylabel()
     'calibrated risk'
     """
+    scratch = scratch or result.scratch
     every = tuple(dict.fromkeys(r.method for r in result.rows))
     again = tuple(dict.fromkeys(r.method for r in result.rows if r.runs > 1))
     if methods is None and not again:

@@ -222,7 +222,7 @@ def _alarms(
 ) -> tuple[str, ...]:
     found = []
     if len(n) < 2:
-        found.append(f"one training size, n = {n[0]:g}: nothing is known of its curve.")
+        found.append(f"one training size, n = {number(n[0])}: nothing is known of its curve.")
     if any(math.isnan(r.error.std) for r in risks):
         found.append("no size was run twice, so that there are no intervals: add seeds.")
     for at in reached:

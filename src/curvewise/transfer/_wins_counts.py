@@ -84,7 +84,7 @@ def as_losses(given: Any, argument: str) -> Losses:
     if len(bad):
         said = ", ".join(map(str, bad[:5])) + (" …" if len(bad) > 5 else "")
         raise InputError(
-            f"{argument} holds NaN on some examples of run(s) {said}: give a loss for each, infinite"
+            f"{argument} holds NaN on some examples of run(s) {said}: give each a loss, infinite"
             " where it is too large for a number, or NaN on all examples of a run that failed."
         )
     return found
@@ -147,9 +147,15 @@ def as_units(groups: ArrayLike | None, losses: Losses, scratch: Losses) -> Units
     found = np.asarray(groups)
     if found.shape != (examples,):
         raise InputError(f"groups has shape {found.shape}; there are {examples:,} examples.")
-    if found.dtype.kind == "f" and np.isnan(found).any():
-        raise InputError("groups holds NaN: give each example a group, its own if it is alone.")
-    names, codes = np.unique(found, return_inverse=True)
+    missing = sum(g is None or g != g for g in found.tolist())
+    if missing:
+        raise InputError(
+            f"groups has no value (NaN or None) for {missing} of {examples:,} examples: give each a"
+            " group, its own if it is alone."
+        )
+    names, codes = np.unique(
+        found.astype(np.str_) if found.dtype.kind == "O" else found, return_inverse=True
+    )
     if len(names) < 2:
         raise InputError("groups puts all examples into one: nothing can be said of others.")
     return Units(np.bincount(codes).astype(np.float64), codes.reshape(-1))

@@ -24,7 +24,7 @@ LOWER = 0.1  # how much lower maximal supervision might be, of the distance to t
 def task_alarms(task: Task, settings: Settings, alone: bool) -> list[str]:
     """What the user should act on, for a task as a whole that may be the only one."""
     found = [
-        *([_assumed(task, settings)] if task.maximal.control.assumed else []),
+        *([_assumed(task, settings)] if task.maximal.assumed else []),
         *_failures(task),
         *_no_spread(task),
         *_twice(task),
@@ -96,7 +96,7 @@ def rising_share(task: Task, n: FloatArray, settings: Settings) -> float:
 
 
 def _assumed(task: Task, settings: Settings) -> str:
-    control = task.maximal.control
+    control = task.maximal
     text = (
         f"maximal supervision was not measured: {number(control.risk)} stands for it "
         f"({control.source}). Pass maximal= with the risk that all the data gives"
@@ -133,11 +133,11 @@ def _ranges(task: Task, alone: bool) -> list[str]:
     )
     chosen = [whole(n) for n in shared]
     remedy = (
-        f"pass sizes={chosen if alone else {task.name: chosen}!r}, which all of them have"
+        f"Pass sizes={chosen if alone else {task.name: chosen}!r}, which all of them have"
         if len(shared) > 1
-        else "no two sizes are shared by all"
+        else "No two sizes are shared by all"
     )
-    return [f"improvements rest on different sizes and are not comparable ({said}): {remedy}."]
+    return [f"CCIs rest on different sizes and are not comparable. {remedy}. There are {said}."]
 
 
 def _listed(sizes: Sequence[float]) -> str:
@@ -148,8 +148,7 @@ def _listed(sizes: Sequence[float]) -> str:
 
 def task_notes(task: Task, curves: Sequence[RiskCurve]) -> list[str]:
     """What else there is to know of a task."""
-    found = [held.note for held in (task.blind, task.maximal) if held.note]
-    found += [_unknown(task, role) for role in ("blind", "maximal") if _is_unknown(task, role)]
+    found = [_unknown(task, role) for role in ("blind", "maximal") if _is_unknown(task, role)]
     found += [f"{task.name}: {text}" for text in (*_borrowed(task), *_one_subset(task))]
     own = [c for c in curves if c.task == task.name]
     for text, chosen in (
@@ -196,9 +195,7 @@ def _one_subset(task: Task) -> list[str]:
 
 
 def _is_unknown(task: Task, role: str) -> bool:
-    return math.isnan(getattr(task, role).control.std) and not (
-        role == "maximal" and task.best is not None
-    )
+    return math.isnan(getattr(task, role).std) and not (role == "maximal" and task.best is not None)
 
 
 def _unknown(task: Task, role: str) -> str:

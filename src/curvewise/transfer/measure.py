@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.tables import number
+from curvewise.tables import number, whole
 from curvewise.transfer._cells import Estimate, Task, cells_of
 from curvewise.transfer._sources import ControlLike, Given, read_source
 from curvewise.transfer._words import task_alarms, task_notes
@@ -50,8 +50,9 @@ def measure_transfer(
         Name of the method that starts from nothing; "scratch" by default.
     blind, maximal : float, Interval, Control, str or dict, optional
         Risks of the controls: a number, one with its error, the name of the method whose rows hold
-        it, or a dictionary of these by task. What is given here goes before what ``source``
-        brings. Without ``maximal`` the best observed mean risk of the task stands for it.
+        it (those without a size, else those at its largest), or a dictionary of these by task.
+        What is given here goes before what ``source`` brings. Without ``maximal`` the best mean
+        risk of the methods measured stands for it, at any size.
     weight : {"scratch", "uniform", "log"} or callable
         What the area between the curves is integrated over; see :func:`cci`.
     seeds : {"mean", "pooled"}
@@ -83,15 +84,26 @@ def measure_transfer(
 
     Intervals are about other runs of the same kind (not about other pretrainings): by the delta
     method, with the spread between runs of each method and size and Satterthwaite's degrees of
-    freedom. A mean of one run borrows the spread of other methods at its size. Where ``fold`` says
-    which runs were trained on the same examples, these count as pairs; without it, runs are taken
-    as independent, which makes intervals wider than need be if they are not.
+    freedom, fewer where a mean of few runs stands beside one of many. A mean of one run borrows
+    the spread of other methods at its size. Runs of a method with the same ``seed`` at several
+    sizes may go up and down together: where they do, intervals are wider. Where ``fold`` says
+    which runs were trained on the same examples, these count as pairs of methods; without it,
+    methods are taken as independent, and intervals are wider than need be if they are not.
 
-    Simulated by ``benchmarks/transfer_coverage.py``, intervals of 95% hold the true CCI in 93 to
-    98% of draws with two to ten runs, whether or not methods spread alike, and with skewed or
-    heavy-tailed noise. With two runs they are near twice as wide as with three. Two things break
-    them: methods with one run that spread three times as much as the repeated ones (66%), and
-    training subsets nested in each other that move scratch far more than the methods (92%).
+    Simulated by ``benchmarks/transfer_coverage.py``, intervals of 95% hold the true CCI in 92 to
+    99% of draws with two to ten runs, whether or not methods have as many runs and spread alike,
+    with skewed or heavy-tailed noise, and with an assumed maximal control. With two runs they are
+    near twice as wide as with three. What breaks them:
+
+    - methods with one run that spread three times as much as the repeated ones: 71%;
+    - small sizes with one run, which borrow the smaller spread of large ones: 70%;
+    - seeds that move a method alike at all sizes and that are not told: 85%, told 92 to 96%;
+    - maximal supervision that two runs measure, where they make up most of the error: 89%.
+
+    The interval of one calibrated risk rests on the runs of one mean. It holds 95% if these are
+    near normal, 82 to 89% if they are as skewed as a log-normal, and 56 to 73% if one run in
+    twenty goes wrong: runs that did not happen to go wrong do not tell of those that might. CCI,
+    gains and differences hold 95 to 99% then.
 
     Examples
     --------
@@ -119,22 +131,23 @@ def measure_transfer(
     alone = len(cells) == 1
     alarms = [text for task in cells for text in task_alarms(task, settings, alone)]
     alarms += [f"{r.task}, {r.method}: {text}" for r in rows for text in r.warnings]
-    notes = [text for task in cells for text in task_notes(task, curves)]
+    known = [text for task in cells for text in task_notes(task, curves)]
     for text in alarms:
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return TransferResult(
         tasks=tuple(task.name for task in cells),
         methods=tuple(dict.fromkeys(m for task in cells for m in task.methods)),
         scratch=given.risks.scratch,
-        blind={task.name: task.blind.control for task in cells},
-        maximal={task.name: task.maximal.control for task in cells},
+        blind={task.name: task.blind for task in cells},
+        maximal={task.name: task.maximal for task in cells},
         curves=curves,
         improvements=rows,
         weight=getattr(weight, "__name__", "own") if callable(weight) else weight,
         seeds=seeds,
         level=level,
         unit=given.risks.unit,
-        warnings=(*alarms, *notes, *given.risks.notes),
+        warnings=(*alarms, *known),
+        notes=given.risks.notes,
         _cells={task.name: task for task in cells},
         _settings=settings,
     )
@@ -161,6 +174,8 @@ def _chosen_tasks(
             if name not in known:
                 text = near(str(name), known)
                 raise InputError(f"{argument} holds {name!r}, none of {list(known)!r}.{text}")
+    if tasks is not None and not len(tasks):
+        raise InputError("tasks is empty: name at least one, or leave it out for all.")
     return known if tasks is None else tuple(dict.fromkeys(tasks))
 
 
@@ -201,7 +216,8 @@ def _chosen_sizes(
     for size in chosen:
         if size not in there:
             raise InputError(
-                f"sizes holds {size:g}, which was not measured; there are {there.tolist()!r}."
+                f"sizes holds {whole(size)}, which was not measured; there are "
+                f"{[whole(n) for n in there]!r}."
             )
     start = own.n[(own.methods == own.scratch) & ~np.isnan(own.risk)]
     if not np.isin(start, chosen).any():
@@ -218,7 +234,7 @@ def _curve(task: Task, method: str, level: float) -> RiskCurve:
     cells = task.index(method, n)
     found = [task.calibrated(method, size) for size in n]
     intervals = [e.error.interval(e.value, level) for e in found]
-    span = task.blind.control.risk - task.maximal.control.risk
+    span = task.blind.risk - task.maximal.risk
     return RiskCurve(
         task=task.name,
         method=method,

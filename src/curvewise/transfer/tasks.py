@@ -173,7 +173,7 @@ def rank_tasks(
     check_level(level)
     wanted = _check_levels(levels)
     result = source if isinstance(source, TransferResult) else measure_transfer(source, level=level)
-    cells = [result._cells[task] for task in result.tasks]
+    cells = result._runs_of(result.tasks)
     shared = shared_range(cells)
     rows = [needs_of(task, wanted, shared, level) for task in cells]
     by = _ordering(rows, wanted)

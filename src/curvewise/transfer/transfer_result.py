@@ -116,6 +116,8 @@ class TransferResult(Result):
         Coverage of the intervals.
     unit : str
         What a risk is called.
+    notes : tuple of str
+        What the source says that was taken for what; nothing to act on.
     """
 
     tasks: tuple[str, ...]
@@ -130,6 +132,7 @@ class TransferResult(Result):
     level: float
     unit: str
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     _cells: Mapping[str, Task] = field(default_factory=dict, repr=False)
     _settings: Settings = field(default_factory=Settings, repr=False)
 
@@ -205,23 +208,32 @@ class TransferResult(Result):
         if task is not None:
             self._check("task", task, self.tasks)
         chosen = self.tasks if task is None else (task,)
-        return compare_methods([self._cells[t] for t in chosen], [(a, b)], self._settings)
+        return compare_methods(self._runs_of(chosen), [(a, b)], self._settings)
 
     def comparisons(self) -> TransferComparison:
         """Every pair of methods on every task, with p-values by Holm's method for all together."""
         pairs = list(combinations(self.methods, 2))
         if not pairs:
             raise InputError(f"methods={self.methods!r}: a comparison needs at least two.")
-        cells = list(self._cells.values())
-        return compare_methods(cells, pairs, self._settings, average=False)
+        return compare_methods(self._runs_of(self.tasks), pairs, self._settings, average=False)
 
     def ranks(self) -> TransferRanks:
         """The place of every method, scratch included, at each size of each task."""
-        return rank_methods(list(self._cells.values()), self.level)
+        return rank_methods(self._runs_of(self.tasks), self.level, self.scratch)
 
     def summary(self) -> str:
         """A few sentences."""
         return said_of_transfer(self)
+
+    def _runs_of(self, tasks: Sequence[str]) -> list[Task]:
+        """The runs behind some tasks, which only :func:`measure_transfer` leaves in a result."""
+        lost = [task for task in tasks if task not in self._cells]
+        if lost:
+            raise InputError(
+                f"this TransferResult holds no runs of task {lost[0]!r}, which are needed here: "
+                "take the one that measure_transfer gives."
+            )
+        return [self._cells[task] for task in tasks]
 
     def _check(self, argument: str, name: str, known: Sequence[str]) -> None:
         if name not in known:

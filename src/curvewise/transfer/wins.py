@@ -71,11 +71,15 @@ def win_rate(
     Notes
     -----
     The variance is that of a mean over examples, runs of the method and runs of scratch, all of
-    them sampled; the interval is Student's on the scale of log odds. Simulated with known truth
-    (``benchmarks/transfer_wins.py``; 50 to 2000 examples), 95% intervals hold it in 98 to 100% of
-    cases with two runs of each, 96 to 100% with three, and 92 to 100% with five or ten, least
-    where the rate is near 1 and runs vary much. With one run of each they hold the rate of these
-    two networks in 94 to 99%, but that of other runs in as few as 11% where runs vary much.
+    them sampled; the interval is Student's on the scale of log odds, with fewer than five runs of a
+    side on that of an angle. Two runs say little of how much others vary: the interval is wide for
+    that, and a narrower one holds the truth too seldom where only one side varies. Simulated with
+    known truth (``benchmarks/transfer_wins.py``; 50 to 2000 examples), 95% intervals hold it in 98
+    to 100% of cases with two runs of each, 93 to 100% with three, 92 to 100% with five or ten,
+    least where the rate is near 1 and runs vary much; 94 to 99% where one side does not vary. Where
+    a run changes losses as much as an example does they hold a rate of one half in 96 to 100%, one
+    of 0.98 in as few as 78%: the runs that lose are seldom among those seen. With one run of each
+    they hold the rate of these two networks in 94 to 99%, but that of other runs in as few as 11%.
 
     Examples
     --------
