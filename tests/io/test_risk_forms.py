@@ -41,6 +41,7 @@ def test_methods_as_columns():
         "seed": [0, 1, 0, 1],
         **{m: [*LOSSES[m, 100], *LOSSES[m, 1000]] for m in ("scratch", "swav")},
         "comment": list("abcd"),
+        "swav_std": [0.1] * 4,
     }
     found = load_risks(table, higher_is_better=False, blind=0.9)
     assert cells(found) == cells(load_risks(long_form()))
@@ -68,6 +69,12 @@ def test_sizes_as_columns(name):
     assert cells(found) == cells(load_risks(long_form()))
     assert found.blind["task"].risk == 0.9
     assert "1 empty cells left out" in found.notes
+
+
+def test_columns_without_any_value():
+    table = {"method": ["scratch", "swav"], "100": [None, None], "1000": ["", "nan"]}
+    with pytest.raises(InputError, match="no value in '100', '1000'"):
+        load_risks(table, higher_is_better=False)
 
 
 def test_a_table_with_a_column_of_sizes_or_methods_is_not_turned():

@@ -137,7 +137,7 @@ class TestResult:
             lambda: bare.compare("one", "two"),
             lambda: rank_tasks(bare),
         ):
-            with pytest.raises(InputError, match="holds no runs of task 'a'.*measure_transfer"):
+            with pytest.raises(InputError, match=r"holds no runs of task 'a'.*measure_transfer"):
                 call()
 
     def test_tables(self) -> None:
@@ -254,13 +254,14 @@ class TestControls:
         ("options", "said"),
         [
             ({"blind": None}, "cw.blind_guess"),
+            ({"tasks": []}, "tasks is empty"),
             ({"blind": "guess"}, "has no risk on task 'a'"),
             ({"maximal": "scratch"}, "starts from nothing"),
             ({"maximal": {"b": 0.1}}, "'b', which is none of"),
             ({"blind": 0.05}, "is not above maximal"),
             ({"blind": 0.05, "maximal": None}, "no method is better than a blind guess"),
         ],
-        ids=["missing", "unknown", "scratch", "task", "order", "assumed"],
+        ids=["missing", "no task", "unknown", "scratch", "task", "order", "assumed"],
     )
     def test_controls_that_cannot_be(self, options: dict, said: str) -> None:
         with pytest.raises(InputError, match=said):

@@ -164,5 +164,11 @@ def test_figure_three_of_the_paper(data_dir):
     assert {r.runs for r in found.rows if r.task == "depth" and r.n == 10000} == {3}
     assert len(found.pairs) == 18
     outside = [p.outside for p in found.pairs]
-    assert np.mean(outside) > 0.8
+    assert sum(outside) == 17
+    inside = next(p for p in found.pairs if not p.outside)
+    assert (inside.task, inside.n, {inside.one, inside.two}) == (
+        "normal",
+        100,
+        {"swav_task", "moco_task"},
+    )
     assert np.median([r.std.estimate for r in found.rows]) < 0.02

@@ -195,7 +195,7 @@ def _mean(
 
 def _halving(n: FloatArray, risks: Sequence[Estimate], level: float) -> Interval:
     """2 to the power of −1/slope, of a line through log calibrated risk against log n."""
-    used = [i for i, r in enumerate(risks) if _positive(r, level)]
+    used = [i for i, r in enumerate(risks) if _positive(r)]
     if len(used) < 2:
         return Interval(UNKNOWN, UNKNOWN, UNKNOWN, level)
     log_n = np.log(n[used])
@@ -206,9 +206,9 @@ def _halving(n: FloatArray, risks: Sequence[Estimate], level: float) -> Interval
     return Interval(_factor(slope), _factor(span.low), _factor(span.high), level)
 
 
-def _positive(risk: Estimate, level: float) -> bool:
-    low = risk.error.interval(risk.value, level).low
-    return risk.value > 0 and (math.isnan(low) or low > 0)
+def _positive(risk: Estimate) -> bool:
+    """Whether its logarithm means something: two standard errors above maximal supervision."""
+    return risk.value > (0.0 if math.isnan(risk.error.std) else 2 * risk.error.std)
 
 
 def _factor(slope: float) -> float:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.tables import number, whole
+from curvewise.tables import number
 from curvewise.transfer._cells import Estimate, Task, cells_of
+from curvewise.transfer._chosen import Sizes, check_methods, chosen_sizes, chosen_tasks
 from curvewise.transfer._sources import ControlLike, Given, read_source
 from curvewise.transfer._words import task_alarms, task_notes
-from curvewise.transfer.comparison import AVERAGE, Settings
+from curvewise.transfer.comparison import Settings
 from curvewise.transfer.cumulative import Weight, along
 from curvewise.transfer.equivalence import Equivalence, data_equivalence
 from curvewise.transfer.gains import gain_end
-from curvewise.transfer.transfer_result import Improvement, RiskCurve, TransferResult, near
-from curvewise.types import FloatArray, TransferRisks, as_floats, check_level
+from curvewise.transfer.transfer_result import Improvement, RiskCurve, TransferResult
+from curvewise.types import FloatArray, check_level
 
 SEEDS = ("mean", "pooled")
-Sizes = Sequence[float] | Mapping[str, Sequence[float]]
 
 
 def measure_transfer(
@@ -98,7 +98,7 @@ def measure_transfer(
     - methods with one run that spread three times as much as the repeated ones: 71%;
     - small sizes with one run, which borrow the smaller spread of large ones: 70%;
     - seeds that move a method alike at all sizes and that are not told: 85%, told 92 to 96%;
-    - maximal supervision that two runs measure, where they make up most of the error: 89%.
+    - maximal supervision that two runs measure, where they make up most of the error: 91%.
 
     The interval of one calibrated risk rests on the runs of one mean. It holds 95% if these are
     near normal, 82 to 89% if they are as skewed as a log-normal, and 56 to 73% if one run in
@@ -124,8 +124,8 @@ def measure_transfer(
     """
     settings = _settings(weight, seeds, level)
     given = read_source(source, scratch, blind, maximal)
-    _check_methods(given.risks, methods)
-    cells = [_task(given, name, sizes, methods) for name in _chosen_tasks(given, sizes, tasks)]
+    check_methods(given.risks, methods)
+    cells = [_task(given, name, sizes, methods) for name in chosen_tasks(given.risks, sizes, tasks)]
     curves = tuple(c for task in cells for c in _curves(task, level))
     rows = tuple(r for task in cells for r in _improvements(task, settings))
     alone = len(cells) == 1
@@ -161,37 +161,6 @@ def _settings(weight: Weight, seeds: str, level: float) -> Settings:
     return Settings(weight, seeds == "pooled", check_level(level))
 
 
-def _chosen_tasks(
-    given: Given, sizes: Sizes | None, tasks: Sequence[str] | None
-) -> tuple[str, ...]:
-    known = given.risks.task_names
-    if AVERAGE in known:
-        raise InputError(f"task holds {AVERAGE!r}, which a mean over tasks is called: rename it.")
-    if isinstance(tasks, str):
-        raise InputError(f"tasks={tasks!r} is one text: give a list of names.")
-    for argument, names in (("tasks", tasks), ("sizes", sizes if _by_task(sizes) else None)):
-        for name in names or ():
-            if name not in known:
-                text = near(str(name), known)
-                raise InputError(f"{argument} holds {name!r}, none of {list(known)!r}.{text}")
-    if tasks is not None and not len(tasks):
-        raise InputError("tasks is empty: name at least one, or leave it out for all.")
-    return known if tasks is None else tuple(dict.fromkeys(tasks))
-
-
-def _by_task(sizes: Sizes | None) -> bool:
-    return isinstance(sizes, Mapping)
-
-
-def _check_methods(risks: TransferRisks, methods: Sequence[str] | None) -> None:
-    if isinstance(methods, str):
-        raise InputError(f"methods={methods!r} is one text: give a list of names.")
-    for name in methods or ():
-        if name not in risks.method_names:
-            known = list(risks.method_names)
-            raise InputError(f"methods holds {name!r}, none of {known!r}.{near(name, known)}")
-
-
 def _task(given: Given, name: str, sizes: Sizes | None, methods: Sequence[str] | None) -> Task:
     """The cells of a task with the sizes and methods that were asked for."""
     risks = given.risks
@@ -199,30 +168,8 @@ def _task(given: Given, name: str, sizes: Sizes | None, methods: Sequence[str] |
     if methods is not None:
         keep &= np.isin(risks.methods, [risks.scratch, *methods])
     own = risks.select(keep)
-    chosen = _chosen_sizes(risks, own, sizes, name)
+    chosen = chosen_sizes(risks, own, sizes, name)
     return cells_of(own, name, given.blind.get(name), given.maximal.get(name), chosen)
-
-
-def _chosen_sizes(
-    risks: TransferRisks, own: TransferRisks, sizes: Sizes | None, task: str
-) -> FloatArray | None:
-    """Sizes asked for, of which a task has some."""
-    by_task = isinstance(sizes, Mapping)
-    wanted = sizes.get(task) if isinstance(sizes, Mapping) else sizes
-    if wanted is None:
-        return None
-    chosen = np.atleast_1d(as_floats(wanted, "sizes"))
-    there = np.unique(own.n if by_task else risks.n)
-    for size in chosen:
-        if size not in there:
-            raise InputError(
-                f"sizes holds {whole(size)}, which was not measured; there are "
-                f"{[whole(n) for n in there]!r}."
-            )
-    start = own.n[(own.methods == own.scratch) & ~np.isnan(own.risk)]
-    if not np.isin(start, chosen).any():
-        raise InputError(f"sizes={wanted!r} holds none at which {own.scratch!r} has {task!r}.")
-    return chosen
 
 
 def _curves(task: Task, level: float) -> list[RiskCurve]:

@@ -151,7 +151,8 @@ def rank_tasks(
     -----
     Between sizes the calibrated risk is taken to be a line in log n; nothing is said beyond the
     sizes measured but that the level lies there. The interval of a size holds all sizes at which
-    the interval of the interpolated risk holds the level.
+    the interval of the interpolated risk holds the level. The factor that halves the risk rests on
+    the sizes at which it is two standard errors above that of maximal supervision.
 
     Examples
     --------
