@@ -100,7 +100,8 @@ class TaskRanking(Result):
         said = [f"{r.task} ({r.at(self.ordered_by)})" for r in self.rows]
         if len(said) == 1:
             text = f"Learned from scratch, {self.rows[0].task} reaches a calibrated risk of "
-            text += f"{self.ordered_by:g} at n = {self.rows[0].at(self.ordered_by)}."
+            size = str(self.rows[0].at(self.ordered_by))
+            text += f"{self.ordered_by:g} at n {size if size[0] in '≤>' else f'= {size}'}."
         else:
             text = f"From least to most data for a calibrated risk of {self.ordered_by:g} from "
             text += f"scratch: {', '.join(said)}."
