@@ -167,7 +167,8 @@ def _recognised(rows: Rows, called: Called, given: Given) -> tuple[dict[str, str
     """Names of the control by task, and notes of methods that could be it and are not."""
     notes: list[str] = []
     found = [name for name in rows.names if normal(name) in called.plain]
-    if not found and given is None:
+    short = isinstance(given, Mapping) and not set(rows.tasks.tolist()) <= set(map(str, given))
+    if not found and (given is None or short):
         maybe = [name for name in rows.names if normal(name) in called.other]
         found = [name for name in maybe if not rows.has_several_sizes(name)]
         notes = [

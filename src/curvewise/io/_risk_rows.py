@@ -101,7 +101,8 @@ def reading_of(
     if not up:
         known = higher is False or higher_is_better(column) is not None
         note = "lower is better" if known else "lower is taken as better"
-        return Reading(words + (" (%)" if unit == "percent" else ""), note)
+        mark = {"percent": " (%)", "loss": "" if "loss" in words else " (loss)"}
+        return Reading(words + mark.get(unit or "", ""), note)
     if unit == "loss":
         raise InputError(
             f"unit='loss' contradicts higher_is_better=True for {column!r}: leave one out."
@@ -117,6 +118,15 @@ def reading_of(
         f"turned into {top:g} − {column}, as accuracies in {'percent' if percent else 'fractions'}"
     )
     return Reading(name + (" (%)" if percent and "error" in name else ""), how, top, -1.0)
+
+
+def check_direction(column: str, unit: str | None, higher: bool | None) -> None:
+    """A column that was chosen by hand must say whether lower is better, or the user must."""
+    if higher is None and unit not in ("loss", "score") and higher_is_better(column) is None:
+        raise InputError(
+            f"risk={column!r} does not say whether lower is better: pass higher_is_better=False "
+            "for losses or errors, higher_is_better=True for accuracies or scores."
+        )
 
 
 def _is_up(column: str, unit: str | None, higher: bool | None) -> bool:

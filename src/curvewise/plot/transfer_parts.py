@@ -28,6 +28,9 @@ CROWD = 10
 """With more methods than this, only the best are coloured."""
 
 NAMED_IN_CROWD = 5
+LONGEST_WARNING = 240
+"""Characters of a warning in a caption."""
+
 LONGEST = 24
 """Characters of a name that are shown."""
 
@@ -55,6 +58,12 @@ class Chosen:
     looks: Mapping[str, Look]
     note: str = ""
     picked: bool = False
+    quiet: bool = False
+    """Whether methods that stand back have no names: some were named to stand out."""
+
+    def named(self, method: str) -> bool:
+        """Whether the name of a method is written beside its curve."""
+        return not (self.quiet and self.looks[method].back)
 
     @property
     def back_first(self) -> list[str]:
@@ -97,8 +106,17 @@ def choose_drawn(
 ) -> Chosen:
     """Which tasks and methods, and their colours: the same in all panels and pictures."""
     tasks = several_of("task", task, result.tasks)
+    return choose_methods(
+        result.methods, result.scratch, tasks, methods, highlight, _foremost(result)
+    )
+
+
+def _foremost(result: TransferResult) -> list[str]:
+    """The best method of each task, then the others by what they improve over tasks."""
     order = by_improvement(result, result.methods)
-    return choose_methods(result.methods, result.scratch, tasks, methods, highlight, order)
+    first = [by_improvement(result, result.methods, [task])[:1] for task in result.tasks]
+    ahead = {name for best in first for name in best}
+    return sorted(order, key=lambda m: m not in ahead)
 
 
 def choose_methods(
@@ -117,7 +135,7 @@ def choose_methods(
     looks = {m: Look(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
     looks[scratch] = Look(SCRATCH, names[scratch])
     picked = methods is not None or highlight is not None
-    return Chosen(tasks, drawn, looks, said, picked)
+    return Chosen(tasks, drawn, looks, said, picked, highlight is not None)
 
 
 def _shades(
@@ -131,13 +149,15 @@ def _shades(
     if highlight is not None:
         wanted = [highlight] if isinstance(highlight, str) else list(highlight)
         named = [one_of("highlight", name, every) for name in dict.fromkeys(wanted)]
-        return {m: colour(i) for i, m in enumerate(m for m in named if m in drawn)}, ""
+        front = [m for m in named if m in drawn]
+        few = len(known) <= CROWD
+        return {m: colour(list(known).index(m) if few else i) for i, m in enumerate(front)}, ""
     if len(known) <= CROWD:
         return {m: colour(list(known).index(m)) for m in drawn}, ""
     if len(drawn) <= CROWD:
         return {m: colour(i) for i, m in enumerate(drawn)}, ""
     best = [m for m in order if m in drawn][:NAMED_IN_CROWD]
-    said = f"In colour: the best {NAMED_IN_CROWD} of {len(drawn)} methods."
+    said = f"In colour: the best {NAMED_IN_CROWD} of {len(drawn)} methods, those of tasks first."
     return {m: colour(i) for i, m in enumerate(best)}, said
 
 
@@ -214,6 +234,30 @@ def write_words(
         write_below(axes[0], kept)
     else:
         write_caption(axes[0], kept)
+
+
+def warned(result: Any) -> list[str]:
+    """The first warning of a result for a caption: whole sentences, or whole words at least."""
+    if not result.warnings:
+        return []
+    left = len(result.warnings) - 1
+    more = f" ({left} more)" if left else ""
+    return [f"⚠ {in_words(clean(result.warnings[0]), LONGEST_WARNING)}{more}"]
+
+
+def in_words(text: str, longest: int) -> str:
+    """Text that ends after a sentence or, if the first is too long, after a word.
+
+    >>> in_words("One is here. Two is not.", 16), in_words("one, two, three", 10)
+    ('One is here.', 'one, two …')
+    """
+    if len(text) <= longest:
+        return text
+    at = text.rfind(". ", 0, longest)
+    if at > 0:
+        return text[: at + 1]
+    kept = text[: longest - 1].rsplit(" ", 1)[0]
+    return f"{kept.rstrip(' ,;:')} …" if len(kept) < longest - 1 else shorten(text, longest)
 
 
 def spoken(name: str) -> str:

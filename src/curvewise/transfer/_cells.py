@@ -128,6 +128,12 @@ class Task:
         influence += self._spread_over(scratch, slopes.scratch)
         return Estimate(value, influence, slopes.blind, slopes.maximal, self)
 
+    def borrows(self, method: str, n: FloatArray) -> bool:
+        """Whether a mean of one run has a part in a method's improvement over some sizes."""
+        used = [*self.index(method, n), *self.index(self.scratch, n)]
+        used += [] if self.best is None else [self.best]
+        return self.runs.replicated and bool((self.runs.degrees[used] == 0).any())
+
     def lowered(self, share: float) -> Task:
         """The task if maximal supervision were lower by a share of its distance to the guess."""
         risk = self.maximal.risk - share * (self.blind.risk - self.maximal.risk)

@@ -47,7 +47,10 @@ def read_source(
                 held[role][task] = as_control(value, role)
     keep = ~np.isin(columns["method"], sorted(used))
     risks = _as_risks({k: v[keep] for k, v in columns.items()}, own, start, unit)
-    return Given(risks, held["blind"], held["maximal"])
+    found = Given(risks, held["blind"], held["maximal"])
+    for task in risks.task_names:
+        check_unit(found, task)
+    return found
 
 
 def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:

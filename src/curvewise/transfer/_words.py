@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.stats import holm
 from curvewise.tables import number, whole
 from curvewise.transfer._cells import Task
 from curvewise.transfer.comparison import Settings
 from curvewise.types import FloatArray
+from curvewise.types.risks import ONE_TASK
 
 if TYPE_CHECKING:
     from curvewise.transfer.transfer_result import Improvement, RiskCurve, TransferResult
@@ -223,17 +223,17 @@ def _said_of_task(result: TransferResult, task: str) -> str:
     if not known:
         return f"{task}: no improvement can be computed."
     best = max(known, key=lambda r: r.cci.estimate)
-    text = f"{task}: "
-    text += "best is " if len(known) > 1 else ""
+    nameless = result.tasks == (ONE_TASK,)  # the table has no column of tasks
+    text = "" if nameless else f"{task}: "
+    text += f"{'B' if nameless else 'b'}est is " if len(known) > 1 else ""
     text += f"{best.method}, CCI {_interval(best)}"
     told = [r for r in known if not math.isnan(r.pvalue)]
     share = 1 - result.level
     if len(told) > 1:
-        sure = holm([r.pvalue for r in told]) <= share
-        signs = np.sign([r.cci.estimate for r in told])[sure]
+        signs = np.sign([r.cci.estimate for r in told if r.sure])
         text += f"; {int((signs > 0).sum())} of {len(told)} are better than {result.scratch}"
         text += f", {int((signs < 0).sum())} worse" if (signs < 0).any() else ""
-        text += f" at {number(round(100 * share, 6))}%, all tests together"
+        text += f" at {number(round(100 * share, 6))}% after Holm's correction for {len(told)} tests"
     text += "."
     if best.gain_ends is not None and told:
         text += f" {best.gain_ends.text}"

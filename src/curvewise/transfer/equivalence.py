@@ -51,17 +51,11 @@ class Equivalence:
         if np.isnan(estimate):
             return f"What {lead}are worth is not known."
         if self.beyond == "above":
-            return (
-                lead
-                + "are worth more from scratch than was looked at"
-                + (f": at least {about(low)}." if low > 0 else ".")
-            )
+            least = f": at least {about(low)}." if low > 0 else "."
+            return f"{lead}are worth more than the largest size of scratch that was looked at{least}"
         if self.beyond == "below":
-            return (
-                lead
-                + "are worth fewer from scratch than were measured"
-                + (f": at most {about(high)}." if np.isfinite(high) else ".")
-            )
+            most = f": at most {about(high)}." if np.isfinite(high) else "."
+            return f"{lead}are worth less than the smallest size of scratch{most}"
         known = "" if np.isnan(low) else f" [{about(low)}, {about(high)}]"
         rests = ", by a fitted curve" if self.extrapolated else ""
         return f"{lead}are worth {about(estimate)}{known} from scratch{rests}."

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.stats import holm
 from curvewise.tables import number
 from curvewise.transfer._cells import Estimate, Task, cells_of
 from curvewise.transfer._chosen import Sizes, check_methods, chosen_sizes, chosen_tasks
@@ -127,7 +129,7 @@ def measure_transfer(
     check_methods(given.risks, methods)
     cells = [_task(given, name, sizes, methods) for name in chosen_tasks(given.risks, sizes, tasks)]
     curves = tuple(c for task in cells for c in _curves(task, level))
-    rows = tuple(r for task in cells for r in _improvements(task, settings))
+    rows = tuple(r for task in cells for r in _adjusted(_improvements(task, settings)))
     alone = len(cells) == 1
     alarms = [text for task in cells for text in task_alarms(task, settings, alone)]
     alarms += [f"{r.task}, {r.method}: {text}" for r in rows for text in r.warnings]
@@ -202,6 +204,13 @@ def _improvements(task: Task, settings: Settings) -> list[Improvement]:
     return [_improvement(task, m, settings) for m in task.methods if len(task.shared(m))]
 
 
+def _adjusted(rows: Sequence[Improvement]) -> list[Improvement]:
+    """The methods of a task, with p-values after Holm's correction for as many as there are."""
+    known = [i for i, r in enumerate(rows) if not math.isnan(r.pvalue)]
+    found = dict(zip(known, holm([rows[i].pvalue for i in known]), strict=True))
+    return [replace(r, adjusted=float(found.get(i, math.nan))) for i, r in enumerate(rows)]
+
+
 def _improvement(task: Task, method: str, settings: Settings) -> Improvement:
     n, level = task.shared(method), settings.level
     found = task.cci(method, n, settings.weight, settings.pooled)
@@ -216,12 +225,14 @@ def _improvement(task: Task, method: str, settings: Settings) -> Improvement:
         method=method,
         cci=found.error.interval(found.value, level),
         pvalue=found.error.pvalue(found.value),
+        adjusted=math.nan,  # until all methods of the task are known
         n=n,
         gain=gain,
         gain_low=low,
         gain_high=high,
         gain_ends=gain_end(n, gain, low, high) if told else None,
         data_equivalence=_equivalence(task, method, level),
+        borrowed=task.borrows(method, n),
         warnings=_alarms(n, found),
     )
 

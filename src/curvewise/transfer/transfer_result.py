@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.tables import whole
 from curvewise.transfer._cells import Task
 from curvewise.transfer._transfer_tables import write_improvements
 from curvewise.transfer._words import said_of_transfer
@@ -68,6 +69,8 @@ class Improvement:
         Calibrated cumulative improvement: 0 is scratch, 1 maximal supervision at every size.
     pvalue : float
         Two-sided, that it is 0.
+    adjusted : float
+        The same after Holm's correction for all methods of the task.
     n : ndarray of float, shape (sizes,)
         Sizes that both have, which it rests on.
     gain, gain_low, gain_high : ndarray of float, shape (sizes,)
@@ -76,6 +79,9 @@ class Improvement:
         From which size the gain can no longer be told from 0.
     data_equivalence : tuple of Equivalence
         How many samples scratch needs to be as good, for each size.
+    borrowed : bool
+        Whether the interval rests on a mean of one run of the method, of scratch or of an assumed
+        maximal supervision, whose spread was taken from others.
     warnings : tuple of str
     """
 
@@ -83,13 +89,20 @@ class Improvement:
     method: str
     cci: Interval
     pvalue: float
+    adjusted: float
     n: FloatArray
     gain: FloatArray
     gain_low: FloatArray
     gain_high: FloatArray
     gain_ends: GainEnd | None = None
     data_equivalence: tuple[Equivalence, ...] = ()
+    borrowed: bool = False
     warnings: tuple[str, ...] = ()
+
+    @property
+    def sure(self) -> bool:
+        """Whether it differs from scratch after Holm's correction for the methods of its task."""
+        return bool(self.adjusted <= 1 - self.cci.level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +162,11 @@ class TransferResult(Result):
     def columns(self) -> dict[str, Any]:
         """A row for each task and method.
 
-        The gain is sure up to ``gain_until`` (NaN if nowhere) and cannot be told from none from
-        ``gain_from`` on (infinite if it can at the largest size).
+        ``adjusted`` is the p-value after Holm's correction within the task. ``gain_sure_at`` lists
+        the sizes at which the gain is sure, each by its own interval: the last of them is
+        ``gain_until`` (NaN if there is none), and from ``gain_from`` on there is none (infinite if
+        it is sure at the largest size). ``borrowed`` says that the interval rests on the spread
+        of others.
         """
         rows = self.improvements
         counts = [self.curve(r.task, r.method) for r in rows]
@@ -162,12 +178,15 @@ class TransferResult(Result):
             "low": [r.cci.low for r in rows],
             "high": [r.cci.high for r in rows],
             "pvalue": [r.pvalue for r in rows],
+            "adjusted": [r.adjusted for r in rows],
+            "borrowed": [r.borrowed for r in rows],
             "sizes": [len(r.n) for r in rows],
             "smallest": [float(r.n[0]) for r in rows],
             "largest": [float(r.n[-1]) for r in rows],
             "runs": runs,
             "gain_smallest": [float(r.gain[0]) for r in rows],
             "gain_largest": [float(r.gain[-1]) for r in rows],
+            "gain_sure_at": [_sizes_sure(r) for r in rows],
             "gain_until": [_end(r, "n_last_sure") for r in rows],
             "gain_from": [_end(r, "n_from") for r in rows],
         }
@@ -178,7 +197,8 @@ class TransferResult(Result):
         Parameters
         ----------
         format : {"markdown", "latex", "text"}
-            Markup of the table. The best of each task is bold, in plain text marked with *.
+            Markup of the table. The best of each task is bold, in plain text marked with *;
+            † and ‡ are explained below the table. Methods without any value are left out.
         digits : int
             Decimals.
         layout : {"tasks", "long"}
@@ -249,6 +269,12 @@ def near(name: str, known: Sequence[str]) -> str:
 def _end(row: Improvement, name: str) -> float:
     """One of the sizes at which the gain ends; NaN where nothing is known of it."""
     return float("nan") if row.gain_ends is None else float(getattr(row.gain_ends, name))
+
+
+def _sizes_sure(row: Improvement) -> str:
+    """The sizes at which the gain is sure, with spaces between."""
+    found = () if row.gain_ends is None else row.gain_ends.sure_at
+    return " ".join(str(whole(n)) for n in found)
 
 
 def _found(rows: Sequence[Any], task: str, method: str) -> Any:
