@@ -171,6 +171,10 @@ def test_columns_rows_and_stdin(call, losses, start):
     assert seen.code == 1
     assert "name it with --method-column …" in words(seen.err)
     roles = ("--task-column", "t", "--method-column", "m", "--n-column", "k", "--risk-column", "v")
+    seen = call("transfer", "measure", renamed, *roles)
+    assert seen.code == 1
+    assert "pass --lower-is-better for losses or errors" in words(seen.err)
+    roles = (*roles, "--lower-is-better")
     seen = call("transfer", "measure", renamed, *roles, "--json")
     assert (
         seen.document["improvements"]

@@ -100,8 +100,13 @@ def test_every_form_of_table_is_the_same(tmp_path):
 )
 def test_roles_are_found_by_usual_names_and_by_the_users_word(role, old, new):
     wanted = load_risks(ROWS).columns()
-    for name, options in ((new, {}), ("x y", {role: "x y"})):
+    ways: list[tuple[str, dict[str, Any]]] = [(new, {}), ("x y", {role: "x y"})]
+    for name, options in ways:
         rows = {name if k == old else k: v for k, v in ROWS.items()}
+        if "risk" in options:
+            with pytest.raises(InputError, match=r"risk='x y' does not say .*higher_is_better="):
+                load_risks(rows, **options)
+            options["higher_is_better"] = False
         found = load_risks(rows, **options)
         assert {k: v.tolist() for k, v in found.columns().items()} == {
             k: v.tolist() for k, v in wanted.items()

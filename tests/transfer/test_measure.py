@@ -123,7 +123,7 @@ class TestResult:
         found = measure([*given, *many])
         pvalue = found.improvement("a", "one").pvalue
         assert 0.05 / 21 < pvalue < 0.05
-        assert "0 of 21 are better than scratch at 5%, all tests together" in found.summary()
+        assert "0 of 21 are better than scratch at 5% after Holm's correction" in found.summary()
 
     def test_without_its_runs_a_result_says_what_it_lacks(self) -> None:
         found = measure()
@@ -149,6 +149,74 @@ class TestResult:
             found.table(layout="wide")
         with pytest.raises(InputError, match="format='xml'"):
             found.table("xml")
+
+    def test_adjusted_pvalues_are_those_of_statsmodels_within_a_task(self) -> None:
+        multitest = pytest.importorskip("statsmodels.stats.multitest")
+        near = {**CURVES, "near": (0.81, 0.535, 0.297), "last": (0.80, 0.54, 0.295)}
+        found = measure([*rows(near), *rows(task="b")])
+        assert found.columns()["adjusted"] == [r.adjusted for r in found.improvements]
+        for task in ("a", "b"):
+            own = [r for r in found.improvements if r.task == task]
+            expected = multitest.multipletests([r.pvalue for r in own], method="holm")[1]
+            np.testing.assert_allclose([r.adjusted for r in own], expected)
+            assert [r.sure for r in own] == [p <= 0.05 for p in expected]
+        assert any(r.adjusted > r.pvalue for r in found.improvements)
+
+    @QUIET
+    def test_borrowed_intervals_have_a_dagger_and_a_note(self) -> None:
+        once = [r for r in rows() if r["method"] != "two" or r["seed"] == 0]
+        found = measure(once)
+        assert found.columns()["borrowed"] == [False, True]
+        head, *lines, note = found.table("text").splitlines()
+        assert [line.endswith("†") for line in lines] == [False, True]
+        assert note.startswith("† ")
+        latex = found.table("latex")
+        assert latex.count(r"$^\dagger$") == 2
+        assert "†" not in latex
+        twice = [r for r in rows() if r["method"] != "two" or r["seed"] == 0 or r["n"] < 10000]
+        assert measure(twice).columns()["borrowed"] == [False, False]
+        start = [r for r in rows() if r["method"] != "scratch" or r["seed"] == 0]
+        assert measure(start).columns()["borrowed"] == [True, True]
+        assert measure(rows(runs=1)).columns()["borrowed"] == [False, False]
+
+    @QUIET
+    def test_a_table_says_that_sizes_differ_and_leaves_out_who_has_nothing(self) -> None:
+        given = [
+            *(r for r in rows() if not (r["method"] == "two" and r["n"] == 100)),
+            *rows({"elsewhere": (0.4, 0.3)}, sizes=(50, 500)),
+        ]
+        found = measure(given)
+        text = found.table("text")
+        assert "elsewhere" in found.methods
+        assert "elsewhere" not in text
+        assert "‡" in next(line for line in text.splitlines() if line.startswith("one"))
+        assert text.splitlines()[-1].startswith("‡ The highest of methods on different")
+        assert "‡" not in measure(given, sizes=[1000, 10000]).table("text")
+
+    @QUIET
+    def test_minus_signs_of_a_latex_table_are_mathematics(self) -> None:
+        latex = measure().table("latex")
+        line = next(line for line in latex.splitlines() if line.startswith("two"))
+        assert line.count("$-$0.") == 3
+        assert "-" not in line.replace("$-$", "")
+        assert "−" not in latex
+
+    def test_sizes_at_which_the_gain_is_sure_are_listed(self) -> None:
+        found = measure(rows({**CURVES, "gap": (0.5, 0.54, 0.2)}))
+        columns = found.columns()
+        for row, text, until in zip(
+            found.improvements, columns["gain_sure_at"], columns["gain_until"], strict=True
+        ):
+            sure = row.n[row.gain_low > 0]
+            assert [float(n) for n in text.split()] == sure.tolist()
+            assert not len(sure) or until == sure[-1]
+        assert columns["gain_sure_at"] == ["100 1000 10000", "", "100 10000"]
+
+    def test_a_table_without_tasks_does_not_name_one(self) -> None:
+        bare = table([{k: v for k, v in r.items() if k != "task"} for r in rows()])
+        said = measure_transfer(bare, blind=1.0, maximal=0.1).summary()
+        assert " Best is one, CCI" in said
+        assert "task: " not in said
 
     def test_a_name_cannot_break_a_table(self) -> None:
         given = rows({"scratch": CURVES["scratch"], "**a**|b": CURVES["one"]})

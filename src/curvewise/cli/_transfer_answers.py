@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from curvewise.cli._console import console, rich_table, width_of
+from curvewise.tables import number
+from curvewise.types.risks import ONE_TASK
 
 if TYPE_CHECKING:
     from curvewise.transfer.equivalence import Equivalence
@@ -22,6 +24,11 @@ def answers(result: TransferResult) -> list[str]:
         "as maximal supervision at every size."
     )
     return [head, *(_answer(result, task) for task in result.tasks)]
+
+
+def led(result: TransferResult, task: str) -> str:
+    """The task as a sentence about it begins, or nothing where the table has no tasks."""
+    return "" if result.tasks == (ONE_TASK,) else f"{short(task)}: "
 
 
 def short(name: str) -> str:
@@ -44,14 +51,15 @@ def by_cci(rows: Iterable[Improvement]) -> list[Improvement]:
 
 def _answer(result: TransferResult, task: str) -> str:
     rows = by_cci(r for r in result.improvements if r.task == task)
+    lead = led(result, task)
     known = [r for r in rows if not math.isnan(r.cci.estimate)]
     if not known:
         alone = f"there is no method beside {result.scratch}, which transfer tasks looks at"
-        return f"{task}: no CCI; {'it needs two sizes' if rows else alone}."
+        return f"{lead}no CCI; {'it needs two sizes' if rows else alone}."
     best = known[0]
-    said = [f"{task}: {short(best.method)} has CCI {_interval(best.cci)}{_second(result, known)}."]
+    said = [f"{lead}{short(best.method)} has CCI {_interval(best.cci)}{_second(result, known)}."]
     if best.data_equivalence:
-        said.append(_worth_said(best.data_equivalence[0], result.scratch))
+        said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
     told = [r for r in known if not math.isnan(r.pvalue)]
     if best.gain_ends is not None and told:
         said.append(best.gain_ends.text)
@@ -82,14 +90,22 @@ def _second(result: TransferResult, known: Sequence[Improvement]) -> str:
     return text + (", shown to be lower" if low > 0 else ", not shown to be lower")
 
 
-def _worth_said(first: Equivalence, scratch: str) -> str:
+def _reach(result: TransferResult, task: str) -> tuple[float, float]:
+    """The smallest and the largest size of scratch: what it is worth is not known beyond."""
+    n = result.curve(task, result.scratch).n
+    return float(n[0]), float(n[-1])
+
+
+def _worth_said(first: Equivalence, scratch: str, reach: tuple[float, float]) -> str:
     """How much data scratch needs to be as good as the method at its smallest size."""
     low, high, estimate = first.factor.low, first.factor.high, first.factor.estimate
     if math.isnan(estimate) or first.beyond == "below":
         return ""
-    needs = f"To match its n = {size(first.n)}, {scratch} needs"
+    needs = f"To match its n = {number(first.n)}, {scratch} needs"
     if first.beyond == "above":
-        return f"{needs} more than {times(low)} times as much data." if low > 1 else ""
+        most = reach[1] / first.n
+        sure = f" (surely more than {times(low)})" if 1 < low < 0.95 * most else ""
+        return f"{needs} more than the {times(most)} times as much data that it was given{sure}."
     bounds = ""
     if low == low and high == high:
         lowest = times(low) if low > 0 else "0"
@@ -98,7 +114,7 @@ def _worth_said(first: Equivalence, scratch: str) -> str:
 
 
 def _counts(result: TransferResult, told: Sequence[Improvement]) -> str:
-    """How many methods are better and worse than scratch, all tests together."""
+    """How many methods are better and worse than scratch, corrected for their number."""
     from curvewise.stats import holm
 
     share = 1 - result.level
@@ -107,14 +123,11 @@ def _counts(result: TransferResult, told: Sequence[Improvement]) -> str:
     down = int(sure.sum()) - up
     worse = f", {down} worse" if down else ""
     text = f"{up} of {len(told)} methods are better than {result.scratch}{worse}"
-    return f"{text} at {100 * share:.3g}%, all tests together."
+    return f"{text} at {100 * share:.3g}%, after Holm's correction for {len(told)} tests."
 
 
 def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, list[Any]]:
-    """A row for each method, the best first: what matters, and what else the terminal has room for.
-
-    ``--json`` has all of it.
-    """
+    """A row for each method, the best first; p, sizes and runs if the terminal has room for all."""
     order = by_cci(rows)
     found: dict[str, list[Any]] = {
         "method": [short(r.method) for r in order],
@@ -122,18 +135,15 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
         f"{100 * result.level:.4g}% interval": [ends(r.cci) for r in order],
         "gain": [_gains(r) for r in order],
         "sure": [_sure(r) for r in order],
-        "data ×": [_worth(r) for r in order],
+        "data ×": [_worth(r, _reach(result, r.task)) for r in order],
     }
     more: dict[str, list[Any]] = {
         "p": [chance(r.pvalue) for r in order],
         "n": [_span(r.n) for r in order],
         "runs": [_runs(result, r) for r in order],
     }
-    room = console().width
-    for name, values in more.items():
-        if width_of(rich_table({**found, name: values}, None))[1] <= room:
-            found[name] = values
-    return found
+    both = {**found, **more}
+    return both if width_of(rich_table(both, None))[1] <= console().width else found
 
 
 def _runs(result: TransferResult, row: Improvement) -> str:
@@ -169,39 +179,55 @@ def _sure(row: Improvement) -> str:
     end = row.gain_ends
     if end is None or not end.sure_at:
         return "–"
-    sizes = row.n.tolist()
-    if len(end.sure_at) == len(sizes):
-        return "all n"
-    if list(end.sure_at) == sizes[: len(end.sure_at)]:
-        return f"to {size(end.n_last_sure)}"
-    return f"{len(end.sure_at)} of {len(sizes)} n"
+    return "all n" if len(end.sure_at) == len(row.n) else spans(row.n.tolist(), end.sure_at)
 
 
-def _worth(row: Improvement) -> str:
+def spans(sizes: Sequence[float], chosen: Sequence[float]) -> str:
+    """Some of the sizes, those that follow one another as the first and the last.
+
+    >>> spans([10, 20, 50, 100, 1000], [20, 50, 100]), spans([10, 20, 50, 100], [10, 20, 100])
+    ('20–100', '10, 20, 100')
+    """
+    runs: list[list[float]] = []
+    before = None
+    for place, n in enumerate(sizes):
+        if n not in chosen:
+            continue
+        if before is not None and place == before + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+        before = place
+    parts = [
+        f"{size(run[0])}–{size(run[-1])}" if len(run) > 2 else ", ".join(map(size, run))
+        for run in runs
+    ]
+    return ", ".join(parts)
+
+
+def _worth(row: Improvement, reach: tuple[float, float]) -> str:
     """How many times the data scratch needs at the smallest size; a bound where it is beyond."""
     if not row.data_equivalence:
         return "–"
     first = row.data_equivalence[0]
-    low, high, estimate = first.factor.low, first.factor.high, first.factor.estimate
-    if estimate != estimate:
+    if first.factor.estimate != first.factor.estimate:
         return "–"
-    if first.beyond == "above":
-        return f"≥ {times(low)}" if low == low and low > 0 else "∞"
-    if first.beyond == "below":
-        return f"≤ {times(high)}" if high < math.inf else "–"
-    return times(estimate)
+    if first.beyond is not None:
+        above = first.beyond == "above"
+        return f"{'>' if above else '<'} {times(reach[above] / first.n)}"
+    return times(first.factor.estimate)
 
 
 def size(n: float) -> str:
-    """A training size in few characters.
+    """A training size in few characters, and no fewer than tell it exactly.
 
-    >>> size(100.0), size(31250.0), size(1.26e6)
-    ('100', '31.2K', '1.26M')
+    >>> size(100.0), size(1024.0), size(15000.0), size(31250.0), size(1.26e6)
+    ('100', '1024', '15K', '31,250', '1.26M')
     """
     for top, letter in ((1e6, "M"), (1e3, "K")):
-        if n >= top:
+        if n >= top and float(f"{n / top:.3g}") * top == n:
             return f"{n / top:.3g}{letter}"
-    return f"{n:g}"
+    return number(n)
 
 
 def times(factor: float) -> str:

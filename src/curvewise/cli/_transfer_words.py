@@ -22,7 +22,7 @@ _OPTIONS = {
         for name in (
             *("scratch", "blind", "maximal", "unit", "weight", "seeds", "sizes", "level", "levels"),
             *("loss", "per", "axis", "ignore", "clip", "groups", "paired", "higher_is_better"),
-            *("drop_failed", "classes", "kind", "highlight"),
+            *("drop_failed", "classes", "kind", "highlight", "smoothing", "average"),
         )
     },
 }
@@ -38,9 +38,11 @@ _HOLDS = re.compile(rf"(?<![\w.-])({_NAMES}) (?:holds|names) ({_QUOTED}|[\d.e+]+
 _SPOKEN = re.compile(r"(?<![\w.-])(blind|maximal|where) (is missing|names)\b")
 _BY_TASK = re.compile(rf"(?<![\w.-])sizes=\{{({_QUOTED}): \[([^\]]*)\]\}}")
 _COMMANDS = {
-    r"(?:cw\.|curvewise\.)?blind_guess\([^)]*\)|(?:cw\.|curvewise\.)blind_guess\b": (
+    r"(?:cw\.|curvewise\.)?blind_guess\([^)]*\)(?:\.control\(\))?|(?:cw\.|curvewise\.)blind_guess\b": (
         "`curvewise transfer blind`"
     ),
+    r", or a function \(prediction, targets\) -> loss of each example": "",
+    r", or call the column loss if it has no bounds": ", or unit='loss' if it has no bounds",
     r"\bnp\.nan\b": "nan",
     r"\bstudy\.run\(\)": "`curvewise study run`",
     r"\btest_targets\b(?!=)": "--test",
@@ -71,6 +73,8 @@ def as_options(message: str) -> str:
     "--blind is missing for task 'a=1': pass the risk. There are 'task=b'."
     >>> as_options("methods holds 'swv'; pass blind= or cw.blind_guess(targets, loss).")
     '--method swv; pass --blind or `curvewise transfer blind`.'
+    >>> as_options("is too low: pass test_targets=… and smoothing=….")
+    'is too low: pass --test … and --smoothing ….'
     """
     for name, command in _COMMANDS.items():
         message = re.sub(name, command, message)

@@ -59,10 +59,8 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
 }
 NEEDED = ("method", "n", "risk")
 _DOWN = LOWER_IS_BETTER | _names("mse mae rmse perplexity ppl crossentropy ce")
-_UP = HIGHER_IS_BETTER | _names("""
-    iou miou dice bleu rouge psnr ssim r2 acc1 acc5 map ap map50 auprc mcc em kappa spearman
-    pearson recall precision""")
-_UP_WHOLE = re.compile(r"(?:test_|val_|valid_|validation_|eval_)?(?:top_?[15]|exact_match)(?:_pct)?")
+_UP = HIGHER_IS_BETTER | _names("iou miou dice bleu rouge psnr ssim r2 acc1 acc5")
+_UP_WHOLE = re.compile(r"(?:test_|val_|valid_|validation_|eval_)?(?:top_?[15]|exact_match)")
 _RISKS = _DOWN | _UP | SCORES
 _PLACES = (_names("test"), frozenset[str](), _names("val valid validation eval"))
 _BESIDE = _names("""

@@ -46,6 +46,7 @@ def check_numbers(
             _check_percent(role, value, column, reading, seen)
     if reading.sign < 0:
         _check_order(given, column)
+        _check_reach(given["maximal"], column, seen)
 
 
 def _holds_shares(reading: Reading, column: str, unit: str | None, seen: FloatArray) -> bool:
@@ -102,4 +103,15 @@ def _check_order(given: Mapping[str, Any], column: str) -> None:
                 f"blind={low:g} is not below maximal={high:g}: {column!r} is read as "
                 "higher-is-better, and so are its controls. Check which is which; numbers are as "
                 "the table has them, such as accuracies among accuracies."
+            )
+
+
+def _check_reach(maximal: Any, column: str, seen: FloatArray) -> None:
+    """Maximal supervision that every run beats would turn all signs round."""
+    for _, value in _numbers(maximal):
+        if value < seen.min():
+            raise InputError(
+                f"maximal={value:g} is beaten by every run ({column!r} holds {seen.min():.4g} to "
+                f"{seen.max():.4g}), which would turn the sign of CCI round: pass what all the "
+                "data gives, in the unit of the table, or leave it out."
             )

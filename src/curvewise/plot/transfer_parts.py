@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -106,17 +106,14 @@ def choose_drawn(
 ) -> Chosen:
     """Which tasks and methods, and their colours: the same in all panels and pictures."""
     tasks = several_of("task", task, result.tasks)
-    return choose_methods(
-        result.methods, result.scratch, tasks, methods, highlight, _foremost(result)
-    )
-
-
-def _foremost(result: TransferResult) -> list[str]:
-    """The best method of each task, then the others by what they improve over tasks."""
-    order = by_improvement(result, result.methods)
-    first = [by_improvement(result, result.methods, [task])[:1] for task in result.tasks]
-    ahead = {name for best in first for name in best}
-    return sorted(order, key=lambda m: m not in ahead)
+    ahead = {m for t in result.tasks for m in by_improvement(result, result.methods, [t])[:1]}
+    order = sorted(by_improvement(result, result.methods), key=lambda m: m not in ahead)
+    front = min(max(NAMED_IN_CROWD, len(ahead)), CROWD)
+    own = (result.methods, result.scratch)
+    chosen = choose_methods(*own, tasks, methods, highlight, order, front)
+    if chosen.note and methods is None and len(result.tasks) > 1 and len(ahead) <= CROWD:
+        return replace(chosen, note=f"{chosen.note[:-1]}, the best of each task among them.")
+    return chosen
 
 
 def choose_methods(
@@ -126,12 +123,13 @@ def choose_methods(
     methods: str | Sequence[str] | None,
     highlight: str | Sequence[str] | None,
     order: Sequence[str],
+    front: int = NAMED_IN_CROWD,
 ) -> Chosen:
-    """Methods and their colours; of a crowd the first in ``order`` have one."""
+    """Methods and their colours; of a crowd the first in ``order``, ``front`` of them, have one."""
     every = (*known, scratch)
     drawn = tuple(m for m in several_of("methods", methods, every) if m != scratch)
     names = dict(zip(every, safe_names(every, LONGEST), strict=True))
-    shades, said = _shades(known, every, drawn, highlight, order)
+    shades, said = _shades(known, every, drawn, highlight, [m for m in order if m in drawn][:front])
     looks = {m: Look(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
     looks[scratch] = Look(SCRATCH, names[scratch])
     picked = methods is not None or highlight is not None
@@ -143,9 +141,9 @@ def _shades(
     every: Sequence[str],
     drawn: Sequence[str],
     highlight: str | Sequence[str] | None,
-    order: Sequence[str],
+    best: Sequence[str],
 ) -> tuple[dict[str, str], str]:
-    """Colours of the methods that have one, and why only some do."""
+    """Colours of the methods that have one, and why only some do: of a crowd the best."""
     if highlight is not None:
         wanted = [highlight] if isinstance(highlight, str) else list(highlight)
         named = [one_of("highlight", name, every) for name in dict.fromkeys(wanted)]
@@ -156,8 +154,7 @@ def _shades(
         return {m: colour(list(known).index(m)) for m in drawn}, ""
     if len(drawn) <= CROWD:
         return {m: colour(i) for i, m in enumerate(drawn)}, ""
-    best = [m for m in order if m in drawn][:NAMED_IN_CROWD]
-    said = f"In colour: the best {NAMED_IN_CROWD} of {len(drawn)} methods, those of tasks first."
+    said = f"In colour: the best {len(best)} of {len(drawn)} methods."
     return {m: colour(i) for i, m in enumerate(best)}, said
 
 

@@ -22,9 +22,9 @@ from curvewise.plot.transfer_parts import (
     name_tasks,
     panels_of,
     several_of,
+    warned,
     write_words,
 )
-from curvewise.plot.variance_parts import warned
 from curvewise.transfer.ranks import MethodRank, TransferRanks
 from curvewise.transfer.transfer_result import TransferResult
 
@@ -217,6 +217,8 @@ def _ends(
     """Names at the left for those who start there, at the right for all."""
     first, last = [], []
     for method, path in paths.items():
+        if not chosen.named(method):
+            continue
         look = chosen.looks[method]
         rest = (look.ink, look.back, method == scratch)
         if path[0].n == sizes[0]:

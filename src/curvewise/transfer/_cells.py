@@ -129,10 +129,9 @@ class Task:
         return Estimate(value, influence, slopes.blind, slopes.maximal, self)
 
     def borrows(self, method: str, n: FloatArray) -> bool:
-        """Whether a mean of one run has a part in a method's improvement over some sizes."""
-        used = [*self.index(method, n), *self.index(self.scratch, n)]
-        used += [] if self.best is None else [self.best]
-        return self.runs.replicated and bool((self.runs.degrees[used] == 0).any())
+        """Whether a method, or scratch, has one run at half or more of some sizes."""
+        single = [(self.runs.degrees[self.index(m, n)] == 0).mean() for m in (method, self.scratch)]
+        return self.runs.replicated and bool(max(single) >= 0.5)
 
     def lowered(self, share: float) -> Task:
         """The task if maximal supervision were lower by a share of its distance to the guess."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -11,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.types import Control, TransferRisks, as_floats
+from curvewise.types import Control, FloatArray, TransferRisks, as_floats
 from curvewise.types.risks import ONE_TASK, as_control, measured_control
 
 ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
 RISKS = ("risk", "loss", "error")
+_SHARES = frozenset(["error", "errors", "err", "errs"])
+_BESIDE = frozenset(
+    ["test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average", "top", "1", "5", "top1", "top5", "final", "01"]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +54,55 @@ def read_source(
     risks = _as_risks({k: v[keep] for k, v in columns.items()}, own, start, unit)
     found = Given(risks, held["blind"], held["maximal"])
     for task in risks.task_names:
-        check_unit(found, task)
+        _check_controls(found, task)
     return found
+
+
+def _check_controls(given: Given, task: str) -> None:
+    """Raise where a control is in another unit than the risks, or turns the sign of CCI round."""
+    own = given.risks.of(task=task)
+    seen = own.risk[~np.isnan(own.risk)]
+    blind, maximal = given.blind.get(task), given.maximal.get(task)
+    if not len(seen):
+        return
+    if _are_shares(given.risks.unit):
+        for role, control in (("blind", blind), ("maximal", maximal)):
+            if control is not None:
+                _check_share(role, control, task, seen)
+    start = own.risk[(own.methods == own.scratch) & ~np.isnan(own.risk)]
+    ordered = maximal is not None and (blind is None or blind.risk > maximal.risk)
+    if maximal is None or maximal.assumed or not ordered or not len(start):
+        return
+    if (start < maximal.risk).all():
+        who = "every run" if (seen < maximal.risk).all() else f"every run of {own.scratch}"
+        raise InputError(
+            f"maximal={maximal.risk:.6g} of task {task!r} is beaten by {who} (risks from "
+            f"{seen.min():.4g} to {seen.max():.4g}), which would turn the sign of CCI round. Is it "
+            "in the unit of the risks, a fraction among fractions, an error among errors? Pass "
+            "maximal= with the risk that all the data gives, by task where units differ, or leave "
+            "it out."
+        )
+
+
+def _are_shares(unit: str) -> bool:
+    """Whether risks are shares of examples by what they are called, in percent or not."""
+    words = set(re.findall(r"[a-z0-9]+", unit.lower()))
+    known = bool(words & _SHARES) and words <= _SHARES | _BESIDE
+    return known or unit.startswith(("1 − ", "100 − "))
+
+
+def _check_share(role: str, control: Control, task: str, seen: FloatArray) -> None:
+    """Raise for a percentage among fractions, or a fraction among percentages."""
+    risk, low, high = control.risk, float(seen.min()), float(seen.max())
+    text = f"{role}={risk:.6g} of task {task!r} looks like a "
+    among = f"risks from {low:.4g} to {high:.4g}"
+    if low >= 0 and high <= 1 < risk <= 100:
+        raise InputError(
+            f"{text}percentage beside fractions ({among}): pass {risk / 100:.6g}, or call the "
+            "column loss if it has no bounds."
+        )
+    if role == "blind" and 0 < risk <= 1 < high <= 100 and risk < low <= 100 * risk:
+        raise InputError(f"{text}fraction beside percentages ({among}): pass {100 * risk:.6g}.")
 
 
 def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:

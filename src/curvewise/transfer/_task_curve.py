@@ -102,8 +102,8 @@ class TaskNeeds:
         if math.isnan(self.halving.estimate):
             return ""
         if math.isinf(self.halving.estimate):
-            maybe = math.isnan(low) or low >= self.spanned
-            return f"> {number(self.spanned, 3)}" + ("" if maybe else f" (or from {low:.{digits}f})")
+            maybe = f" (or from {low:.{digits}f})" if low < self.spanned else ""
+            return f"> {number(self.spanned, 3)}{maybe}"
         if math.isnan(low):
             return f"{self.halving.estimate:.{digits}f}"
         top = f">{number(self.spanned, 3)}" if math.isinf(high) else f"{high:.{digits}f}"

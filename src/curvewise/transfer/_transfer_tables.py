@@ -30,8 +30,8 @@ _MARKS: dict[str, dict[str, str]] = {
     "text": {OPEN: "", CLOSE: "*", **_PLAIN},
 }
 _NOTES = {
-    DAGGER: "Some means are of one run; their spread is taken from methods with several.",
-    DOUBLE: "Methods rest on different training sizes and are not comparable.",
+    DAGGER: "At half or more of the sizes there is one run, with the spread of other methods.",
+    DOUBLE: "The highest of methods on different training sizes, which are not comparable.",
 }
 _MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
 
@@ -53,8 +53,7 @@ def write_improvements(
     columns = {"Method": [_name(m, format) for m in shown]}
     for task in tasks:
         found = [held.get((task, m)) for m in shown]
-        head = _name(task, format) + (marks[DOUBLE] if _differ(found) else "")
-        columns[head] = _column(found, digits, marks)
+        columns[_name(task, format)] = _column(found, digits, marks)
     text = format_table(columns, format)
     below = _notes([sign for sign in _NOTES if sign in text], format)
     for stand, mark in _MARKS[format].items():
@@ -78,17 +77,16 @@ def _differ(rows: Sequence[Improvement | None]) -> bool:
     return len({tuple(r.n.tolist()) for r in known}) > 1
 
 
-def _column(
-    rows: Sequence[Improvement | None], digits: int, marks: dict[str, str]
-) -> list[str]:
+def _column(rows: Sequence[Improvement | None], digits: int, marks: dict[str, str]) -> list[str]:
     values = [math.nan if r is None else r.cci.estimate for r in rows]
     rounded = [round(v, digits) + 0.0 for v in values if not math.isnan(v)]
+    differ = marks[DOUBLE] if _differ(rows) else ""
     best = max(rounded) if len(set(rounded)) > 1 else None
     found = []
     for row, value in zip(rows, values, strict=True):
         text = _rounded(value, digits, marks)
         if best is not None and round(value, digits) == best:
-            text = f"{marks[OPEN]}{text}{marks[CLOSE]}"
+            text = f"{marks[OPEN]}{text}{marks[CLOSE]}{differ}"
         if row is not None and not math.isnan(row.cci.low):
             low, high = (_rounded(v, digits, marks) for v in (row.cci.low, row.cci.high))
             text += f" [{low}, {high}]" + (marks[DAGGER] if row.borrowed else "")

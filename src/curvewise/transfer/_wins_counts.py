@@ -17,6 +17,8 @@ from curvewise.types.predictions import BLOCK_BYTES
 Losses: TypeAlias = "Predictions | FloatArray"
 """Losses of runs × examples, in memory or to be read in blocks."""
 
+MANY_RUNS = 50
+"""Of few examples, so many runs look like examples."""
 
 Against: TypeAlias = Callable[[NDArray[Any], int], tuple[NDArray[Any], int]]
 """From a block of runs and the first one's index to twice their wins, and the number of ties."""
@@ -120,6 +122,12 @@ def check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None:
         raise InputError(
             f"{names[0]} has {n:,} examples and {names[1]} has {m:,}: compare them on the same"
             f" test examples, in the same order.{turned}"
+        )
+    arrays = not (isinstance(losses, Predictions) or isinstance(scratch, Predictions))
+    if arrays and min(one, two) >= max(MANY_RUNS, 10 * n):
+        raise InputError(
+            f"{names[0]} has {one:,} runs on {n:,} examples: are they transposed? Rows are runs and"
+            " columns are examples; turn the arrays over, or pass Predictions if it is so."
         )
     if n < 2:
         raise InputError(f"{names[0]} has one example: a share of examples needs two or more.")

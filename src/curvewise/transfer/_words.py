@@ -233,7 +233,8 @@ def _said_of_task(result: TransferResult, task: str) -> str:
         signs = np.sign([r.cci.estimate for r in told if r.sure])
         text += f"; {int((signs > 0).sum())} of {len(told)} are better than {result.scratch}"
         text += f", {int((signs < 0).sum())} worse" if (signs < 0).any() else ""
-        text += f" at {number(round(100 * share, 6))}% after Holm's correction for {len(told)} tests"
+        text += f" at {number(round(100 * share, 6))}% after Holm's correction for "
+        text += f"{len(told)} tests"
     text += "."
     if best.gain_ends is not None and told:
         text += f" {best.gain_ends.text}"

@@ -231,13 +231,14 @@ def _notes(
     elif in_sample and per == "pixel" and measured.size > 1 and found.units < 30:
         notes.append(
             f"A constant for every element was found on {found.units} examples and measured on the "
-            f"same, which makes its risk low by about a {found.units}th: pass test_targets, or "
+            f"same, which makes its risk low by about a {found.units}th: pass test_targets=…, or "
             "per='output'."
         )
     elif in_sample and len(frequencies) and found.units < 5 * len(frequencies):
         notes.append(
             f"{found.units} examples are few for the frequencies of {len(frequencies)} classes, and"
-            " the cross-entropy on the same examples is too low: pass test_targets and smoothing."
+            " the cross-entropy on the same examples is too low: pass test_targets=… and "
+            "smoothing=…."
         )
     return notes
 

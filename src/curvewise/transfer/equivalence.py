@@ -52,7 +52,7 @@ class Equivalence:
             return f"What {lead}are worth is not known."
         if self.beyond == "above":
             least = f": at least {about(low)}." if low > 0 else "."
-            return f"{lead}are worth more than the largest size of scratch that was looked at{least}"
+            return f"{lead}are worth more than the largest size looked at from scratch{least}"
         if self.beyond == "below":
             most = f": at most {about(high)}." if np.isfinite(high) else "."
             return f"{lead}are worth less than the smallest size of scratch{most}"

@@ -80,8 +80,8 @@ class Improvement:
     data_equivalence : tuple of Equivalence
         How many samples scratch needs to be as good, for each size.
     borrowed : bool
-        Whether the interval rests on a mean of one run of the method, of scratch or of an assumed
-        maximal supervision, whose spread was taken from others.
+        Whether at half or more of the sizes the method, or scratch, has one run, so that the
+        interval rests on the spread of other methods.
     warnings : tuple of str
     """
 

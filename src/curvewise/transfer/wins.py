@@ -32,6 +32,7 @@ from curvewise.types import Predictions, check_level
 
 __all__ = ["WinRate", "WinRates", "win_rate", "win_rates"]
 
+NAMES = ("the method", "scratch")
 FEW_UNITS = 10
 """With fewer groups (or examples) an interval is a rough one."""
 
@@ -42,6 +43,7 @@ def win_rate(
     *,
     groups: ArrayLike | None = None,
     paired: bool = False,
+    names: tuple[str, str] = NAMES,
     level: float = 0.95,
 ) -> WinRate:
     """The share of test examples on which a method has a lower loss than scratch.
@@ -65,6 +67,8 @@ def win_rate(
     paired : bool
         Compare run r of the method only with run r of scratch: for runs that share their training
         subset or seed, whose losses go up and down together.
+    names : tuple of str
+        What to call the method, and what it is compared with.
     level : float
         Coverage of the interval.
 
@@ -91,7 +95,9 @@ def win_rate(
     >>> print(f"{found.rate.estimate:.3f}", found.verdict)
     0.620 better
     """
-    found = _measured(losses, scratch_losses, groups, paired, level)
+    if len(names) != 2 or isinstance(names, str):
+        raise InputError(f"names={names!r} must be two: of the method, and of scratch.")
+    found = _measured(losses, scratch_losses, groups, paired, level, (names[0], names[1]))
     for text in found.warnings:
         python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return found
@@ -153,7 +159,12 @@ def win_rates(
 
 
 def _measured(
-    losses: Any, scratch_losses: Any, groups: ArrayLike | None, paired: bool, level: float
+    losses: Any,
+    scratch_losses: Any,
+    groups: ArrayLike | None,
+    paired: bool,
+    level: float,
+    names: tuple[str, str] = NAMES,
 ) -> WinRate:
     check_level(level)
     own, other = as_losses(losses, "losses"), as_losses(scratch_losses, "scratch_losses")
@@ -165,7 +176,7 @@ def _measured(
             f"paired=True, but losses has {runs} runs and scratch_losses has {rivals}: pairs need"
             " as many of each."
         )
-    own, other, failed = _finished(own, other, paired)
+    own, other, failed = _finished(own, other, paired, names)
     runs, rivals = shape_of(own)[0], shape_of(other)[0]
     if paired:
         sides = [count_pairs(own, other, units)]
@@ -185,17 +196,20 @@ def _measured(
         examples_std=float(np.sqrt(spread.examples)),
         runs_std=float(np.sqrt(spread.runs)),
         level=level,
-        warnings=(*failed, *_warnings(own, other, units)),
+        warnings=(*failed, *_warnings(own, other, units, names)),
+        names=names,
     )
 
 
-def _finished(own: Losses, other: Losses, paired: bool) -> tuple[Losses, Losses, tuple[str, ...]]:
+def _finished(
+    own: Losses, other: Losses, paired: bool, names: tuple[str, str]
+) -> tuple[Losses, Losses, tuple[str, ...]]:
     """The runs that did not fail, and what to say of those that did."""
     keep = finished(own), finished(other)
     said = tuple(
         f"Left out, since failed (NaN on every example): {int((~there).sum())} of {len(there)} runs"
         f" of {name}{', and the runs that go with them' if paired else ''}."
-        for name, there in zip(("the method", "scratch"), keep, strict=True)
+        for name, there in zip(names, keep, strict=True)
         if not there.all()
     )
     if paired:
@@ -205,9 +219,11 @@ def _finished(own: Losses, other: Losses, paired: bool) -> tuple[Losses, Losses,
     return without(own, keep[0]), without(other, keep[1]), said
 
 
-def _warnings(own: Losses, other: Losses, units: Units) -> tuple[str, ...]:
-    runs = {"the method": shape_of(own)[0], "scratch": shape_of(other)[0]}
-    single = [name for name, count in runs.items() if count == 1]
+def _warnings(
+    own: Losses, other: Losses, units: Units, names: tuple[str, str]
+) -> tuple[str, ...]:
+    runs = zip(names, (shape_of(own)[0], shape_of(other)[0]), strict=True)
+    single = [name for name, count in runs if count == 1]
     found = []
     if len(single) == 2:
         found.append(
@@ -219,7 +235,7 @@ def _warnings(own: Losses, other: Losses, units: Units) -> tuple[str, ...]:
             f"There is one run of {single[0]}: it is taken to vary between runs as much as the"
             " other side does."
         )
-    for name, losses in (("the method", own), ("scratch", other)):
+    for name, losses in zip(names, (own, other), strict=True):
         if repeats_a_run(losses):
             found.append(
                 f"Two runs of {name} have the same losses on every example: was a run given twice?"
