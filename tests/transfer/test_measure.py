@@ -167,7 +167,7 @@ class TestResult:
         once = [r for r in rows() if r["method"] != "two" or r["seed"] == 0]
         found = measure(once)
         assert found.columns()["borrowed"] == [False, True]
-        head, *lines, note = found.table("text").splitlines()
+        _, *lines, note = found.table("text").splitlines()
         assert [line.endswith("†") for line in lines] == [False, True]
         assert note.startswith("† ")
         latex = found.table("latex")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import STDIN
+from curvewise.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from curvewise.transfer.blind import BlindGuess
 
 
 def read_array(
@@ -69,3 +74,41 @@ def ignored(word: str | None) -> Any:
     except ValueError:
         return word
     return int(value) if value.is_integer() else value
+
+
+def names_of_files(method: str, scratch: str) -> tuple[str, str]:
+    """What to call the two sides: their files without endings, with folders if these are alike.
+
+    >>> names_of_files("runs/swav.npy", "scratch.npy"), names_of_files("a/loss.npy", "b/loss.npy")
+    (('swav', 'scratch'), ('a/loss', 'b/loss'))
+    """
+    paths = [Path(file).with_suffix("") for file in (method, scratch)]
+    names = [path.name for path in paths]
+    if names[0] == names[1]:
+        names = [path.as_posix() for path in paths]
+    if names[0] == names[1]:
+        names = [method, scratch]
+    return (names[0], names[1]) if names[0] != names[1] else ("the first", "the second")
+
+
+@contextmanager
+def named_files(method: str, scratch: str) -> Iterator[None]:
+    """Say with the names of files what an error says with the names of arguments."""
+    try:
+        yield
+    except InputError as error:
+        text = re.sub(r"\bscratch_losses\b", Path(scratch).name, str(error))
+        text = re.sub(r"\blosses(?= (?:has|holds|is)\b)", Path(method).name, text)
+        raise InputError(text) from error
+
+
+def to_paste(guess: BlindGuess) -> str:
+    """The option that takes a blind guess to ``transfer measure``, whatever its table holds."""
+    risk = guess.risk.estimate
+    text = f"For curvewise transfer measure: --blind {risk:.6g}"
+    if guess.loss not in ("error", "binary-error"):
+        return f"{text}, for a table of {guess.unit}."
+    return (
+        f"{text} for a table of errors, {100 * risk:.6g} if they are percentages; for one of "
+        f"accuracies --blind {1 - risk:.6g} or {100 * (1 - risk):.6g}."
+    )

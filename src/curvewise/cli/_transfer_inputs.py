@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +17,7 @@ from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import STDIN, quietly
 from curvewise.cli._options import READING
 from curvewise.cli._transfer_words import as_options, worded
+from curvewise.errors import InputError
 
 if TYPE_CHECKING:
     from curvewise.types import TransferRisks
@@ -47,8 +49,8 @@ class RiskReading:
     scratch
         The method that starts from nothing; by default the one called so.
     blind
-        The blind guess: a method of the table, or its risk; for one task, TASK=NAME or
-        TASK=NUMBER, which may be repeated.
+        The blind guess: a method of the table, or a number as the table has them, so an accuracy
+        among accuracies; for one task, TASK=NAME or TASK=NUMBER, which may be repeated.
     maximal
         Maximal supervision, as --blind. Without any, the best observed risk stands for it.
     unit
@@ -194,9 +196,10 @@ def read_sizes(words: Sequence[str]) -> Any:
     """Training sizes, or a dict of them by task; None for all.
 
     >>> read_sizes(["100,1k"]), read_sizes(["depth=100", "normal=10,20"])
-    ([100.0, 1000.0], {'depth': [100.0], 'normal': [10.0, 20.0]})
+    ([100, 1000], {'depth': [100], 'normal': [10, 20]})
     """
     from curvewise.io._risk_sizes import header_size
+    from curvewise.tables import whole
 
     found: dict[str, list[float]] = {}
     for word in words:
@@ -204,7 +207,60 @@ def read_sizes(words: Sequence[str]) -> Any:
         sizes = [header_size(part) for part in listed.split(",") if part.strip()]
         if not sizes or None in sizes:
             raise UsageError(f"--sizes {word!r}: give numbers, such as 100,1000 or TASK=100,1000.")
-        found.setdefault(task.strip(), []).extend(n for n in sizes if n is not None)
+        found.setdefault(task.strip(), []).extend(whole(n) for n in sizes if n is not None)
     if "" in found and len(found) > 1:
         raise UsageError("--sizes: give sizes for all tasks, or TASK=… for each.")
     return found.get("", found) or None
+
+
+def split_names(words: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names that were given one by one or with commas between them.
+
+    >>> split_names(["a,b", "c,d"], ["a", "b", "c,d"])
+    ['a', 'b', 'c,d']
+    """
+    found = [
+        part
+        for word in words
+        for part in ([word] if word in known else [p.strip() for p in word.split(",")])
+        if part
+    ]
+    return list(dict.fromkeys(found))
+
+
+@contextmanager
+def about_sizes(risks: TransferRisks, sizes: Sequence[str]) -> Iterator[None]:
+    """Say how to choose sizes of one task, where those of all went wrong."""
+    try:
+        yield
+    except InputError as error:
+        several = len(risks.task_names) > 1 and not any("=" in word for word in sizes)
+        if not (sizes and several and str(error).startswith("sizes")):
+            raise
+        task = risks.task_names[0]
+        raise InputError(f"{error} For one task, such as {task!r}: --sizes TASK≡100,1000.") from error
+
+
+def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
+    """Raise where there is no blind guess, and say what to do; CCI does not depend on it."""
+    asked = [task for task in risks.task_names if not tasks or task in tasks]
+    lost = [task for task in asked if task not in risks.blind]
+    if not lost:
+        return
+    turned = any("turned into" in text for text in risks.notes)
+    worst = 0.0 if turned and "−" not in risks.unit[:1] else None
+    way = "pass what the best constant guess scores, in numbers like those of the table"
+    way += " (an accuracy among accuracies)" if turned else ""
+    text = (
+        f"--blind is missing for task {lost[0]!r}: {way}, or the name of the method whose rows "
+        "hold it. `curvewise transfer blind` computes it for error, cross-entropy, l1, l2, binary "
+        "labels and directions; for other scores, measure a constant prediction as any other."
+    )
+    if cci and worst is not None:
+        text += " If only CCI is of interest, which does not depend on it, --blind 0 will do."
+    elif cci:
+        text += (
+            " If only CCI is of interest, which does not depend on it, any number worse than every "
+            "risk will do."
+        )
+    raise InputError(text)

@@ -6,9 +6,17 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from curvewise.cli._console import Page, UsageError, sentences, warn_each
+from curvewise.cli._console import MOST_WARNINGS, Page, UsageError, sentences, warn
 from curvewise.cli._ranking_tables import table_in_parts
-from curvewise.cli._transfer_answers import answers, chance, decimals, details, size, times
+from curvewise.cli._transfer_answers import (
+    answers,
+    chance,
+    decimals,
+    details,
+    led,
+    size,
+    times,
+)
 from curvewise.cli._transfer_words import as_options
 from curvewise.errors import InputError
 from curvewise.tables import number
@@ -22,28 +30,51 @@ if TYPE_CHECKING:
 Gate = Literal["worse", "undecided"]
 Kind = Literal["curves", "area", "cci", "ranks", "equivalence", "tasks", "spread"]
 LEGEND = (
-    "gain: calibrated risk of scratch (1 blind guess, 0 maximal supervision) less that of the "
+    "gain: calibrated risk of {scratch} (1 blind guess, 0 maximal supervision) less that of the "
     "method, at the smallest … largest n. sure: the n at which the interval of the gain is above "
-    "0. data ×: how many times the data scratch needs to match the method at the smallest n."
+    "0. data ×: how many times the data {scratch} needs to match the method at the smallest n; "
+    "after > or < it is more or less than was measured."
 )
+NARROW = " A wider terminal adds p, sizes and runs; --json has them."
 MOST_PAIRS = 20
-"""Comparisons that are shown; --json has all of them."""
+"""Comparisons that are shown in a terminal; the title says where all of them are."""
 
 
-def show_transfer(page: Page, result: TransferResult) -> None:
+def tell(messages: Sequence[str], every: bool = False) -> None:
+    """Warn of the first few, in words of the command line, or of every one."""
+    said = [as_options(text) for text in messages]
+    shown = said if every else said[:MOST_WARNINGS]
+    for text in shown:
+        warn(text)
+    if left := len(said) - len(shown):
+        warn(f"and {left} more; --all-warnings shows them.")
+
+
+def document_of(result: Result, more: Sequence[str] = ()) -> dict[str, Any]:
+    """What ``--json`` prints of a result, with warnings in words of the command line."""
+    found = result.to_dict()
+    found["warnings"] = [as_options(text) for text in (*more, *result.all_warnings)]
+    return found
+
+
+def show_transfer(page: Page, result: TransferResult, every: bool = False) -> None:
     """Print CCI, gains and what they are worth for each task."""
-    page.document = result.to_dict()
+    page.document = document_of(result)
     for i, text in enumerate(() if page.as_json else answers(result)):
         page.say(text, close=i > 0)
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup) + "\n")
     elif not page.as_json:
+        narrow = False
         for task in result.tasks:
             if rows := [r for r in result.improvements if r.task == task]:
-                page.table(_title(result, rows), details(result, rows), None)
+                columns = details(result, rows)
+                narrow = narrow or "p" not in columns
+                page.table(_title(result, rows), columns, None)
         if result.improvements:
-            page.say(LEGEND, style="dim")
-    warn_each([as_options(text) for text in result.all_warnings])
+            legend = LEGEND.format(scratch=result.scratch)
+            page.say(legend + NARROW * narrow, style="dim")
+    tell(result.all_warnings, every)
 
 
 def _title(result: TransferResult, rows: Sequence[Improvement]) -> str:
@@ -53,7 +84,8 @@ def _title(result: TransferResult, rows: Sequence[Improvement]) -> str:
     spans = {tuple(r.n.tolist()) for r in rows}
     n = max(spans, key=len)
     alike = f", {len(n)} sizes from {size(n[0])} to {size(n[-1])}"
-    text = f"{task}: blind guess {blind}, maximal supervision {maximal}"
+    lead = led(result, task) or "Controls: "
+    text = f"{lead}blind guess {blind}, maximal supervision {maximal}"
     return text + (alike if len(spans) == 1 and len(n) > 1 else "")
 
 
@@ -94,13 +126,17 @@ def draw_transfer(result: TransferResult, kind: Kind, highlight: list[str]) -> A
     return result.plot(kind=kind, highlight=highlight or None)
 
 
-def show_comparison(page: Page, result: TransferResult, compared: TransferComparison) -> None:
+def show_comparison(
+    page: Page, result: TransferResult, compared: TransferComparison, every: bool = False
+) -> None:
     """Print differences of CCI, those that are clearest."""
-    page.document["comparison"] = compared.to_dict()
+    page.document["comparison"] = document_of(compared)
     rows = sorted(compared.rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)
     kept = rows if page.markup is not None else rows[:MOST_PAIRS]
     what = "Differences" if len(kept) == len(rows) else f"The {len(kept)} clearest differences"
     title = f"{what} of CCI ({100 * result.level:.4g}% intervals; p adjusted by Holm)"
+    if len(kept) < len(rows):
+        title += f"; --table text prints all {len(rows)}"
     columns = {
         "task": [r.task for r in kept],
         "CCI of": [r.one for r in kept],
@@ -112,12 +148,21 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
         "adjusted": [chance(r.adjusted) for r in kept],
     }
     page.table(title, columns, None)
-    warn_each([as_options(text) for text in compared.all_warnings])
+    tell(compared.all_warnings, every)
 
 
-def show_tasks(page: Page, result: TaskRanking, scratch: str) -> None:
+def show_tasks(
+    page: Page, result: TaskRanking, measured: TransferResult, every: bool = False
+) -> None:
     """Print which size reaches each level of calibrated risk."""
-    page.document = result.to_dict()
+    more = [
+        f"{task}: maximal supervision was not measured: {number(control.risk)} stands for it "
+        f"({control.source}), and calibrated risks are too low if more can be reached. Pass "
+        "maximal= with the risk that all the data gives."
+        for task, control in measured.maximal.items()
+        if control.assumed
+    ]
+    page.document = document_of(result, more)
     page.say(sentences(result))
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup) + "\n")
@@ -127,21 +172,25 @@ def show_tasks(page: Page, result: TaskRanking, scratch: str) -> None:
             columns[f"n at {level:g}"] = [str(row.at(level)) for row in result.rows]
         columns["mean risk"] = decimals(row.mean.estimate for row in result.rows)
         columns["data × to halve"] = [_halving(row.halving.estimate) for row in result.rows]
-        what = f"Training size at which {scratch} comes down to a calibrated risk"
+        what = f"Training size at which {measured.scratch} comes down to a calibrated risk"
         table_in_parts(page, f"{what} ({100 * result.level:.4g}% intervals)", columns)
-    warn_each([as_options(text) for text in result.all_warnings])
+    tell([*more, *result.all_warnings], every)
 
 
 def _halving(factor: float) -> str:
     return "–" if factor != factor else number(factor) if factor == float("inf") else times(factor)
 
 
+_HEADINGS = {"std": "standard error", "pvalue": "p", "win_rate": "win rate"}
+
+
 def show_plain(page: Page, result: Result, title: str) -> None:
     """Print the sentences, the table and the warnings of a result."""
-    page.document = result.to_dict()
+    page.document = document_of(result)
     page.say(sentences(result))
-    table_in_parts(page, title, {k: _cells(v) for k, v in result.columns().items()})
-    warn_each([as_options(text) for text in result.all_warnings])
+    columns = {_HEADINGS.get(k, k): _cells(v) for k, v in result.columns().items()}
+    table_in_parts(page, title, columns)
+    tell(result.all_warnings, every=True)
 
 
 def _cells(values: Iterable[Any]) -> list[Any]:

@@ -94,7 +94,7 @@ class TaskRanking(Result):
         cells: dict[str, list[str]] = {"task": list(self.order)}
         for level in self.levels:
             cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
-        cells["mean cR"] = [_written(row.mean, digits) for row in self.rows]
+        cells["mean calibrated risk"] = [_written(row.mean, digits) for row in self.rows]
         cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
         return format_table(cells, format, digits)
 
