@@ -46,6 +46,42 @@ CASES: dict[str, Case] = {
         entr(RARE).sum(),
         lambda n: 2 / (2 * n),
     ),
+    "entropy, 10 alike": (
+        "cross-entropy",
+        lambda r, n: r.integers(0, 10, n),
+        np.log(10),
+        lambda n: 9 / (2 * n),
+    ),
+    "binary, nearly even": (
+        "binary",
+        lambda r, n: (r.random(n) < 0.4).astype(int),
+        entr(0.4) + entr(0.6),
+        lambda n: 1 / (2 * n),
+    ),
+    "binary, rare": (
+        "binary",
+        lambda r, n: (r.random(n) < 0.03).astype(int),
+        entr(0.03) + entr(0.97),
+        lambda n: 1 / (2 * n),
+    ),
+    "binary error, 5 even": (
+        "binary-error",
+        lambda r, n: (r.random((n, 5)) < 0.5).astype(int),
+        0.5,
+        lambda n: 0.5 * np.sqrt(2 / (np.pi * n)),
+    ),
+    "l1, many zeros": (
+        "l1",
+        lambda r, n: np.where(r.random(n) < 0.6, 0.0, r.exponential(size=n)),
+        0.4,
+        lambda n: np.nan,
+    ),
+    "l2, lognormal": (
+        "l2",
+        lambda r, n: r.lognormal(0, 0.5, n),
+        (np.exp(0.25) - 1) * np.exp(0.25),
+        lambda n: (np.exp(0.25) - 1) * np.exp(0.25) / n,
+    ),
     "binary": (
         "binary",
         lambda r, n: (r.random((n, 3)) < LABELS).astype(int),

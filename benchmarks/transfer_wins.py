@@ -8,9 +8,9 @@ together. The chance that the method has the lower loss follows from the spreads
 vary the numbers of runs (equal or not) and of examples, the spread over runs and the truth; some
 have 0/1 errors with many ties, examples in groups, pairs of runs that share an effect, or runs of
 the method that do not vary while those of scratch do; in the last ones a run changes the loss as
-much as an example does. ``held`` is the percentage of 95% intervals that hold the truth, ``rejected`` that of p-values below 0.05
-where the truth is one half, ``these`` that of intervals which hold the truth for the two networks
-that there are, if each side has one.
+much as an example does. ``held`` is the percentage of 95% intervals that hold the truth,
+``rejected`` that of p-values below 0.05 where the truth is one half, ``these`` that of intervals
+which hold the truth for the two networks that there are, if each side has one.
 
 Equivalent sizes: scratch and method follow power laws with an asymptote, four sizes of each a
 factor of ``step`` apart. ``held`` is the percentage of intervals that hold the size at which

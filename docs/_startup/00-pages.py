@@ -13,5 +13,6 @@ os.makedirs("corpus", exist_ok=True)
 os.makedirs("checkpoints", exist_ok=True)
 os.makedirs("transfer", exist_ok=True)
 _starts = [f"transfer/{name}.csv" for name in ("risks", "wins")]
-for _file in ("errors.csv", "units16.npz", "units64.npz", "units128.npz", *_corpora, *_pools, *_starts):
+_small = ("errors.csv", "units16.npz", "units64.npz", "units128.npz")
+for _file in (*_small, *_corpora, *_pools, *_starts):
     shutil.copy(os.path.join(os.environ["CURVEWISE_EXAMPLES"], _file), _file)

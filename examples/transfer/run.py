@@ -219,7 +219,7 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["prepare", "train", "collect"])
     parser.add_argument("--work", default=HERE / "transfer-runs", type=Path)
     parser.add_argument("--scale", default="full", choices=SCALES)
-    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--tasks", default=",".join(TASKS), help="some of them, with commas")
     parser.add_argument("--fashion-mnist", help="folder of its files, if it is not found")
     parser.add_argument("--device", help="cpu, cuda or cuda:0; by default what there is")
     parser.add_argument("--workers", default=2, type=int, help="processes side by side")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import csv
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,14 +90,13 @@ def test_tables_and_sentences(call, losses):
     seen = call("transfer", "measure", losses)
     assert seen.code == 0, seen.err
     out = words(seen.out)
-    assert "a (95% intervals; blind guess 1, maximal supervision 0.1)" in out
+    assert "a: blind guess 1, maximal supervision 0.1, 3 sizes from 100 to 10K" in out
     result = measure_transfer(load_risks(losses))
     for method in ("good", "bad"):
         cci = result.improvement("a", method).cci
         said = [f"{v:.3f}".replace("-", "−") for v in (cci.estimate, cci.low, cci.high)]
-        assert re.search(rf"{method} {said[0]} {said[1]} {said[2]}", out)
+        assert f"{method} {said[0]} [{said[1]}, {said[2]}]" in out
     assert seen.out.index("good ") < seen.out.index("bad ")
-    assert "3: 100–10K" in out
     assert "tasks from 'domain'; methods from 'method'" in seen.err
     assert "note:" not in seen.out
 
@@ -117,7 +118,11 @@ def test_two_methods_and_all_pairs(call, losses):
     assert call("transfer", "measure", losses, "--compare", "good").code == 2
     seen = call("transfer", "measure", losses, "--compare", "good,goood")
     assert seen.code == 1
-    assert "Did you mean 'good'" in seen.err
+    assert "--compare good,goood: 'goood' is no method. Did you mean 'good'?" in words(seen.err)
+    assert call("transfer", "measure", losses, "--compare", "good,good").code == 2
+    seen = call("transfer", "measure", losses, "--compare", "good,scratch")
+    assert seen.code == 1
+    assert "the CCI of a method is what it gains on scratch" in words(seen.err)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +171,10 @@ def test_columns_rows_and_stdin(call, losses, start):
     assert seen.code == 1
     assert "name it with --method-column …" in words(seen.err)
     roles = ("--task-column", "t", "--method-column", "m", "--n-column", "k", "--risk-column", "v")
+    seen = call("transfer", "measure", renamed, *roles)
+    assert seen.code == 1
+    assert "pass --lower-is-better for losses or errors" in words(seen.err)
+    roles = (*roles, "--lower-is-better")
     seen = call("transfer", "measure", renamed, *roles, "--json")
     assert (
         seen.document["improvements"]
@@ -176,6 +185,10 @@ def test_columns_rows_and_stdin(call, losses, start):
     assert "name it with --scratch …" in words(seen.err)
     seen = start("transfer", "measure", "-", "--json", input=losses.read_text())
     assert seen.document["tasks"] == ["a"]
+    records = list(csv.DictReader(io.StringIO(losses.read_text())))
+    for text in (json.dumps(records), "\n".join(map(json.dumps, records))):
+        again = start("transfer", "measure", "-", "--json", input=text)
+        assert again.document["improvements"] == seen.document["improvements"]
 
 
 @pytest.mark.parametrize(
@@ -187,6 +200,14 @@ def test_columns_rows_and_stdin(call, losses, start):
         ("method,n,loss,error\nscratch,10,0.5,1\n", "Choose with --risk-column loss"),
         ("method,n,loss,seed\nscratch,10,1,0\nscratch,10,2,0\n", "or pass --seed-column= if"),
         ("method,n,loss\nscratch,ten,0.5\n", "'ten', which is not a number"),
+        ("method,n,loss\nscratch,1%,0.5\n", "Write 500 for 1% of 50,000"),
+        ("n,scratch,other\n10,1,2\n", "pass --lower-is-better for losses"),
+        ("n,mine,other\n10,1,2\n", "that of training from scratch with --scratch …"),
+        ("method,n,loss\nscratch,10,0.5\n", "--blind is missing for task 'task'"),
+        (
+            "method,n,loss\nscratch,10,0.5\nblind,0,0.1\ngold,0,0.9\n",
+            "pass --higher-is-better if they are accuracies",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_said_with_options(call, tmp_path, text, message):
@@ -244,6 +265,10 @@ def test_a_blind_guess_from_files(call, tmp_path):
     (tmp_path / "rows.csv").write_text("x,y\n1,10\n2,10\n6,40\n")
     head = ("transfer", "blind", tmp_path / "rows.csv", "--key", "x,y", "--loss", "l1", "--json")
     assert call(*head).document["prediction"] == [2.0, 10.0]
+    picture = tmp_path / "guess.png"
+    seen = call(*head[:-1], "--plot", picture)
+    assert f"--blind {np.mean([0.5, 0, 17]):.6g}" in words(seen.out)
+    assert picture.stat().st_size > 5000
     assert call("transfer", "blind", tmp_path / "none.npy", "--loss", "l1").code == 1
     assert call("transfer", "blind", tmp_path / "maps.npy", "--loss", "l3").code == 1
 
@@ -267,6 +292,20 @@ def test_wins_from_files(call, tmp_path):
     assert call("transfer", "wins", *files[::-1], "--fail-if", "worse").code == 3
     assert call("transfer", "wins", files[0], files[0], "--fail-if", "undecided").code == 3
     assert call("transfer", "wins", files[0], tmp_path / "short.npy").code == 1
+
+
+def test_columns_of_losses_are_runs(call, tmp_path):
+    (tmp_path / "m.csv").write_text("one,two\n1,1\n1,5\n1,5\n")
+    (tmp_path / "s.csv").write_text("one,two\n2,2\n2,2\n2,2\n")
+    files = [tmp_path / "m.csv", tmp_path / "s.csv"]
+    seen = call("transfer", "wins", *files)
+    assert seen.code == 2
+    assert "several, such as --key one,two, are runs" in words(seen.err)
+    picture = tmp_path / "wins.svg"
+    seen = call("transfer", "wins", *files, "--key", "one,two", "--json", "--plot", picture)
+    assert (seen.document["runs"], seen.document["examples"]) == (2, 3)
+    assert seen.document["rate"]["estimate"] == pytest.approx((3 + 1) / 6)
+    assert picture.exists()
 
 
 def test_a_study_is_a_table(call, tmp_path):

@@ -101,7 +101,7 @@ def test_studies_are_as_described(example, images, task):
 
 def test_what_came_of_the_runs_is_whole():
     risks = cw.load_risks(FOLDER / "risks.csv")
-    assert set(risks.task_names) == {"classes", "edges", "colours"}
+    assert set(risks.task_names) == {"classes", "edges"}
     assert set(risks.method_names) == {"scratch", "fashion-mnist", "imagenet"}
     assert np.isfinite(risks.risk).all()
     counts = {

@@ -100,8 +100,13 @@ def test_every_form_of_table_is_the_same(tmp_path):
 )
 def test_roles_are_found_by_usual_names_and_by_the_users_word(role, old, new):
     wanted = load_risks(ROWS).columns()
-    for name, options in ((new, {}), ("x y", {role: "x y"})):
+    ways: list[tuple[str, dict[str, Any]]] = [(new, {}), ("x y", {role: "x y"})]
+    for name, options in ways:
         rows = {name if k == old else k: v for k, v in ROWS.items()}
+        if "risk" in options:
+            with pytest.raises(InputError, match=r"risk='x y' does not say .*higher_is_better="):
+                load_risks(rows, **options)
+            options["higher_is_better"] = False
         found = load_risks(rows, **options)
         assert {k: v.tolist() for k, v in found.columns().items()} == {
             k: v.tolist() for k, v in wanted.items()
@@ -120,7 +125,7 @@ def test_two_readings_are_an_error_that_says_how_to_choose():
         one_method("random init")
     with pytest.raises(InputError, match=r"Two methods could be the blind guess of 'depth'"):
         one_method("chance")
-    with pytest.raises(InputError, match=r"Choose one with where=\{'split': 'train'\}"):
+    with pytest.raises(InputError, match=r"Choose one with where=\{'split': 'test'\}"):
         load_risks(changed(split=["train", "test"] * 3))
     with pytest.raises(InputError, match="are one column"):
         load_risks(ROWS, n="test_loss", risk="test_loss")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,8 @@ from curvewise.nn.architectures import DENSE, make_network, notes_of
 from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.drive import Goal, drive
 from curvewise.nn.engine import measure_seconds, resident, train
-from curvewise.nn.lane import Lane, Setup
+from curvewise.nn.lane import DENSE_BATCH, EVALUATION_BATCH, Lane, Setup
+from curvewise.nn.losses import make_loss, number_losses
 from curvewise.nn.order import split_rows, visits
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.single import make_single
@@ -45,6 +48,16 @@ def flat(shape, outputs):
 
 def wrong(shape, outputs):
     return nn.Sequential(nn.Flatten(), nn.LazyLinear(1))
+
+class Flat(nn.Module):
+
+    def __init__(self, shape, outputs, when):
+        super().__init__()
+        self.linear, self.when = nn.Linear(shape[0], outputs[0]), when
+
+    def forward(self, x):
+        flat = {"always": True, "training": self.training, "many": len(x) > 2}[self.when]
+        return self.linear(x).squeeze(-1) if flat else self.linear(x)
 """
 
 
@@ -346,6 +359,77 @@ def test_a_network_with_other_outputs_is_refused(models: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+@pytest.mark.parametrize("when", ["training", "many"])
+def test_outputs_are_never_spread_over_targets(when: str, loss: str, models: Path) -> None:
+    """(8,) against (8, 1) would be 64 differences."""
+    examples = rows_of_numbers(0, numbers=1)
+    training = Training("nets:Flat", options={"when": when}, batch=8, epochs=1, loss=loss)
+    (found,) = trained(training, examples, examples, [Assignment(np.arange(20))], folder=models)
+    assert "shape (8,) for 8 inputs, and their targets have shape (8, 1)" in str(found.error)
+    assert not found.losses
+    with pytest.raises(InputError, match=r"shape \(2,\) for 2 inputs"):
+        trained(
+            replace(training, options={"when": "always"}),
+            examples,
+            examples,
+            [Assignment(np.arange(20))],
+            folder=models,
+        )
+
+
+def test_predictions_are_never_spread_over_targets() -> None:
+    y = torch.zeros(4, 1)
+    for outputs in (torch.zeros(4), torch.zeros(3, 4), torch.zeros(4, 2), torch.zeros(2, 1, 1)):
+        with pytest.raises(InputError, match="shape of a target"):
+            number_losses(outputs, y, "l1")
+    assert number_losses(torch.ones(3, 4, 1), y, "l2").tolist() == [[1.0] * 4] * 3
+
+
+@pytest.mark.parametrize("other", ["columns", "classes"])
+def test_other_sets_must_have_targets_of_the_same_kind(other: str) -> None:
+    examples = rows_of_numbers(0)
+    classes = Examples(examples.x, np.arange(60) % 2, 2)
+    shown = classes if other == "classes" else replace(examples, y=examples.y[:, :1])
+    with pytest.raises(InputError, match="evaluation set 'test'"):
+        trained(Training("linear"), examples, shown, [Assignment(np.arange(9))])
+    with pytest.raises(InputError, match="evaluation set 'test'"):
+        trained(Training("linear"), classes, examples, [Assignment(np.arange(9))])
+
+
+def test_numbers_without_an_axis_are_refused() -> None:
+    examples = rows_of_numbers(0)
+    flat = replace(examples, y=examples.y[:, 0])
+    with pytest.raises(InputError, match=r"y\[:, None\]"):
+        trained(Training("mlp"), flat, flat, [Assignment(np.arange(9))])
+
+
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+def test_sets_are_evaluated_in_parts(loss: str) -> None:
+    """More examples than are shown to a network at once, and not a multiple of that."""
+    rng = np.random.default_rng(0)
+    pictures = images(0, count=30, side=4)
+    many = Examples(
+        rng.integers(0, 256, size=(DENSE_BATCH + 7, 2, 4, 4)).astype(np.uint8),
+        rng.normal(size=(DENSE_BATCH + 7, 1, 4, 4)).astype(np.float32),
+        0,
+        pictures.mean,
+        pictures.std,
+    )
+    table, long = rows_of_numbers(0), rows_of_numbers(1, count=2 * EVALUATION_BATCH + 1)
+    small: dict[str, Any] = {"options": {"width": 2}, "steps": 2, "batch": 7, "loss": loss}
+    for name, examples, shown in (("unet", pictures, many), ("mlp", table, long)):
+        training = Training(name, **small)
+        (found,) = trained(training, examples, shown, [Assignment(np.arange(20))])
+        model = make_network(training, examples.shape, examples.outputs)
+        model.load_state_dict({k: torch.tensor(v) for k, v in found.checkpoints["end"].items()})
+        with torch.no_grad():
+            predicted = model.eval()(prepared(shown))
+        assert np.allclose(found.predictions["test"], predicted, atol=1e-5)
+        each = LOSSES[loss](predicted, torch.from_numpy(shown.y), reduction="none").flatten(1)
+        assert np.allclose(found.losses["test"], each.mean(dim=1), atol=1e-4)
+
+
 def test_settings_that_came_later_leave_the_others_as_they_were() -> None:
     assert not {"loss", "weights_into"} & set(Training().as_dict())
     assert Training(loss="l1").as_dict()["loss"] == "l1"
@@ -379,6 +463,9 @@ def test_a_step_is_compiled_whole() -> None:
         traced = torch.compile(model, backend="eager", fullgraph=True, dynamic=False)
         x = torch.randn(2, 1, 9, 9)
         assert torch.allclose(traced(x), model(x), atol=1e-5)
+        loss = make_loss(Training("unet", loss="l1"))
+        whole = torch.compile(loss, backend="eager", fullgraph=True, dynamic=False)
+        assert float(whole(x, torch.zeros_like(x))) == pytest.approx(float(x.abs().mean()))
     finally:
         torch._dynamo.reset()
 
@@ -457,6 +544,44 @@ def test_weights_that_do_not_fit_a_part_are_refused(
     with pytest.raises(InputError, match="cannot be read"):
         make_network(cut, (2, 8, 8), (1, 8, 8), tmp_path)
     assert math.prod(arrays["fc.weight"].shape) == 7 * 16
+    with pytest.raises(InputError, match="has no weights"):
+        make_network(
+            Training(**UNET, weights="net.npz", weights_into="encoder.relu"),
+            (2, 8, 8),
+            (1, 8, 8),
+            folder,
+        )
+
+
+HOSTILE: dict[str, tuple[Any, str]] = {
+    "objects": (np.array([{}], dtype=object), "cannot be read"),
+    "texts": (np.array(["a"]), "cannot be read"),
+    "complex": (np.zeros((2, 2, 3, 3), dtype=np.complex64), "complex"),
+    "nan": (np.full((2, 2, 3, 3), np.nan, dtype=np.float32), "NaN"),
+    "no axes": (np.float32(1), "of another shape"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_arrays_that_are_no_weights_are_refused(
+    name: str, classifier: tuple[Path, dict[str, NDArray[Any]]], tmp_path: Path
+) -> None:
+    value, match = HOSTILE[name]
+    np.savez(tmp_path / "net.npz", **{**classifier[1], "conv1.weight": value})
+    training = Training(**UNET, weights="net.npz", weights_into="encoder")
+    with pytest.raises(InputError, match=match):
+        make_network(training, (2, 8, 8), (1, 8, 8), tmp_path)
+
+
+def test_an_array_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
+    about = {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
+    with zipfile.ZipFile(tmp_path / "net.npz", "w") as file:
+        head = io.BytesIO()
+        np.lib.format.write_array_header_1_0(head, about)
+        file.writestr("conv1.weight.npy", head.getvalue())
+    training = Training(**UNET, weights="net.npz", weights_into="encoder")
+    with pytest.raises(InputError, match="cannot be read"):
+        make_network(training, (2, 8, 8), (1, 8, 8), tmp_path)
 
 
 def test_notes_of_weights_come_with_the_run(

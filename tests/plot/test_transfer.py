@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import pkgutil
+import re
 import warnings
 from dataclasses import replace
 
@@ -165,7 +166,12 @@ def test_highlight_colours_some_and_greys_the_rest(kind, result):
     else:
         gid = {"curves": "risk", "equivalence": "equivalent"}[kind]
         shades = [to_hex(line.get_color()) for line in of(ax.lines, f"curvewise-{gid}")]
-    assert set(shades) - {"#000000"} == {PALETTE[0].lower(), GREY.lower()}
+    # Its colour is the one that it has without the others standing back.
+    assert set(shades) - {"#000000"} == {PALETTE[2].lower(), GREY.lower()}
+    if kind != "cci":
+        names = " ".join(texts(ax, "curvewise-end"))
+        assert "m2" in names
+        assert "m0" not in names
 
 
 def test_names_that_do_not_exist_are_answered_with_near_ones(result):
@@ -234,7 +240,7 @@ def test_the_area_of_the_best_method_is_drawn_unless_others_are_chosen(many):
 def test_another_weight_is_said_not_to_be_the_area():
     ax = measured(weight="log").plot(kind="area")
     assert "weighted otherwise (log)" in caption(ax)
-    assert "ratio" in caption(measured().plot(kind="area"))
+    assert "over all that could be gained" in caption(measured().plot(kind="area"))
 
 
 def test_cci_in_order_with_intervals_between_scratch_and_maximal(many):
@@ -254,27 +260,110 @@ def test_cci_in_order_with_intervals_between_scratch_and_maximal(many):
         left, right = panel.get_xlim()
         assert left <= 0.0 < 1.0 <= right
         hollow = [m.get_markerfacecolor() == "white" for m in marks]
-        assert hollow == [not (r.low > 0 or r.high < 0) for r in rows]
+        assert hollow == [many.improvement(task, m).adjusted > 0.05 for m in many.methods]
         shown = [float(t.replace("−", "-")) for t in texts(panel, "curvewise-value")]
         np.testing.assert_allclose(shown, [r.estimate for r in rows], atol=0.0051)
 
 
 def test_a_method_that_a_task_lacks_and_one_size_say_so():
     found = measured(tasks=("a", "b"))
+    gone = ("b", "m1")
     less = replace(
         found,
-        improvements=tuple(i for i in found.improvements if (i.task, i.method) != ("b", "m1")),
+        improvements=tuple(i for i in found.improvements if (i.task, i.method) != gone),
+        curves=tuple(c for c in found.curves if (c.task, c.method) != gone),
     )
     panels = less.plot(kind="cci").figure.axes
     assert "not measured" in texts(panels[1], "curvewise-mark")
     assert "not measured" not in texts(panels[0], "curvewise-mark")
     single = measured(sizes=(100,), runs=1)
-    assert texts(single.plot(kind="cci"), "curvewise-mark").count("unknown") == 3
+    assert texts(single.plot(kind="cci"), "curvewise-mark").count("one shared size") == 3
+    elsewhere = [replace(c, n=c.n + 1.0) if c.method == "m1" else c for c in less.curves]
+    apart = replace(
+        found,
+        improvements=tuple(i for i in found.improvements if i.method != "m1"),
+        curves=tuple(elsewhere),
+    )
+    assert "no shared size" in texts(apart.plot(kind="cci"), "curvewise-mark")
     for kind in ("curves", "area", "ranks"):
         ax = single.plot(kind=kind)
         ax.figure.draw_without_rendering()
     (line, *_) = of(single.plot().lines, "curvewise-risk")
     assert len(line.get_xdata()) == 1
+
+
+def test_the_dots_of_the_cci_and_the_summary_agree_after_holm():
+    """A method whose own interval leaves 0 out, and that as many tests as there are make unsure."""
+    found = measured(3)
+    cci = Interval(0.2, 0.01, 0.39)
+    rows = [
+        replace(i, cci=cci, pvalue=0.04, adjusted=p)
+        for i, p in zip(found.improvements, (0.01, 0.05, 0.12), strict=True)
+    ]
+    changed = replace(found, improvements=tuple(rows))
+    ax = changed.plot(kind="cci")
+    hollow = [m.get_markerfacecolor() == "white" for m in of(ax.lines, "curvewise-cci")]
+    assert hollow == [False, False, True]
+    assert "Filled: differs from scratch after Holm's correction" in caption(ax)
+    assert "2 of 3 are better than scratch at 5% after Holm's correction" in changed.summary()
+
+
+def test_borrowed_intervals_are_dashed_and_said_to_be():
+    found = measured()
+    plain = found.plot(kind="cci")
+    assert "dashed" not in caption(plain)
+    first, *rest = found.improvements
+    some = replace(found, improvements=(replace(first, borrowed=True), *rest))
+    ax = some.plot(kind="cci")
+    styles = [c.get_linestyle()[0][1] is not None for c in of(ax.collections, "curvewise-interval")]
+    assert styles == [True, False, False]
+    assert "dashed where" in caption(ax)
+
+
+def test_one_wide_interval_does_not_set_the_axis_of_all_panels():
+    found = measured(tasks=("a", "b"))
+    usual = found.plot(kind="cci").figure.axes[0].get_xlim()
+    first, *rest = found.improvements
+    wide = replace(first, cci=Interval(first.cci.estimate, -3.0, 4.0))
+    panels = replace(found, improvements=(wide, *rest)).plot(kind="cci").figure.axes
+    assert np.diff(panels[1].get_xlim())[0] < 1.5 * np.diff(usual)[0]
+    assert len(of(panels[0].lines, "curvewise-cut")) == 2
+
+
+def test_the_best_of_each_task_has_a_colour_in_every_kind(many):
+    """One that only leads on one task, and is last on the others, is in colour all the same."""
+    scores = {("edges", "m14"): 0.95, ("depth", "m14"): -0.3, ("normal", "m14"): -0.3}
+    turned = replace(
+        many,
+        improvements=tuple(
+            replace(i, cci=replace(i.cci, estimate=scores.get((i.task, i.method), i.cci.estimate)))
+            for i in many.improvements
+        ),
+    )
+    ax = turned.plot(kind="curves", task="edges")
+    shades = {t.get_text(): t.get_color() for t in of(ax.texts, "curvewise-end")}
+    assert shades["m14"] in PALETTE
+    assert "the best of each task among them" in caption(ax)
+    area = turned.plot(kind="area").figure.axes[list(many.tasks).index("edges")]
+    (path,) = of(area.lines, "curvewise-path")
+    assert path.get_color() == shades["m14"]
+
+
+def test_areas_do_not_mix_and_the_smaller_lies_on_top(result):
+    ax = result.plot(kind="area", methods=["m0", "m2"])
+    areas = of(ax.collections, "curvewise-gain")
+    assert all(a.get_alpha() is None and a.get_facecolor()[0][3] == 1.0 for a in areas)
+    size = [shoelace(a.get_paths()[0].vertices[:-1]) for a in areas]
+    assert areas[int(np.argmin(size))].get_zorder() > areas[int(np.argmax(size))].get_zorder()
+    assert "the smallest on top" in caption(ax)
+
+
+def test_a_long_warning_ends_after_a_sentence_or_a_word(result):
+    long = "first: " + ", ".join(f"method_{k}" for k in range(60)) + "."
+    sentences = "Sizes differ. " * 5 + "Then " + "more " * 80 + "."
+    for text, end in ((long, r"method_\d+ … \(1 more\)$"), (sentences, r"differ\. \(1 more\)$")):
+        said = caption(replace(result, warnings=(text, "another")).plot())
+        assert re.search(end, said)
 
 
 def test_unknown_intervals_are_not_drawn():
@@ -444,3 +533,12 @@ def test_every_result_of_the_lens_has_a_picture():
     kinds = [k for k in Result.__subclasses__() if k.__module__.startswith("curvewise.transfer.")]
     assert len(kinds) >= 8
     assert [k.__name__ for k in kinds if k not in PICTURES] == []
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"curves"}))
+def test_scratch_alone_is_only_curves(kind):
+    runs = {"method": ["scratch"] * 4, "n": [100, 100, 1000, 1000], "risk": [0.8, 0.82, 0.5, 0.49]}
+    result = measure_transfer(runs, blind=0.9, maximal=0.1)
+    with pytest.raises(InputError, match=rf"kind='{kind}' has nothing to draw: there is no method"):
+        draw(result, kind=kind)
+    assert draw(result).get_ylabel() == "calibrated risk"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -130,6 +131,7 @@ def test_tasks_by_their_scratch_curves_with_the_size_that_each_needs():
     with pytest.raises(InputError, match=r"at=0\.3 is not among the levels"):
         draw(found, at=0.3)
     assert len(of(draw(found, task="depth").lines, "curvewise-risk")) == 1
+    assert "thick bars along the dotted line: 95% intervals" in caption(ax)
 
 
 def test_a_level_that_is_not_reached_says_so():
@@ -151,6 +153,11 @@ def test_spread_is_one_standard_deviation_to_both_sides():
     outside = sum(p.outside for p in found.pairs)
     assert f"In {outside} of {len(found.pairs)} pairs" in caption(ax)
     assert set(texts(ax, "curvewise-end")) == {"scratch", "a", "b"}
+    assert "1 method is left out: not chosen." in caption(draw(found, methods=["a", "scratch"]))
+    once = replace(
+        found, rows=tuple(replace(r, runs=1) if r.method == "b" else r for r in found.rows)
+    )
+    assert "1 method is left out: run once at every size." in caption(draw(once))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
         single = measure_spread(measured(runs=1))
@@ -235,6 +242,8 @@ def test_a_blind_guess_is_its_frequencies_or_the_losses_it_makes():
     ax = draw(found)
     counts = [p.get_height() for p in of(ax.patches, "curvewise-losses")]
     assert sum(counts) == 200
+    few = draw(blind_guess(values[:12], "l1"))
+    assert all(float(tick).is_integer() for tick in few.get_yticks())
     (line,) = of(ax.lines, "curvewise-risk")
     assert line.get_xdata()[0] == found.risk.estimate
     np.testing.assert_allclose(line.get_xdata()[0], np.abs(values - np.median(values)).mean())

@@ -95,6 +95,15 @@ class Torn(Centres):  # the first is cut off when it is to stop; the next cannot
             open("waits", "x").close()
             time.sleep(6000)
         except KeyboardInterrupt:
+            os.remove("store/.partial")
+            os.mkdir("store/.partial")
+            for name in os.listdir("store/.claims"):
+                with open("store/.claims/" + name) as file:
+                    mine = f'"pid": {os.getpid()},' in file.read()
+                if mine and name[0] != ".":
+                    os.mkdir(f"store/.partial/{name.partition('.')[0]}-half")
+                    if self.kill_at == 1:  # its claim is given back already
+                        os.remove("store/.claims/" + name)
             os._exit(1)
 """
 
@@ -339,14 +348,19 @@ def test_a_limit_on_file_sizes_stops_the_study_cleanly(tmp_path: Path) -> None:
     assert run_local(study, workers=0, progress=False).made == 8
 
 
-def test_a_worker_that_is_cut_off_leaves_no_claims(tmp_path: Path, monkeypatch: Any) -> None:
-    """Another worker ended the study; this one does not get so far as to give back its claim."""
+@pytest.mark.parametrize("kill_at", [0, 1], ids=["claim and run", "run"])
+def test_a_worker_that_is_cut_off_leaves_nothing(
+    tmp_path: Path, monkeypatch: Any, kill_at: int
+) -> None:
+    """Another worker ended the study; this one does not get so far as to clean up."""
     monkeypatch.chdir(tmp_path)
-    study = made_study(tmp_path, Learner(estimator="own_models:Torn"))
+    learner = Learner(estimator="own_models:Torn", options={"kill_at": kill_at})
+    study = made_study(tmp_path, learner)
     with pytest.raises(StoreError, match="cannot be stored"):
         run_local(study, workers=2, progress=False)
     assert (tmp_path / "waits").exists()
     assert not list((study.runs_folder / ".claims").iterdir())
+    assert not list((study.runs_folder / ".partial").iterdir())
 
 
 def test_a_study_travels_without_what_was_loaded(tmp_path: Path) -> None:

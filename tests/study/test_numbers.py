@@ -13,6 +13,8 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error, mean_squared_error
 
 import curvewise as cw
+from curvewise.cli._console import Page
+from curvewise.cli._study_report import write_report
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.settings import Training
 from curvewise.nn.task import Keep
@@ -88,7 +90,21 @@ def test_floats_are_numbers_only_where_that_is_said() -> None:
         (np.zeros(90), {"test_x": np.zeros((3, 4)), "test_y": np.zeros((3, 2))}, "one shape"),
         (np.zeros(90, dtype=int), {"targets": "classes", "standardise": True}, "for numbers"),
     ],
-    ids=["axes", "nan", "masked", "large", "offset", "tiny", "whole", "length", "texts", "classes", "kind", "test shape", "classes scaled"],
+    ids=[
+        "axes",
+        "nan",
+        "masked",
+        "large",
+        "offset",
+        "tiny",
+        "whole",
+        "length",
+        "texts",
+        "classes",
+        "kind",
+        "test shape",
+        "classes scaled",
+    ],
 )
 def test_wrong_numbers_are_refused(y: Any, more: dict[str, Any], match: str) -> None:
     with pytest.raises(InputError, match=match):
@@ -219,6 +235,75 @@ def test_losses_are_measured_and_read(tmp_path: Path) -> None:
     assert network.examples.outputs == (2,)
     with pytest.raises(InputError, match="probabilities"):
         study.predictions("net", n=60, probabilities=True)
+
+
+def test_a_store_is_read_without_its_study(tmp_path: Path) -> None:
+    learners = {
+        "net": Learner(replace(MLP, rate=(0.05, 0.01))),
+        "wild": Learner(replace(MLP, rate=1e9)),
+        "ridge": Learner(estimator="sklearn.linear_model:Ridge"),
+    }
+    evaluate = {"noisy": Evaluation(perturbation="feature-noise", magnitude=0.5)}
+    study = made(tmp_path, rows(), learners, keep=Keep(predictions=True), evaluate=evaluate)
+    found = cw.load_measurements(study.runs_folder)
+    assert found.unit.name == "loss"
+    assert "a loss" in found.notes[0]
+    assert "4 run(s) failed or have no loss" in found.notes[2]
+    frame = study.frame().dropna(subset="loss")
+    assert sorted(found.error) == sorted(frame.loss)
+    assert set(found.labels["judged"]) == {"l2"}
+    assert cw.load_measurements(study.runs_folder, unit="loss").unit == found.unit
+    with pytest.raises(InputError, match="predict numbers"):
+        cw.load_measurements(study.runs_folder, unit="percent")
+    for key, evaluation in ((None, "test"), ("losses.noisy", "noisy")):
+        read = cw.load_predictions(study.runs_folder, learner="net", where={"n": 60}, key=key)
+        own = study.predictions("net", n=60, evaluation=evaluation)
+        assert read.kind == "losses"
+        order = [own.run_ids.tolist().index(run) for run in read.run_ids.tolist()]
+        assert np.array_equal(read.errors(), own.errors()[order])
+
+
+def test_a_store_of_two_losses_says_so(tmp_path: Path) -> None:
+    design = Design(sizes=[30], folds=1, grid={"loss": ["l1", "l2"]})
+    study = made(tmp_path, rows(), {"net": Learner(MLP)}, design=design)
+    found = cw.load_measurements(study.runs_folder)
+    assert sorted(found.labels["judged"]) == ["l1", "l2"]
+    assert any("l1, l2, whose values cannot be compared" in note for note in found.notes)
+
+
+def test_runs_with_an_error_stay_errors(tmp_path: Path) -> None:
+    """Whatever a run's own coordinates say about a loss."""
+    about = {"learner": "net", "n": 30, "training": {"loss": "l1"}}
+    cw.write_run(tmp_path, about, [0, 1], {"error": 0.5, "loss": 3.0}, labels={"test": [0, 0]})
+    assert cw.load_measurements(tmp_path).error.tolist() == [0.5]
+    assert cw.load_predictions(tmp_path).kind == "labels"
+
+
+def test_a_report_speaks_of_losses(tmp_path: Path) -> None:
+    design = Design(sizes=[15, 30, 60], folds=1)
+    learners = {"ridge": Learner(estimator="sklearn.linear_model:Ridge"), "net": Learner(MLP)}
+    same = made(tmp_path / "same", rows(), learners, design=design)
+    other = {**learners, "net": Learner(replace(MLP, loss="l1"))}
+    mixed = made(tmp_path / "mixed", rows(), other, design=design)
+    texts = []
+    for study in (same, mixed):
+        page = Page(as_json=True)
+        with pytest.warns(CurvewiseWarning):  # of one run per size, and of different losses
+            write_report(page, study, study.folder / "report")
+        texts.append((study.folder / "report" / "report.md").read_text())
+        assert page.document["errors"]["loss"] == [
+            pytest.approx(study.measurements(learner=k, n=n).error[0])
+            for k in learners
+            for n in design.sizes or ()
+        ]
+        assert "## Losses" in texts[-1]
+        assert "Test loss, its mean" in texts[-1]
+        assert "How does the loss fall" in texts[-1]
+        assert "Test error" not in texts[-1]
+    assert "comparison.png" in texts[0]
+    assert "judged by different losses (l1, l2)" in texts[1]
+    assert "The curves are not compared" in texts[1]
+    assert "comparison.png" not in texts[1]
 
 
 def test_an_estimator_is_that_of_scikit_learn(tmp_path: Path) -> None:

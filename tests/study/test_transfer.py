@@ -18,7 +18,8 @@ from curvewise.study.dataset import Dataset
 from curvewise.study.design import Design
 from curvewise.study.learner import Learner
 from curvewise.study.study import Study
-from curvewise.study.transfer import blind_control, study_win_rates, transfer_risks
+from curvewise.study.transfer import blind_control, transfer_risks
+from curvewise.study.transfer_wins import study_win_rates
 from curvewise.transfer.measure import measure_transfer
 from curvewise.types import Control, TransferRisks
 
@@ -163,6 +164,14 @@ def test_tasks_come_from_several_studies_and_failed_runs_stay(study, tmp_path):
     assert any("two: 2 of 12 runs failed" in note for note in found.notes)
     assert found.blind["one"].source == "measured at n = 240"
     assert "best constant for error" in found.blind["two"].source
+
+
+@pytest.mark.parametrize("given", ["study.toml", ["study.toml"], {"one": None}])
+def test_only_studies_are_studies(given):
+    with pytest.raises(InputError, match=r"give a study, as load_study\('….toml'\) reads it"):
+        transfer_risks(given)
+    with pytest.raises(InputError, match="studies is empty"):
+        transfer_risks({})
 
 
 def test_numbers_have_medians_as_their_guess(tmp_path):

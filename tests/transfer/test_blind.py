@@ -230,6 +230,38 @@ def test_streamed_median_is_the_median(rng, n, limit):
     assert got == weighted_median(values[:, None], weights[:, None])[0]
 
 
+@pytest.mark.parametrize("case", ["atom", "levels", "sorted", "weighted", "zeros", "period"])
+@pytest.mark.parametrize("limit", [100, 10**6])
+def test_streamed_median_of_many_numbers(rng, case, limit):
+    """Most numbers the same, few values, an order, or every 61st unlike the rest."""
+    n = 30_000
+    values, weights = rng.normal(size=n), np.ones(n)
+    if case == "atom":
+        values[rng.random(n) < 0.7] = 0.25
+    elif case == "levels":
+        values = rng.integers(0, 256, n).astype(float)
+    elif case == "sorted":
+        values = np.sort(values)
+    elif case == "period":
+        values[::61] += 10
+    elif case == "weighted":
+        weights = rng.random(n) * (rng.random(n) < 0.5)
+    else:
+        weights = np.where(values > 0, weights, 0.0)
+    cut = [np.split(a, [n // 2]) for a in (values, weights)]  # the 61st starts anew in each
+    got = streamed_median(lambda: zip(*cut, strict=True), limit)
+    assert got == pytest.approx(weighted_median(values[:, None], weights[:, None])[0], abs=1e-15)
+
+
+@pytest.mark.parametrize("axis", [1, -1], ids=["first", "last"])
+def test_medians_of_channels(rng, axis):
+    maps = rng.exponential(size=(30, 3, 4, 5))
+    given = np.moveaxis(maps, 1, axis)
+    np.testing.assert_allclose(
+        blind_guess(given, "l1", axis=axis).prediction, np.median(maps, axis=(0, 2, 3))
+    )
+
+
 def test_streamed_median_of_equal_values_and_of_a_tie_across_bins():
     for values, median in (([2.0] * 9, 2.0), ([-1e9] * 4 + [1e9] * 4, 0.0), ([-0.0, 0.0], 0.0)):
         v = np.array(values)
@@ -321,6 +353,23 @@ def test_targets_that_do_not_vary_say_so():
         assert blind_guess([2.0, 2.0], "l2").prediction == 2
 
 
+@pytest.mark.parametrize("loss", ["l1", "l2", "angular", "cosine"])
+def test_rounding_is_no_loss(loss):
+    """0.1 ten times has a mean that is not 0.1, and the angle of a vector to itself is not 0."""
+    vectors = np.tile(to_unit(np.array([0.1, 0.6, 0.8])), (10, 1))
+    targets = [0.1] * 10 if loss in ("l1", "l2") else vectors.astype(np.float32)
+    with pytest.warns(CurvewiseWarning, match="nothing to learn"):
+        assert blind_guess(targets, loss).risk.estimate < 1e-4
+
+
+def test_one_class_leaves_room_for_another():
+    """With a chance of 1 in 40, ten draws miss a class of share 0.31."""
+    with pytest.warns(CurvewiseWarning, match="nothing to learn"):
+        got = blind_guess([1] * 10, "cross-entropy")
+    share = 1 - 0.025**0.1
+    assert tuple(got.risk) == pytest.approx((0, entropy([share, 1 - share])))
+
+
 def test_one_example_has_no_interval():
     with pytest.warns(CurvewiseWarning, match="no interval"):
         got = blind_guess([1.0, 2.0], "l2", test_targets=[0.0])
@@ -329,7 +378,7 @@ def test_one_example_has_no_interval():
 
 
 def test_classes_never_seen_need_smoothing():
-    with pytest.raises(InputError, match=r"never have.*smoothing=1"):
+    with pytest.raises(InputError, match=r"never have.*smoothing=1 .*blind=cw.blind_guess\("):
         blind_guess([0, 0, 1], "cross-entropy", test_targets=[0, 2])
     got = blind_guess([0, 0, 1], "cross-entropy", test_targets=[0, 2], smoothing=1)
     np.testing.assert_allclose(got.prediction, [3 / 6, 2 / 6, 1 / 6])
@@ -405,6 +454,8 @@ BAD = {
     ),
     "no test": (([0.0, 1.0], "l1"), {"test_ignore": 0}, "without test_targets"),
     "groups": (([0.0, 1.0], "l1"), {"groups": [1]}, "groups has shape"),
+    "no group": (([0.0, 1.0], "l1"), {"groups": ["a", None]}, "no value for 1 of 2"),
+    "nan group": (([0.0, 1.0], "l1"), {"groups": [np.nan, 1]}, "no value for 1 of 2"),
     "level": (([0.0, 1.0], "l1"), {"level": 95}, "level=95"),
     "prediction": (([0.0, 1.0], "l1"), {"prediction": 0}, "loss of your own"),
     "missing": (([0.0, 1.0], abs), {}, "prediction is missing"),
@@ -428,6 +479,9 @@ def test_a_loss_of_ones_own(rng):
     got = blind_guess(values, lambda p, y: np.maximum(0, np.abs(y - p) - 0.1), prediction=0.2)
     assert got.risk.estimate == pytest.approx(np.maximum(0, np.abs(values - 0.2) - 0.1).mean())
     assert got.prediction == 0.2
+    low, high = student.interval(0.95, 99, loc=-values.mean(), scale=sem(values))
+    below = blind_guess(values, lambda _, y: -y, prediction=0).risk
+    assert (below.low, below.high) == pytest.approx((low, high), abs=0.01)  # but for its skewness
 
 
 def _covered(rng, draw, loss, truth, draws=400, **options):
@@ -448,14 +502,19 @@ SIMULATED = {
         "cross-entropy",
         entropy([0.6, 0.3, 0.1]),
     ),
+    "flat entropy": (lambda r: r.random(100) < 0.42, "binary", entropy([0.42, 0.58])),
+    "labels": (lambda r: r.random((100, 8)) < 0.5, "binary-error", 0.5),
+    "pixels": (lambda r: r.integers(0, 4, (60, 12)), "error", 0.75),
 }
 
 
 @pytest.mark.parametrize("case", SIMULATED)
 def test_intervals_cover_a_known_truth(rng, case):
     draw, loss, truth = SIMULATED[case]
-    share = _covered(rng, draw, loss, truth)
-    assert 0.92 <= share <= 0.995  # two to three standard errors of 400 draws around 0.95
+    share = _covered(rng, draw, loss, truth, per="pixel" if case == "pixels" else "output")
+    assert share >= 0.92  # two to three standard errors of 400 draws below 0.95
+    if case not in ("flat entropy", "labels", "pixels"):  # where the ends are safe ones
+        assert share <= 0.995
 
 
 def test_grouped_intervals_cover_where_examples_alone_do_not(rng):

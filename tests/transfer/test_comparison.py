@@ -11,6 +11,7 @@ from curvewise.errors import InputError
 from curvewise.stats import holm
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.transfer_result import TransferResult
+from curvewise.types import Control
 
 SIZES = (100, 1000, 10000)
 CURVES = {
@@ -33,7 +34,7 @@ def rows(task: str = "a", seed: int = 0, spread: float = 0.01, runs: int = 4) ->
 
 def measure(given: list[dict], **options) -> TransferResult:
     table = {k: [r[k] for r in given] for k in given[0]}
-    return measure_transfer(table, blind=1.0, maximal=0.1, **options)
+    return measure_transfer(table, **{"blind": 1.0, "maximal": 0.1, **options})
 
 
 def test_a_difference_is_that_of_the_improvements() -> None:
@@ -169,6 +170,22 @@ class TestRanks:
         ranks = measure(rows(spread=3.0), sizes=[1000, 10000]).ranks().at("a", 10000)
         assert {(r.low, r.high) for r in ranks.values()} == {(1, 4)}
         assert sum(r.best for r in ranks.values()) == pytest.approx(1)
+
+    def test_vague_controls_do_not_blur_places(self) -> None:
+        """Which of two risks is lower has nothing to do with the scale between the controls."""
+        given = rows(spread=0.001)
+        sharp, vague = (
+            measure(given, blind=Control(1.0, s), maximal=Control(0.1, s)).ranks()
+            for s in (0.0, 0.4)
+        )
+        assert vague.columns() == sharp.columns()
+        assert any(r.high < r.among for r in vague.rows)
+
+    def test_they_know_who_starts_from_nothing(self) -> None:
+        given = [
+            {**r, "method": "random" * (r["method"] == "scratch") or r["method"]} for r in rows()
+        ]
+        assert measure(given, scratch="random").ranks().scratch == "random"
 
     def test_ties_share_a_place(self) -> None:
         given = [{**r, "risk": 0.5} for r in rows() if r["n"] == 100]

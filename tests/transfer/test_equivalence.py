@@ -104,7 +104,10 @@ def test_beyond_the_largest_size_there_is_a_low_end_only() -> None:
     assert sure.equivalent.low == 10000
     assert maybe.beyond == "above"
     assert 5000 < maybe.equivalent.low < 10000
-    assert "at least 10,000" in sure.text
+    assert sure.text == (
+        "10 samples of the method are worth more than the largest size looked at from scratch: at "
+        "least 10,000."
+    )
 
 
 def test_below_the_smallest_size_there_is_a_high_end_only() -> None:
@@ -114,7 +117,9 @@ def test_below_the_smallest_size_there_is_a_high_end_only() -> None:
     assert (sure.beyond, sure.equivalent.estimate, *sure.equivalent) == ("below", 0, 0, 100)
     assert maybe.beyond == "below"
     assert 100 < maybe.equivalent.high < 300
-    assert "at most 100" in sure.text
+    assert sure.text == (
+        "10 samples of the method are worth less than the smallest size of scratch: at most 100."
+    )
 
 
 def test_where_scratch_rises_the_first_crossing_counts() -> None:

@@ -33,7 +33,10 @@ def test_a_gain_that_turns_into_a_loss() -> None:
         [0.4, 0.1, -0.1, -0.2],
     )
     assert (end.n_last_sure, end.n_from, end.worse_from) == (10, 100, 1000)
-    assert "surely worse at n = 1000, 10,000" in end.text
+    assert end.text == (
+        "The gain is sure up to n = 10; from n = 100 on no gain is sure; the method is surely worse"
+        " at n = 1000, 10,000."
+    )
 
 
 def test_a_loss_before_a_gain_is_said_and_does_not_end_it() -> None:

@@ -152,7 +152,7 @@ def test_what_is_odd_in_the_file_is_said(table: dict[str, list]) -> None:
         )
     said = [str(w.message) for w in caught]
     assert any("swav_orig: no size shared with scratch" in text for text in said)
-    assert any("improvements rest on different sizes" in text for text in said)
+    assert any("CCIs rest on different sizes" in text for text in said)
     assert any("depth: worse than the blind guess: pirl at n = 100." in w for w in found.warnings)
     assert any(
         "normal: better than maximal supervision: simclr at n = 100,000" in w

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.tasks import rank_tasks
+from curvewise.transfer.transfer_result import TransferResult
 from curvewise.types import Control, Interval, TransferRisks
 
 SIZES = (100, 1000, 10000)
@@ -120,7 +123,22 @@ class TestResult:
         found = measure([*given, *many])
         pvalue = found.improvement("a", "one").pvalue
         assert 0.05 / 21 < pvalue < 0.05
-        assert "0 of 21 are better than scratch at 5%, all tests together" in found.summary()
+        assert "0 of 21 are better than scratch at 5% after Holm's correction" in found.summary()
+
+    def test_without_its_runs_a_result_says_what_it_lacks(self) -> None:
+        found = measure()
+        held = {f.name: getattr(found, f.name) for f in fields(found) if f.name[0] != "_"}
+        bare = TransferResult(**held)
+        check_same(found, bare)
+        assert bare.summary() == found.summary()
+        for call in (
+            bare.ranks,
+            bare.comparisons,
+            lambda: bare.compare("one", "two"),
+            lambda: rank_tasks(bare),
+        ):
+            with pytest.raises(InputError, match=r"holds no runs of task 'a'.*measure_transfer"):
+                call()
 
     def test_tables(self) -> None:
         found = measure()
@@ -131,6 +149,74 @@ class TestResult:
             found.table(layout="wide")
         with pytest.raises(InputError, match="format='xml'"):
             found.table("xml")
+
+    def test_adjusted_pvalues_are_those_of_statsmodels_within_a_task(self) -> None:
+        multitest = pytest.importorskip("statsmodels.stats.multitest")
+        near = {**CURVES, "near": (0.81, 0.535, 0.297), "last": (0.80, 0.54, 0.295)}
+        found = measure([*rows(near), *rows(task="b")])
+        assert found.columns()["adjusted"] == [r.adjusted for r in found.improvements]
+        for task in ("a", "b"):
+            own = [r for r in found.improvements if r.task == task]
+            expected = multitest.multipletests([r.pvalue for r in own], method="holm")[1]
+            np.testing.assert_allclose([r.adjusted for r in own], expected)
+            assert [r.sure for r in own] == [p <= 0.05 for p in expected]
+        assert any(r.adjusted > r.pvalue for r in found.improvements)
+
+    @QUIET
+    def test_borrowed_intervals_have_a_dagger_and_a_note(self) -> None:
+        once = [r for r in rows() if r["method"] != "two" or r["seed"] == 0]
+        found = measure(once)
+        assert found.columns()["borrowed"] == [False, True]
+        _, *lines, note = found.table("text").splitlines()
+        assert [line.endswith("†") for line in lines] == [False, True]
+        assert note.startswith("† ")
+        latex = found.table("latex")
+        assert latex.count(r"$^\dagger$") == 2
+        assert "†" not in latex
+        twice = [r for r in rows() if r["method"] != "two" or r["seed"] == 0 or r["n"] < 10000]
+        assert measure(twice).columns()["borrowed"] == [False, False]
+        start = [r for r in rows() if r["method"] != "scratch" or r["seed"] == 0]
+        assert measure(start).columns()["borrowed"] == [True, True]
+        assert measure(rows(runs=1)).columns()["borrowed"] == [False, False]
+
+    @QUIET
+    def test_a_table_says_that_sizes_differ_and_leaves_out_who_has_nothing(self) -> None:
+        given = [
+            *(r for r in rows() if not (r["method"] == "two" and r["n"] == 100)),
+            *rows({"elsewhere": (0.4, 0.3)}, sizes=(50, 500)),
+        ]
+        found = measure(given)
+        text = found.table("text")
+        assert "elsewhere" in found.methods
+        assert "elsewhere" not in text
+        assert "‡" in next(line for line in text.splitlines() if line.startswith("one"))
+        assert text.splitlines()[-1].startswith("‡ The highest of methods on different")
+        assert "‡" not in measure(given, sizes=[1000, 10000]).table("text")
+
+    @QUIET
+    def test_minus_signs_of_a_latex_table_are_mathematics(self) -> None:
+        latex = measure().table("latex")
+        line = next(line for line in latex.splitlines() if line.startswith("two"))
+        assert line.count("$-$0.") == 3
+        assert "-" not in line.replace("$-$", "")
+        assert "−" not in latex
+
+    def test_sizes_at_which_the_gain_is_sure_are_listed(self) -> None:
+        found = measure(rows({**CURVES, "gap": (0.5, 0.54, 0.2)}))
+        columns = found.columns()
+        for row, text, until in zip(
+            found.improvements, columns["gain_sure_at"], columns["gain_until"], strict=True
+        ):
+            sure = row.n[row.gain_low > 0]
+            assert [float(n) for n in text.split()] == sure.tolist()
+            assert not len(sure) or until == sure[-1]
+        assert columns["gain_sure_at"] == ["100 1000 10000", "", "100 10000"]
+
+    def test_a_table_without_tasks_does_not_name_one(self) -> None:
+        bare = table([{k: v for k, v in r.items() if k != "task"} for r in rows()])
+        said = measure_transfer(bare, blind=1.0, maximal=0.1).summary()
+        assert " Best is one, CCI" in said
+        assert "task: " not in said
 
     def test_a_name_cannot_break_a_table(self) -> None:
         given = rows({"scratch": CURVES["scratch"], "**a**|b": CURVES["one"]})
@@ -164,12 +250,15 @@ class TestControls:
         )
         assert found.improvement("a", "one").cci.width > exact.improvement("a", "one").cci.width
 
-    def test_rows_of_several_sizes_are_said_to_be_averaged(self) -> None:
+    def test_of_rows_with_several_sizes_the_largest_counts(self) -> None:
         extra = [
-            {"task": "a", "method": "gold", "n": n, "seed": 0, "risk": 0.1} for n in (1e5, 1e6)
+            {"task": "a", "method": "gold", "n": n, "seed": s, "risk": r}
+            for n, s, r in ((1e5, 0, 0.2), (1e6, 0, 0.1), (1e6, 1, 0.12))
         ]
-        found = measure([*rows(), *extra], maximal="gold")
-        assert any("mean over 2 sizes of 'gold'" in w for w in found.warnings)
+        control = measure([*rows(), *extra], maximal="gold").maximal["a"]
+        assert control.risk == pytest.approx(0.11)
+        assert control.degrees == 1
+        assert control.source == "measured at n = 1,000,000"
 
     def test_an_interval_has_an_error(self) -> None:
         found = measure(maximal=Interval(0.1, 0.1 - 1.96 * 0.02, 0.1 + 1.96 * 0.02))
@@ -208,7 +297,9 @@ class TestControls:
         found = measure_transfer(risks, maximal=0.1)
         assert (found.blind["a"].risk, found.maximal["a"].risk) == (0.95, 0.1)
         assert found.unit == "test error"
-        assert "from somewhere" in found.warnings
+        assert found.notes == ("from somewhere",)
+        assert found.to_dict()["notes"] == ["from somewhere"]
+        assert not found.warnings
 
     def test_the_blind_guess_does_not_change_cci(self) -> None:
         one, two = (measure(blind=b).improvement("a", "one") for b in (1.0, Control(2.0, 0.3)))
@@ -231,13 +322,14 @@ class TestControls:
         ("options", "said"),
         [
             ({"blind": None}, "cw.blind_guess"),
+            ({"tasks": []}, "tasks is empty"),
             ({"blind": "guess"}, "has no risk on task 'a'"),
             ({"maximal": "scratch"}, "starts from nothing"),
             ({"maximal": {"b": 0.1}}, "'b', which is none of"),
             ({"blind": 0.05}, "is not above maximal"),
             ({"blind": 0.05, "maximal": None}, "no method is better than a blind guess"),
         ],
-        ids=["missing", "unknown", "scratch", "task", "order", "assumed"],
+        ids=["missing", "no task", "unknown", "scratch", "task", "order", "assumed"],
     )
     def test_controls_that_cannot_be(self, options: dict, said: str) -> None:
         with pytest.raises(InputError, match=said):
@@ -293,6 +385,16 @@ class TestOddTables:
         assert same.improvement("a", "two").cci.estimate == pytest.approx(
             found.improvement("a", "two").cci.estimate
         )
+
+    def test_what_is_wrong_with_sizes_is_a_short_sentence(self) -> None:
+        sizes = (10000, 100000, 1000000)
+        given = [r for r in rows(sizes=sizes) if not (r["method"] == "two" and r["n"] == 10000)]
+        with pytest.warns(CurvewiseWarning, match="different sizes"):
+            found = measure(given)
+        first, remedy, *_ = found.warnings[0].split(". ")
+        assert first == "a: CCIs rest on different sizes and are not comparable"
+        assert remedy == "Pass sizes=[100000, 1000000], which all of them have"
+        assert "two on 100,000 and 1,000,000." in found.warnings[0]
 
     def test_with_several_tasks_the_remedy_names_the_task(self) -> None:
         given = [r for r in rows() if not (r["method"] == "two" and r["n"] == 100)]

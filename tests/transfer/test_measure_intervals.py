@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
@@ -9,7 +11,7 @@ from scipy.stats import t as student
 from scipy.stats import ttest_ind, ttest_rel
 
 from curvewise.transfer._cells import Estimate, Task, cells_of
-from curvewise.transfer._sources import Held
+from curvewise.transfer._spread import Error
 from curvewise.transfer.measure import _covariances, measure_transfer
 from curvewise.types import Control, TransferRisks
 
@@ -20,6 +22,7 @@ TRUE = {
     "two": np.array([0.47, 0.37, 0.25]),
     "again": np.array([0.82, 0.54, 0.30]),
 }
+MANY_AND_FEW = (("scratch", 10), ("one", 2))
 WEIGHTS = {"scratch": "scratch", "uniform": "uniform", "log": "log", "own": lambda n: n**-0.5}
 
 
@@ -52,12 +55,12 @@ def draw(
 def task_of(
     risks: TransferRisks, blind: float = 1.0, maximal: float | None = 0.1, value: object = None
 ) -> Task:
-    held = None if maximal is None else Held(Control(maximal))
+    held = None if maximal is None else Control(maximal)
     if value is not None:
         risks = TransferRisks(
             tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=value, folds=risks.folds
         )
-    return cells_of(risks, "a", Held(Control(blind)), held)
+    return cells_of(risks, "a", Control(blind), held)
 
 
 def numbers(task: Task) -> dict[str, Estimate]:
@@ -104,7 +107,7 @@ class TestSlopes:
 
     def test_a_maximal_taken_from_a_cell_moves_with_it(self) -> None:
         """The variance is that of all that runs do, through the best mean too."""
-        risks = draw(np.random.default_rng(2))
+        risks = replace(draw(np.random.default_rng(2)), seeds=None)
         task = task_of(risks, maximal=None)
         assert task.best is not None
         step, slopes = 1e-6, {name: np.zeros(len(risks)) for name in numbers(task)}
@@ -328,6 +331,93 @@ class TestBorrowing:
 def _free(variances: list[float], degrees: list[int]) -> float:
     parts = np.array(variances)
     return float(parts.sum() ** 2 / (parts**2 / degrees).sum())
+
+
+class TestSeeds:
+    """Runs of one method with the same seed may go up and down together at all sizes."""
+
+    def drawn(self, seeds: list[str]) -> dict[str, list]:
+        """Three runs of a method beside scratch whose runs are all alike."""
+        rng = np.random.default_rng(21)
+        noise = 0.05 * (rng.standard_normal(3)[:, None] + 0.2 * rng.standard_normal((3, 3)))
+        table: dict[str, list] = {"method": [], "n": [], "seed": [], "risk": []}
+        for k, n in enumerate(SIZES):
+            for i in range(3):
+                for method, risk in (("scratch", 0.0), ("one", noise[i, k])):
+                    table["method"].append(method)
+                    table["n"].append(n)
+                    table["seed"].append(seeds[3 * k + i])
+                    table["risk"].append(TRUE[method][k] + risk)
+        return table
+
+    def measured(self, table: dict[str, list]) -> Error:
+        risks = TransferRisks(
+            tasks=["a"] * len(table["n"]),
+            methods=table["method"],
+            n=table["n"],
+            risk=table["risk"],
+            seeds=table["seed"],
+        )
+        return task_of(risks).cci("one", SIZES, "log", False).error
+
+    def test_the_error_is_that_of_whole_curves(self) -> None:
+        """With one curve of scratch, the improvement is the mean of those of the seeds."""
+        table = self.drawn([str(i) for _ in SIZES for i in range(3)])
+        each = []
+        for seed in "012":
+            rows = [i for i, s in enumerate(table["seed"]) if s == seed]
+            one = {k: [v[i] for i in rows] for k, v in table.items()}
+            curves = {
+                m: np.array(one["risk"])[np.array(one["method"]) == m] - 0.1
+                for m in ("scratch", "one")
+            }
+            gain = trapezoid(curves["scratch"] - curves["one"], np.log(SIZES))
+            each.append(gain / trapezoid(curves["scratch"], np.log(SIZES)))
+        assert self.measured(table).std == pytest.approx(np.std(each, ddof=1) / np.sqrt(3))
+
+    def test_other_seeds_at_each_size_are_independent(self) -> None:
+        table = self.drawn([str(i) for i in range(9)])
+        again = self.drawn([str(i) for _ in SIZES for i in range(3)])
+        without = TransferRisks(
+            tasks=["a"] * 18, methods=table["method"], n=table["n"], risk=table["risk"]
+        )
+        expected = task_of(without).cci("one", SIZES, "log", False).error.std
+        assert self.measured(table).std == pytest.approx(expected)
+        assert self.measured(again).std > 1.3 * expected
+
+    def test_they_never_make_an_interval_narrower(self) -> None:
+        rng = np.random.default_rng(22)
+        for _ in range(20):
+            seeded = draw(rng)
+            plain = replace(seeded, seeds=None)
+            a, b = (task_of(r).cci("one", SIZES, "scratch", False).error for r in (plain, seeded))
+            assert b.std >= a.std
+
+
+class TestUnevenRuns:
+    """Two runs beside ten: Welch's intervals are too narrow there."""
+
+    @pytest.mark.parametrize("folds", [False, True], ids=["runs", "subsets"])
+    def test_gains_hold_the_truth(self, folds: bool) -> None:
+        rng = np.random.default_rng(23)
+        truth = float(TRUE["scratch"][0] - TRUE["one"][0]) / 0.9
+        held, welch = [], []
+        for _ in range(500):
+            risk = [TRUE[m][0] + 0.03 * rng.standard_normal(k) for m, k in MANY_AND_FEW]
+            counts = [len(r) for r in risk]
+            risks = TransferRisks(
+                tasks=["a"] * 12,
+                methods=np.repeat([m for m, _ in MANY_AND_FEW], counts),
+                n=[100.0] * 12,
+                risk=np.concatenate(risk),
+                folds=[str(i) for k in counts for i in range(k)] if folds else None,
+            )
+            gain = task_of(risks).gain("one", 100.0)
+            held.append(truth in gain.error.interval(gain.value, 0.95))
+            low, high = ttest_ind(*risk, equal_var=False).confidence_interval()
+            welch.append(low <= 0.9 * truth <= high)
+        assert np.mean(welch) < 0.92
+        assert 0.92 < np.mean(held) < 0.99
 
 
 class TestCoverage:

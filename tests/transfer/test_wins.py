@@ -84,7 +84,7 @@ def test_pairs_by_analysis_of_variance(runs: int) -> None:
     assert found.examples_std**2 == pytest.approx(parts[0])
     assert found.runs_std**2 == pytest.approx(max(0, parts[1] - noise))
     total = max(parts.sum() - noise, *parts)
-    quantile = parts @ stdtrit(free, 0.975) / parts.sum()
+    quantile = math.sqrt(parts @ stdtrit(free, 0.975) ** 2 / parts.sum())
     if runs >= 5:
         quantile = stdtrit(total**2 / (parts**2 / free).sum(), 0.975)
     half = quantile * math.sqrt(total) * np.array([-1, 1])
@@ -362,12 +362,14 @@ LEFT = np.where([[True], [False]], GOOD, np.nan)
         ({"losses": GOOD[:1], "paired": True}, "paired=True, but losses has 1 runs"),
         ({"groups": [1, 2]}, "groups has shape"),
         ({"groups": [1] * 6}, "groups puts all examples into one"),
-        ({"groups": [1, 2, 3, 4, 5, math.nan]}, "groups holds NaN"),
+        ({"groups": [1, 2, 3, 4, 5, math.nan]}, "groups has no value .* for 1 of 6"),
+        ({"groups": ["a", "b", None, "a", "b", None]}, "groups has no value .* for 2 of 6"),
         ({"level": 1.5}, "level=1.5"),
     ],
     ids=[
-        *("examples", "transposed", "nan", "all-nan", "no-pairs", "axes", "ragged", "words", "number", "single"),
-        *("pairs", "groups", "one-group", "nan-group", "level"),
+        *("examples", "transposed", "nan", "all-nan", "no-pairs"),
+        *("axes", "ragged", "words", "number", "single"),
+        *("pairs", "groups", "one-group", "nan-group", "none-group", "level"),
     ],
 )
 def test_bad_input(given: dict[str, Any], said: str) -> None:

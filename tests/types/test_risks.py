@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm, sem
 
 from curvewise.errors import InputError
-from curvewise.types import Control, TransferRisks
+from curvewise.types import Control, Interval, TransferRisks
+from curvewise.types.risks import as_control, measured_control
 
 
 def make(**changes) -> TransferRisks:
@@ -25,6 +27,8 @@ def test_names_come_in_order_of_appearance() -> None:
     assert risks.method_names == ("scratch", "swav", "moco")
     assert len(risks) == 4
     assert repr(risks) == "TransferRisks(4 runs, 2 tasks, 3 methods, 3 sizes from 50 to 1000)"
+    large = make(n=[1e5, 1e6, 1e6, 2e6])
+    assert repr(large).endswith("3 sizes from 100,000 to 2,000,000)")
     assert repr(make().select([0])) == "TransferRisks(1 run, 1 task, 1 method, 1 size: 100)"
 
 
@@ -88,12 +92,54 @@ def test_numbers_are_controls_without_an_error() -> None:
         ({"risk": 0.1, "std": -0.1}, "0 or above"),
         ({"risk": 0.1, "std": np.inf}, "0 or above"),
         ({"risk": 0.1, "std": None}, "std=None"),
+        ({"risk": 0.1, "degrees": 0}, "degrees=0.0"),
+        ({"risk": 0.1, "degrees": np.nan}, "degrees=nan"),
     ],
-    ids=["nan", "infinite", "flag", "negative", "endless", "none"],
+    ids=["nan", "infinite", "flag", "negative", "endless", "none", "no degrees", "nan degrees"],
 )
 def test_what_cannot_be_a_control(given: dict, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Control(**given)
+
+
+def test_a_control_out_of_runs() -> None:
+    """Against scipy: the standard error of the mean, and runs less one."""
+    risks = [0.2, 0.5, np.nan, 0.3]
+    found = measured_control([-1] * 4, risks)
+    assert found.risk == pytest.approx(np.nanmean(risks))
+    assert found.std == pytest.approx(sem(risks, nan_policy="omit"))
+    assert (found.degrees, found.source) == (2, "measured")
+    assert measured_control([10, 100, 100, np.nan], risks).risk == 0.3
+    largest = measured_control([10, 100, 1000, 100], risks)
+    assert (largest.risk, largest.source) == (pytest.approx(0.4), "measured at n = 100")
+    single = measured_control([10, 1000], [0.2, 0.1])
+    assert (single.risk, single.degrees) == (0.1, np.inf)
+    assert np.isnan(single.std)
+    assert measured_control([10], [np.nan]) is None
+
+
+def test_what_is_given_as_a_control() -> None:
+    class Guess:
+        def control(self) -> Control:
+            return Control(0.9, 0.01, "a guess")
+
+    given = Control(0.1, 0.02, degrees=3)
+    assert as_control(given, "maximal") is given
+    assert as_control(Guess(), "blind").source == "a guess"
+    assert as_control(80, "maximal", lambda x: 1 - x / 100).risk == pytest.approx(0.2)
+    wide = Interval(0.5, 0.5 - norm.ppf(0.95), 0.5 + norm.ppf(0.95), level=0.9)
+    assert as_control(wide, "blind").std == pytest.approx(1)
+    assert np.isnan(as_control(Interval(0.5, 0.4, np.inf), "blind").std)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [True, None, np.nan, np.inf, [0.1], "x" * 500],
+    ids=["flag", "none", "nan", "infinite", "list", "long"],
+)
+def test_what_is_no_control(value: object) -> None:
+    with pytest.raises(InputError, match=r"^blind=.{1,60} is no control: give a finite number"):
+        as_control(value, "blind")
 
 
 def test_columns_hold_what_is_known() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +17,7 @@ from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import STDIN, quietly
 from curvewise.cli._options import READING
 from curvewise.cli._transfer_words import as_options, worded
+from curvewise.errors import InputError
 
 if TYPE_CHECKING:
     from curvewise.types import TransferRisks
@@ -47,8 +49,8 @@ class RiskReading:
     scratch
         The method that starts from nothing; by default the one called so.
     blind
-        The blind guess: a method of the table, or its risk; for one task, TASK=NAME or
-        TASK=NUMBER, which may be repeated.
+        The blind guess: a method of the table, or a number as the table has them, so an accuracy
+        among accuracies; for one task, TASK=NAME or TASK=NUMBER, which may be repeated.
     maximal
         Maximal supervision, as --blind. Without any, the best observed risk stands for it.
     unit
@@ -84,8 +86,9 @@ class RiskReading:
             found = self._study(Path(source))
         elif source == STDIN:
             with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "stdin.csv"
-                path.write_bytes(sys.stdin.buffer.read())
+                data = sys.stdin.buffer.read()
+                path = Path(folder) / f"stdin{ending_of(data)}"
+                path.write_bytes(data)
                 found = self._load(path)
         else:
             found = self._load(Path(source))
@@ -133,6 +136,24 @@ class RiskReading:
             )
 
 
+def ending_of(data: bytes) -> str:
+    r"""What a file with this content is called at its end.
+
+    >>> ending_of(b"method,n"), ending_of(b"[{}]"), ending_of(b'{"n": 1}\n{"n": 2}\n')
+    ('.csv', '.json', '.jsonl')
+    """
+    if data.startswith(b"PAR1"):
+        return ".parquet"
+    if data.startswith(b"\x1f\x8b"):
+        return ".csv.gz"
+    text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not text.startswith((b"[", b"{")):
+        return ".csv"
+    first, _, rest = text.partition(b"\n")
+    each = first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")
+    return ".jsonl" if each else ".json"
+
+
 def _control(option: str, words: Sequence[str]) -> Any:
     """A number or a name, or a dict of these by task."""
     if not words:
@@ -174,19 +195,72 @@ def _where(pairs: Sequence[str]) -> dict[str, Any] | None:
 def read_sizes(words: Sequence[str]) -> Any:
     """Training sizes, or a dict of them by task; None for all.
 
-    >>> read_sizes(["100,1000"]), read_sizes(["depth=100", "normal=10,20"])
-    ([100.0, 1000.0], {'depth': [100.0], 'normal': [10.0, 20.0]})
+    >>> read_sizes(["100,1k"]), read_sizes(["depth=100", "normal=10,20"])
+    ([100, 1000], {'depth': [100], 'normal': [10, 20]})
     """
+    from curvewise.io._risk_sizes import header_size
+    from curvewise.tables import whole
+
     found: dict[str, list[float]] = {}
     for word in words:
         task, _, listed = word.rpartition("=")
-        try:
-            sizes = [float(part) for part in listed.split(",") if part.strip()]
-        except ValueError:
-            sizes = []
-        if not sizes:
+        sizes = [header_size(part) for part in listed.split(",") if part.strip()]
+        if not sizes or None in sizes:
             raise UsageError(f"--sizes {word!r}: give numbers, such as 100,1000 or TASK=100,1000.")
-        found.setdefault(task.strip(), []).extend(sizes)
+        found.setdefault(task.strip(), []).extend(whole(n) for n in sizes if n is not None)
     if "" in found and len(found) > 1:
         raise UsageError("--sizes: give sizes for all tasks, or TASK=… for each.")
     return found.get("", found) or None
+
+
+def split_names(words: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names that were given one by one or with commas between them.
+
+    >>> split_names(["a,b", "c,d"], ["a", "b", "c,d"])
+    ['a', 'b', 'c,d']
+    """
+    found = [
+        part
+        for word in words
+        for part in ([word] if word in known else [p.strip() for p in word.split(",")])
+        if part
+    ]
+    return list(dict.fromkeys(found))
+
+
+@contextmanager
+def about_sizes(risks: TransferRisks, sizes: Sequence[str]) -> Iterator[None]:
+    """Say how to choose sizes of one task, where those of all went wrong."""
+    try:
+        yield
+    except InputError as error:
+        several = len(risks.task_names) > 1 and not any("=" in word for word in sizes)
+        if not (sizes and several and str(error).startswith("sizes")):
+            raise
+        task = risks.task_names[0]
+        raise InputError(f"{error} For one task, such as {task!r}: --sizes TASK≡100,1000.") from error
+
+
+def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
+    """Raise where there is no blind guess, and say what to do; CCI does not depend on it."""
+    asked = [task for task in risks.task_names if not tasks or task in tasks]
+    lost = [task for task in asked if task not in risks.blind]
+    if not lost:
+        return
+    turned = any("turned into" in text for text in risks.notes)
+    worst = 0.0 if turned and "−" not in risks.unit[:1] else None
+    way = "pass what the best constant guess scores, in numbers like those of the table"
+    way += " (an accuracy among accuracies)" if turned else ""
+    text = (
+        f"--blind is missing for task {lost[0]!r}: {way}, or the name of the method whose rows "
+        "hold it. `curvewise transfer blind` computes it for error, cross-entropy, l1, l2, binary "
+        "labels and directions; for other scores, measure a constant prediction as any other."
+    )
+    if cci and worst is not None:
+        text += " If only CCI is of interest, which does not depend on it, --blind 0 will do."
+    elif cci:
+        text += (
+            " If only CCI is of interest, which does not depend on it, any number worse than every "
+            "risk will do."
+        )
+    raise InputError(text)

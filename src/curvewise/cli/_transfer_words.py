@@ -15,12 +15,14 @@ _OPTIONS = {
     **{role: f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
     "methods": "method",
     "tasks": "task",
+    "test_targets": "test",
+    "metric": "risk-column",
     **{
         name: name.replace("_", "-")
         for name in (
             *("scratch", "blind", "maximal", "unit", "weight", "seeds", "sizes", "level", "levels"),
             *("loss", "per", "axis", "ignore", "clip", "groups", "paired", "higher_is_better"),
-            *("drop_failed", "test_targets", "classes", "kind"),
+            *("drop_failed", "classes", "kind", "highlight", "smoothing", "average"),
         )
     },
 }
@@ -29,15 +31,21 @@ _NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _WHERE = re.compile(rf"\bwhere=\{{({_QUOTED}): ({_QUOTED}|[^}}]*)\}}")
 _PAIR = re.compile(
-    rf"(?<![\w.-])({_NAMES})="
+    rf"(?<![\w.'\"-])({_NAMES})="
     rf"({_QUOTED}|…|\[[^\]]*\]|\([^)]*\)|[^\s;,:]*[^\s;,:.)…]|(?=[\s;,:.)]|$))"
 )
 _HOLDS = re.compile(rf"(?<![\w.-])({_NAMES}) (?:holds|names) ({_QUOTED}|[\d.e+]+\b)")
+_SPOKEN = re.compile(r"(?<![\w.-])(blind|maximal|where) (is missing|names)\b")
 _BY_TASK = re.compile(rf"(?<![\w.-])sizes=\{{({_QUOTED}): \[([^\]]*)\]\}}")
 _COMMANDS = {
-    r"(?:cw\.|curvewise\.)?blind_guess\([^)]*\)|(?:cw\.|curvewise\.)blind_guess\b": (
+    r"(?:cw\.|curvewise\.)?blind_guess\([^)]*\)(?:\.control\(\))?|(?:cw\.|curvewise\.)blind_guess\b": (
         "`curvewise transfer blind`"
     ),
+    r", or a function \(prediction, targets\) -> loss of each example": "",
+    r", or call the column loss if it has no bounds": ", or unit='loss' if it has no bounds",
+    r"\bnp\.nan\b": "nan",
+    r"\bstudy\.run\(\)": "`curvewise study run`",
+    r"\btest_targets\b(?!=)": "--test",
 }
 
 
@@ -61,8 +69,12 @@ def as_options(message: str) -> str:
     "name it with --scratch …. There are 'a'; --blind 'a b' is no method."
     >>> as_options("choose with where={'lr': '1'}, or pass higher_is_better=True and sizes=[1, 2].")
     "choose with --where 'lr=1', or pass --higher-is-better and --sizes 1,2."
+    >>> as_options("blind is missing for task 'a=1': pass the risk. There are 'task=b'.")
+    "--blind is missing for task 'a=1': pass the risk. There are 'task=b'."
     >>> as_options("methods holds 'swv'; pass blind= or cw.blind_guess(targets, loss).")
     '--method swv; pass --blind or `curvewise transfer blind`.'
+    >>> as_options("is too low: pass test_targets=… and smoothing=….")
+    'is too low: pass --test … and --smoothing ….'
     """
     for name, command in _COMMANDS.items():
         message = re.sub(name, command, message)
@@ -70,6 +82,10 @@ def as_options(message: str) -> str:
     message = _WHERE.sub(_where, message)
     message = _BY_TASK.sub(_sizes, message)
     message = _HOLDS.sub(_option, message)
+    message = _SPOKEN.sub(r"--\1 \2", message)
+    message = message.replace(
+        "turn accuracies into errors", "pass --higher-is-better if they are accuracies"
+    )
     return _PAIR.sub(_option, message).replace("≡", "=")  # which is no argument's, and must stay
 
 

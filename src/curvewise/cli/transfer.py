@@ -12,8 +12,20 @@ from curvewise.cli._console import GATE, UsageError, warn
 from curvewise.cli._files import quietly, save_plot
 from curvewise.cli._options import Drawing, Numbers, Showing
 from curvewise.cli._predictions import Level, Words
-from curvewise.cli._transfer_arrays import ignored, read_array
-from curvewise.cli._transfer_inputs import RiskReading, read_sizes
+from curvewise.cli._transfer_arrays import (
+    ignored,
+    named_files,
+    names_of_files,
+    read_array,
+    to_paste,
+)
+from curvewise.cli._transfer_inputs import (
+    RiskReading,
+    about_sizes,
+    check_blind,
+    read_sizes,
+    split_names,
+)
 from curvewise.cli._transfer_shown import (
     Gate,
     Kind,
@@ -57,8 +69,9 @@ def measure(
     pairs: Flag = False,
     fail_if: Gates = [],  # noqa: B006
     level: Level = 0.95,
-    kind: Kind = "curves",
+    kind: Kind | None = None,
     highlight: Words = [],  # noqa: B006
+    all_warnings: Flag = False,
     reading: RiskReading | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
@@ -83,9 +96,9 @@ def measure(
     table
         Risks by method and training size.
     method
-        Only this one; may be repeated.
+        Only this one, or several such as new,old; may be repeated.
     task
-        Only this one; may be repeated.
+        Only this one, or several such as a,b; may be repeated.
     sizes
         Only these training sizes, such as 100,1000,10000; of one task TASK=100,1000, which may be
         repeated.
@@ -100,23 +113,32 @@ def measure(
         Compare all pairs of methods on each task.
     fail_if
         Exit with status 3 if a method is shown to be worse than scratch (or, with --compare, the
-        first than the second), or if neither better nor worse is shown. May be repeated.
+        first than the second), or if neither better nor worse is shown, each by its own interval,
+        without a correction for their number. May be repeated.
     level
         Coverage of the intervals.
     kind
-        What --plot draws: calibrated risks by size, the area that the CCI counts, CCIs with their
+        What --plot draws, curves by default: calibrated risks by size, the area that the CCI counts, CCIs with their
         intervals, how ranks change with the size, what a size is worth in data of scratch, tasks
         by their scratch curves, or the spread over runs.
     highlight
         Methods that --plot draws in colour, such as new,old; the others are grey.
+    all_warnings
+        Show every warning; by default the first few.
     """
     page = (showing or Showing()).page()
-    if compare and len(compare) != 2:
+    if compare and (len(compare) != 2 or compare[0] == compare[1]):
         raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
+    plot = drawing.plot if drawing else None
+    if plot is None and (kind or highlight):
+        option = f"--kind {kind}" if kind else "--highlight"
+        raise UsageError(f"{option} is about what --plot draws: add --plot FILE, or leave it out.")
     risks = (reading or RiskReading()).load(table)
+    method, task = split_names(method, risks.method_names), split_names(task, risks.task_names)
+    check_blind(risks, task, cci=True)
     from curvewise.transfer.measure import measure_transfer
 
-    with quietly(), worded():
+    with quietly(), worded(), about_sizes(risks, sizes):
         result = measure_transfer(
             risks,
             weight=weight,
@@ -128,11 +150,11 @@ def measure(
         )
         compared = compared_methods(result, compare, pairs)
     check_gates(result, fail_if, compared)
-    show_transfer(page, result, risks.notes)
+    show_transfer(page, result, all_warnings)
     if compared is not None:
-        show_comparison(page, result, compared)
+        show_comparison(page, result, compared, all_warnings)
     with worded():
-        save_plot(drawing.plot if drawing else None, lambda: draw_transfer(result, kind, highlight))
+        save_plot(plot, lambda: draw_transfer(result, kind or "curves", highlight))
     met = met_gates(result, compared if compare else None, fail_if)
     for text in met:
         warn(f"{text}: exit status {GATE}.")
@@ -147,6 +169,7 @@ def tasks(
     task: Names = [],  # noqa: B006
     levels: Numbers = [],  # noqa: B006
     level: Level = 0.95,
+    all_warnings: Flag = False,
     reading: RiskReading | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
@@ -163,21 +186,25 @@ def tasks(
     table
         Risks by method and training size; only those of scratch are looked at.
     task
-        Only this one; may be repeated.
+        Only this one, or several such as a,b; may be repeated.
     levels
         Calibrated risks to reach; 0.75,0.5,0.25,0.1 by default.
     level
         Coverage of the intervals.
+    all_warnings
+        Show every warning; by default the first few.
     """
     page = (showing or Showing()).page()
     risks = (reading or RiskReading()).load(table)
+    task = split_names(task, risks.task_names)
+    check_blind(risks, task, cci=False)
     from curvewise.transfer.measure import measure_transfer
     from curvewise.transfer.tasks import LEVELS, rank_tasks
 
     with quietly(), worded():
         measured = measure_transfer(risks, tasks=list(task) or None, level=level)
         result = rank_tasks(measured, levels=tuple(levels) or LEVELS, level=level)
-    show_tasks(page, result, measured.scratch, risks.notes)
+    show_tasks(page, result, measured, all_warnings)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
@@ -198,6 +225,7 @@ def blind(
     classes: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     smoothing: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0,
     level: Level = 0.95,
+    drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Find the blind guess: the best constant prediction for a loss, and its risk.
@@ -250,7 +278,9 @@ def blind(
             smoothing=smoothing,
             level=level,
         )
-    show_plain(page, result, f"Blind guess for {result.loss} ({level:.0%} interval)")
+    show_plain(page, result, f"Blind guess for {result.loss} ({100 * level:.4g}% interval)")
+    page.say(to_paste(result), style="dim")
+    save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
 
@@ -265,6 +295,7 @@ def wins(
     paired: Flag = False,
     fail_if: Gates = [],  # noqa: B006
     level: Level = 0.95,
+    drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
     """Count the test examples on which a method has a lower loss than scratch.
@@ -281,7 +312,7 @@ def wins(
     scratch
         Losses of training from scratch, or of any other to compare with.
     key
-        The array or column, where a file has several.
+        The array or column, where a file has several; several, such as seed1,seed2, are runs.
     groups
         File that says which examples belong together.
     paired
@@ -293,17 +324,21 @@ def wins(
         Coverage of the interval.
     """
     page = (showing or Showing()).page()
+    names = names_of_files(method, scratch)
     from curvewise.transfer.wins import win_rate
 
-    with quietly(), worded():
+    with quietly(), worded(), named_files(method, scratch):
         result = win_rate(
-            read_array(method, key),
-            read_array(scratch, key),
+            read_array(method, key, "runs"),
+            read_array(scratch, key, "runs"),
             groups=None if groups is None else read_array(groups),
             paired=paired,
+            names=names,
             level=level,
         )
-    show_plain(page, result, f"Examples won ({level:.0%} interval)")
+    title = f"Examples on which {names[0]} beats {names[1]} ({100 * level:.4g}% interval)"
+    show_plain(page, result, title)
+    save_plot(drawing.plot if drawing else None, result.plot)
     rate = result.rate
     holds = {"worse": rate.high < 0.5, "undecided": not (rate.high < 0.5 or rate.low > 0.5)}
     met = [gate for gate in fail_if if holds[gate]]

@@ -66,8 +66,8 @@ def read_store(
 def store_table(folder: Path) -> Table:
     """The error of each run of a store that is done, with its plain coordinates.
 
-    Where runs predict numbers and none has an error, their loss. Searches for learning rates are left out, as are
-    runs without an error; these are counted.
+    Where runs predict numbers and none has an error, their loss. Searches for learning rates are
+    left out, as are runs without an error; these are counted.
     """
     runs = [record for record in read_records(folder).values() if not is_search(record)]
     errors = any(r["metrics"].get(_ERROR) is not None for r in runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -58,7 +59,8 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
 }
 NEEDED = ("method", "n", "risk")
 _DOWN = LOWER_IS_BETTER | _names("mse mae rmse perplexity ppl crossentropy ce")
-_UP = HIGHER_IS_BETTER | _names("iou miou dice bleu rouge psnr ssim r2")
+_UP = HIGHER_IS_BETTER | _names("iou miou dice bleu rouge psnr ssim r2 acc1 acc5")
+_UP_WHOLE = re.compile(r"(?:test_|val_|valid_|validation_|eval_)?(?:top_?[15]|exact_match)")
 _RISKS = _DOWN | _UP | SCORES
 _PLACES = (_names("test"), frozenset[str](), _names("val valid validation eval"))
 _BESIDE = _names("""
@@ -125,7 +127,11 @@ def _risk_tiers(names: Sequence[str]) -> list[list[str]]:
     [['test_loss'], ['loss'], ['val_acc'], []]
     """
     words = {name: frozenset(normal(name).split("_")) for name in names}
-    risks = [k for k, w in words.items() if w & _RISKS and w <= _RISKS | _BESIDE]
+    risks = [
+        k
+        for k, w in words.items()
+        if (w & _RISKS and w <= _RISKS | _BESIDE) or _UP_WHOLE.fullmatch(normal(k))
+    ]
     places = _PLACES[0] | _PLACES[2]
     tiers = [[k for k in risks if (words[k] & p if p else not words[k] & places)] for p in _PLACES]
     return [*tiers, [k for k in names if normal(k) in _UNSPOKEN]]
@@ -136,8 +142,12 @@ def higher_is_better(name: str) -> bool | None:
 
     >>> higher_is_better("test_acc"), higher_is_better("mIoU"), higher_is_better("MAE")
     (True, True, False)
+    >>> higher_is_better("Top-1 (%)"), higher_is_better("top1_error"), higher_is_better("acc1")
+    (True, False, True)
     """
     words = frozenset(normal(name).split("_"))
+    if _UP_WHOLE.fullmatch(normal(name)):
+        return True
     if words & (_UP - HIGHER_IS_BETTER) and not words & _DOWN:
         return True
     return False if words & (_DOWN - LOWER_IS_BETTER) and not words & _UP else direction(name)
@@ -170,12 +180,16 @@ def _telling(table: Table, found: list[str]) -> list[str]:
     return [name for codes, name in kept.items() if any(codes)]
 
 
+_AS_COLUMNS = ", or if methods are columns that of training from scratch with scratch=…"
+
+
 def _check_needed(table: Table, one: Mapping[str, str | None]) -> None:
     what = {"method": "methods", "n": "training sizes", "risk": "losses or errors"}
     for role in NEEDED:
         if one[role] is None:
             raise InputError(
-                f"{table.source} has no column of {what[role]}: name it with {role}=…. It has "
+                f"{table.source} has no column of {what[role]}: name it with {role}=…"
+                f"{_AS_COLUMNS if role == 'method' else ''}. It has "
                 f"{listed(table.columns)}."
             )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from curvewise.errors import InputError
 from curvewise.io._columns import normal
 from curvewise.io._table import brief, listed, suggest
 from curvewise.types import Control, FloatArray
+from curvewise.types.risks import as_control, measured_control
 
 Given: TypeAlias = Any
 """A number, an interval, a Control, the name of a method, or any of these by task."""
@@ -133,7 +133,7 @@ def find_control(
         elif (one := _measured(rows, task, value)) is not None:
             control[task] = one
         else:
-            notes.append(f"rows of {value!r} have no value for the {called.said} of {task!r}")
+            notes.append(f"rows of {value!r} have no value for {task!r}")
     named = [v for v in {**chosen, **wanted}.values() if isinstance(v, str)]
     unused = dict.fromkeys(v for v in chosen.values() if v not in named)
     if unused:
@@ -154,33 +154,6 @@ def _by_task(given: Given, tasks: Sequence[str], called: Called, source: str) ->
     return {str(task): value for task, value in given.items()}
 
 
-def as_control(value: Any, argument: str, turned: Callable[[float], float] = float) -> Control:
-    """A control out of a number, an interval, or an object that has or makes one.
-
-    >>> from curvewise.types import Interval
-    >>> as_control(Interval(0.1, 0.08, 0.12), "maximal").risk
-    0.1
-    """
-    if isinstance(value, Control):
-        return value
-    if callable(getattr(value, "control", None)):  # as BlindGuess has it
-        made = value.control()
-        assert isinstance(made, Control)
-        return made
-    if all(hasattr(value, k) for k in ("estimate", "low", "high")):
-        level = float(getattr(value, "level", 0.95))
-        wide = 2 * NormalDist().inv_cdf(0.5 + level / 2)
-        std = (float(value.high) - float(value.low)) / wide
-        return Control(float(value.estimate), std if std < np.inf else np.nan, "interval")
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not np.isfinite(value):
-        raise InputError(
-            f"{argument}={brief(value)}: give a finite number, an interval, a Control, the name of "
-            "a method, or a dict of these by task."
-        )
-    return Control(turned(float(value)))
-
-
 def _named(rows: Rows, called: Called, name: str, source: str) -> str:
     if name not in rows.names:
         raise InputError(
@@ -194,7 +167,8 @@ def _recognised(rows: Rows, called: Called, given: Given) -> tuple[dict[str, str
     """Names of the control by task, and notes of methods that could be it and are not."""
     notes: list[str] = []
     found = [name for name in rows.names if normal(name) in called.plain]
-    if not found and given is None:
+    short = isinstance(given, Mapping) and not set(rows.tasks.tolist()) <= set(map(str, given))
+    if not found and (given is None or short):
         maybe = [name for name in rows.names if normal(name) in called.other]
         found = [name for name in maybe if not rows.has_several_sizes(name)]
         notes = [
@@ -218,18 +192,8 @@ def _recognised(rows: Rows, called: Called, given: Given) -> tuple[dict[str, str
 
 
 def _measured(rows: Rows, task: str, method: str) -> Control | None:
-    """Mean of the rows without a size, or at the largest; None if none has a risk."""
-    here = (rows.tasks == task) & (rows.methods == method) & ~np.isnan(rows.risk)
-    if not here.any():
-        return None
-    chosen, source = here & ~(rows.n > 0), "measured"
-    if not chosen.any():
-        largest = float(rows.n[here].max())
-        chosen, source = here & (rows.n == largest), f"measured at n = {largest:,g}"
-    risks = rows.risk[chosen]
-    many = len(risks)
-    std = float(risks.std(ddof=1) / many**0.5) if many > 1 else float("nan")
-    return Control(float(risks.mean()), std, source)
+    here = (rows.tasks == task) & (rows.methods == method)
+    return measured_control(rows.n[here], rows.risk[here])
 
 
 def _said(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from curvewise.types import UNITS, FloatArray
 
 FAILED = frozenset(("failed", "fail", "failure", "error", "crashed", "killed", "aborted", "pruned"))
 """How a run ended that has no result; one that goes on is left out instead."""
+NO_NUMBER = frozenset(("oom", "out of memory", "diverged", "timeout", "timed out"))
+"""What else is written in place of a number that did not come about."""
 
 
 def names_of(table: Table, column: str | None, role: str, otherwise: str) -> NDArray[np.str_]:
@@ -101,7 +103,8 @@ def reading_of(
     if not up:
         known = higher is False or higher_is_better(column) is not None
         note = "lower is better" if known else "lower is taken as better"
-        return Reading(words + (" (%)" if unit == "percent" else ""), note)
+        mark = {"percent": " (%)", "loss": "" if "loss" in words else " (loss)"}
+        return Reading(words + mark.get(unit or "", ""), note)
     if unit == "loss":
         raise InputError(
             f"unit='loss' contradicts higher_is_better=True for {column!r}: leave one out."
@@ -117,6 +120,15 @@ def reading_of(
         f"turned into {top:g} − {column}, as accuracies in {'percent' if percent else 'fractions'}"
     )
     return Reading(name + (" (%)" if percent and "error" in name else ""), how, top, -1.0)
+
+
+def check_direction(column: str, unit: str | None, higher: bool | None) -> None:
+    """A column that was chosen by hand must say whether lower is better, or the user must."""
+    if higher is None and unit not in ("loss", "score") and higher_is_better(column) is None:
+        raise InputError(
+            f"risk={column!r} does not say whether lower is better: pass higher_is_better=False "
+            "for losses or errors, higher_is_better=True for accuracies or scores."
+        )
 
 
 def _is_up(column: str, unit: str | None, higher: bool | None) -> bool:
@@ -159,6 +171,10 @@ def risks_of(table: Table, column: str, failed: NDArray[np.bool_]) -> tuple[Floa
     """Risks as they stand, NaN where the run failed or is not finite, and what to say."""
     spread = any("±" in cell for cell in table.columns[column] if isinstance(cell, str))
     remedy = "Of a mean ± a spread give the mean, or better a row for each run." if spread else ""
+    said = [_says_failed(cell) for cell in table.columns[column]]
+    if any(said):
+        cells = [None if bad else c for bad, c in zip(said, table.columns[column], strict=True)]
+        table = replace(table, columns={**table.columns, column: cells})
     values = numbers(table, column, remedy=remedy)
     notes = []
     for bad, why in (
@@ -172,6 +188,15 @@ def risks_of(table: Table, column: str, failed: NDArray[np.bool_]) -> tuple[Floa
                 f"({first_row(table.rows, bad)})"
             )
     return np.where(failed | ~np.isfinite(values), np.nan, values), notes
+
+
+def _says_failed(cell: object) -> bool:
+    """Whether a cell says that there is no number since the run failed.
+
+    >>> _says_failed("FAILED"), _says_failed("OOM"), _says_failed("0.5"), _says_failed(0.5)
+    (True, True, False, False)
+    """
+    return isinstance(cell, str) and cell.strip().lower() in FAILED | NO_NUMBER
 
 
 def check_repeats(table: Table, roles: RiskRoles, keys: list[tuple[str, ...]]) -> list[str]:

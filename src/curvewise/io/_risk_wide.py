@@ -19,6 +19,16 @@ from curvewise.io._table import Table, listed, take_cells
 VALUE = "value"
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NO_METHOD = _names("""
+    std sd sem stderr se var variance ci low high lower upper time seconds hours runtime epoch
+    epochs step steps lr""")
+"""Words in names of columns that say something else of a run than its risk."""
+
+
 def in_rows(
     table: Table,
     told: Mapping[str, ColumnName],
@@ -54,7 +64,13 @@ def _called_scratch(names: Sequence[str], given: str | None) -> list[str]:
 
 def _holds_risks(table: Table, name: str) -> bool:
     cells = table.columns[name]
-    return not _plays([name], *ROLES) and not is_status(name, cells) and is_measured(cells)
+    if (
+        _plays([name], *ROLES)
+        or is_status(name, cells)
+        or _NO_METHOD & set(normal(name).split("_"))
+    ):
+        return False
+    return is_measured(cells)
 
 
 def _melted(table: Table, role: str, names: Mapping[str, Any], higher: bool | None) -> Table:
@@ -70,6 +86,8 @@ def _melted(table: Table, role: str, names: Mapping[str, Any], higher: bool | No
         name: np.array([i for i, cell in enumerate(table.columns[name]) if not is_missing(cell)])
         for name in names
     }
+    if not any(map(len, there.values())):
+        raise InputError(f"{table.source} has no value in {listed(names)}: there is no risk.")
     index = np.concatenate([rows.astype(np.intp) for rows in there.values()])
     kept = {k: take_cells(cells, index) for k, cells in table.columns.items() if k not in names}
     columns = {

@@ -17,6 +17,7 @@ from curvewise.io._risk_columns import ColumnName, RiskRoles, risk_roles
 from curvewise.io._risk_controls import BLIND, MAXIMAL, Found, Rows, find_control, find_scratch
 from curvewise.io._risk_rows import (
     Reading,
+    check_direction,
     check_repeats,
     check_sizes,
     finished,
@@ -26,6 +27,7 @@ from curvewise.io._risk_rows import (
 )
 from curvewise.io._risk_sizes import sizes_of
 from curvewise.io._risk_store import risk_table
+from curvewise.io._risk_units import check_numbers
 from curvewise.io._risk_wide import in_rows
 from curvewise.io._stored import is_store
 from curvewise.io._table import Table, listed
@@ -75,13 +77,14 @@ def load_risks(
         The controls: the method whose rows they are, or their risk. By default the rows called
         blind-guess, chance, dummy, zero-shot, …, and gold, maximal, oracle, full, …. Of a control
         with several sizes the largest counts. A number is read as those of the table, so that it
-        is an accuracy among accuracies; an Interval or a Control is a risk.
+        is an accuracy among accuracies, and a percentage among percentages; an Interval or a
+        Control is a risk.
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values are. By default accuracies above 1 are percentages, and all else is taken
         as it is: a calibrated risk is the same in every unit.
     higher_is_better : bool, optional
-        By default the name of the column says so. Accuracies become errors, and scores their
-        negatives.
+        By default the name of the column says so; that of one chosen with ``risk`` must. Accuracies
+        become errors, and scores their negatives.
     where : dict, optional
         Only rows with these values: ``{"split": "test"}``, or a list of values.
     drop_failed : bool
@@ -130,6 +133,10 @@ def load_risks(
     table, failed, notes = finished(table, roles)
     values, lost = risks_of(table, roles.column("risk"), failed)
     reading = reading_of(roles.column("risk"), values, unit, higher_is_better, table.source)
+    if risk is not None:
+        check_direction(risk, unit, higher_is_better)
+    given = {"blind": blind, "maximal": maximal}
+    check_numbers(given, reading, roles.column("risk"), values, unit)
     rows = _rows(table, roles, reading.risks(values))
     said = [_what_was_taken(roles, reading), *note, *notes]
     repeats = check_repeats(table, roles, _keys(table, roles, rows))

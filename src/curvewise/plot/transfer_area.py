@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
 
 from curvewise.plot.response_parts import told
 from curvewise.plot.style import NEUTRAL, OWN, colour
@@ -20,10 +21,11 @@ from curvewise.plot.transfer_parts import (
     name_tasks,
     panels_of,
     spoken,
+    warned,
     write_words,
 )
 from curvewise.plot.variance_axes import is_narrow, width_of
-from curvewise.plot.variance_parts import DIAGONAL, note, warned
+from curvewise.plot.variance_parts import DIAGONAL, note
 from curvewise.transfer.transfer_result import Improvement, TransferResult
 from curvewise.types import FloatArray
 
@@ -48,9 +50,11 @@ def draw_area(
     for panel, rows in zip(axes, groups, strict=True):
         _frame(panel, result, rows)
         shaded = len(rows) <= MOST_SHADED
-        for row in rows:
+        for k, row in enumerate(rows):
             x = _scratch_at(result, row)
-            _path(panel, x, x - row.gain, looks[row.method], shaded)
+            # The better, the lower: what a method gains beyond the others is seen.
+            z = (1.0 - 0.1 * k) if shaded else None
+            _path(panel, x, x - row.gain, looks[row.method], z)
         if rows and width_of(panel) > 2.0:
             _mark_sizes(panel, rows[-1].n, _scratch_at(result, rows[-1]), rows[-1].gain)
         if legend:
@@ -68,7 +72,10 @@ def _looks(methods: Sequence[str], chosen: Chosen) -> dict[str, Look]:
     drawn = list(dict.fromkeys(methods))
     if chosen.picked or not any(chosen.looks[m].back for m in drawn):
         return {m: chosen.looks[m] for m in drawn}
-    return {m: Look(colour(i), chosen.looks[m].name) for i, m in enumerate(drawn)}
+    back = [m for m in drawn if chosen.looks[m].back]
+    free = len(chosen.looks) - 1 - sum(look.back for look in chosen.looks.values())
+    late = {m: Look(colour(free + i), chosen.looks[m].name) for i, m in enumerate(back)}
+    return {m: late.get(m, chosen.looks[m]) for m in drawn}
 
 
 def _drawn(result: TransferResult, task: str, chosen: Chosen) -> list[Improvement]:
@@ -105,13 +112,17 @@ def _frame(ax: Axes, result: TransferResult, rows: Sequence[Improvement]) -> Non
     note(ax, "blind guess", (0.015, 1.0), ha="left", va="bottom", xytext=(0, 2.5), **words)
 
 
-def _path(ax: Axes, x: FloatArray, y: FloatArray, look: Look, shaded: bool) -> None:
-    """A method from size to size, and the area between it and scratch."""
-    if shaded:
+def _path(ax: Axes, x: FloatArray, y: FloatArray, look: Look, z: float | None) -> None:
+    """A method from size to size, and the area between it and scratch at height z.
+
+    Areas are opaque and pale, as those that mix have colours of nobody.
+    """
+    if z is not None:
         better, worse = pieces(x, y)
-        fill: dict[str, Any] = {"facecolors": look.shade, "zorder": 1.0, "linewidths": 0.0}
+        pale = 0.36 * np.array(to_rgb(look.shade)) + 0.64
+        fill: dict[str, Any] = {"facecolors": [tuple(pale)], "zorder": z, "linewidths": 0.0}
         if better:
-            ax.add_collection(PolyCollection(better, alpha=0.32, gid=GAIN, **fill))
+            ax.add_collection(PolyCollection(better, gid=GAIN, **fill))
         if worse:
             hatched: dict[str, Any] = {"facecolors": "none", "edgecolors": look.shade}
             ax.add_collection(
@@ -208,8 +219,11 @@ def _share(axes: Sequence[Axes], result: TransferResult, rows: Sequence[Improvem
 def _caption(result: TransferResult, groups: Sequence[Sequence[Improvement]]) -> list[str]:
     black = f"Black: {spoken(result.scratch)}."
     lines = [f"{black} Grey area: what could be gained; coloured: what is gained of it."]
+    if any(len(rows) > 1 for rows in groups):
+        lines[0] += " Areas lie over each other, the smallest on top."
     if result.weight == "scratch":
-        lines[0] += " The CCI is their ratio."
+        lines[0] += " The CCI of a method is the area between its line and the black one over all "
+        lines[0] += "that could be gained."
     else:
         lines[0] += f" The CCI written here is weighted otherwise ({result.weight})."
     if any(len(rows) > MOST_SHADED for rows in groups):

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, safe_text, shorten
+from curvewise.plot.transfer_parts import warned
 from curvewise.plot.variance_axes import is_narrow, rows_of
-from curvewise.plot.variance_parts import finish, note, warned
+from curvewise.plot.variance_parts import finish, note
 from curvewise.tables import number
 from curvewise.transfer.blind import BlindGuess
 
@@ -95,6 +97,7 @@ def _draw_losses(ax: Axes, result: BlindGuess) -> None:
     note(ax, text, (risk.estimate, 0.98), xytext=(4, 0), textcoords="offset points", **at)
     ax.set_xlabel(safe_text(f"loss of an example ({result.unit})", 60))
     ax.set_ylabel("examples")
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
 def _caption(result: BlindGuess, shares: Any) -> list[str]:

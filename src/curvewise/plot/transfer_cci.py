@@ -18,16 +18,19 @@ from curvewise.plot.transfer_parts import (
     name_tasks,
     panels_of,
     spoken,
+    warned,
     write_words,
 )
 from curvewise.plot.variance_axes import rows_of, rows_that_fit, view
-from curvewise.plot.variance_parts import bars, ends_of, note, warned
+from curvewise.plot.variance_parts import bars, ends_of, note
 from curvewise.transfer.transfer_result import Improvement, TransferResult
 from curvewise.types import FloatArray
 
 CCI = "curvewise-cci"
 LIMIT = "curvewise-limit"
 VALUE = "curvewise-value"
+MOST_ROOM = 0.2
+"""How far intervals widen the axis, as a share of what the estimates and limits span."""
 
 
 def draw_cci(
@@ -45,7 +48,8 @@ def draw_cci(
     for k, (panel, task) in enumerate(zip(axes, chosen.tasks, strict=True)):
         _controls(panel, chosen.looks[result.scratch].name if legend else None)
         rows = [found.get((task, m)) for m in order]
-        _rows(panel, rows, [chosen.looks[m].shade for m in order], limits)
+        lacking = [_lacking(result, task, m) for m in order]
+        _rows(panel, rows, [chosen.looks[m].shade for m in order], limits, lacking)
         texts = [chosen.looks[m].name for m in order]
         rows_of(panel, texts if _leftmost(panel, k) else [""] * len(order))
         panel.set_xlim(*limits)
@@ -77,8 +81,21 @@ def _leftmost(ax: Axes, k: int) -> bool:
 
 
 def _limits(rows: Sequence[Improvement]) -> tuple[float, float]:
-    """All estimates, 0 and 1."""
-    return view(*ends_of(i.cci for i in rows), 0.0, 1.0)
+    """All estimates, 0 and 1, and intervals as far as they do not squeeze those."""
+    middle, low, high = ends_of(i.cci for i in rows)
+    known = [0.0, 1.0, *middle[np.isfinite(middle)].tolist()]
+    room = MOST_ROOM * (max(known) - min(known))
+    low, high = (np.clip(end, min(known) - room, max(known) + room) for end in (low, high))
+    return view(middle, low, high, 0.0, 1.0)
+
+
+def _lacking(result: TransferResult, task: str, method: str) -> str:
+    """Why a method has no value on a task."""
+    sizes = {c.method: c.n for c in result.curves if c.task == task}
+    if method not in sizes or not len(sizes[method]):
+        return "not measured"
+    shared = np.intersect1d(sizes[method], sizes[result.scratch])
+    return ("no shared size", "one shared size")[len(shared)] if len(shared) < 2 else "unknown"
 
 
 def _controls(ax: Axes, scratch: str | None) -> None:
@@ -97,19 +114,20 @@ def _rows(
     rows: Sequence[Improvement | None],
     shades: Sequence[str],
     limits: tuple[float, float],
+    lacking: Sequence[str],
 ) -> None:
-    """A dot with its interval; hollow where the interval holds 0 or is not known."""
-    for y, (row, shade) in enumerate(zip(rows, shades, strict=True)):
+    """A dot with its interval, dashed if that is borrowed; hollow if it may be no better."""
+    for y, (row, shade, text) in enumerate(zip(rows, shades, lacking, strict=True)):
         value = np.nan if row is None else row.cci.estimate
         if row is None or np.isnan(value):
-            text = "not measured" if row is None else "unknown"
             at: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "va": "center"}
             note(ax, text, (0.5, float(y)), fontsize=7.5, color="#8C8C8C", ha="center", **at)
             continue
         span: tuple[FloatArray, FloatArray] = (np.array([row.cci.low]), np.array([row.cci.high]))
         bars(ax, [float(y)], *span, shade, limits=limits, horizontal=True, width=1.8)
-        sure = bool(row.cci.low > 0 or row.cci.high < 0)
-        face: dict[str, Any] = {"mfc": shade if sure else "white", "mec": shade, "mew": 1.3}
+        if row.borrowed:
+            ax.collections[-1].set_linestyle((0, (1.6, 0.8)))
+        face: dict[str, Any] = {"mfc": shade if row.sure else "white", "mec": shade, "mew": 1.3}
         ax.plot([value], [float(y)], "o", ms=6.0, gid=CCI, label="_cci", zorder=2.5, **face)
 
 
@@ -125,12 +143,23 @@ def _values(ax: Axes, rows: Sequence[Improvement | None]) -> None:
 def _caption(result: TransferResult, chosen: Chosen, shown: int, total: int) -> list[str]:
     said = f"Calibrated cumulative improvement: 0 is no better than {spoken(result.scratch)}, 1 "
     said += "maximal supervision at every size."
-    known = any(np.isfinite(i.cci.width) for i in result.improvements)
-    if known:
-        said += f" Bars: {100 * result.level:.4g}% intervals; hollow: 0 is not excluded."
-    lines = [said]
-    if len(chosen.tasks) > 1:
-        lines.append("Ordered by the mean over tasks.")
+    order = ["Ordered by how far above the mean of a task a method is, averaged over its tasks."]
+    order = order if len(chosen.tasks) > 1 else []
     if shown < total:
-        lines.append(f"The best {shown} of {total} methods.")
-    return [" ".join(lines), chosen.note, *warned(result)]
+        order.append(f"The best {shown} of {total} methods.")
+    return [said, _bars_said(result), " ".join([*order, chosen.note]).strip(), *warned(result)]
+
+
+def _bars_said(result: TransferResult) -> str:
+    """What intervals, and filled dots, stand for."""
+    known = [i for i in result.improvements if np.isfinite(i.cci.width)]
+    if not known:
+        return ""
+    said = f"Bars: {100 * result.level:.4g}% intervals"
+    if any(i.borrowed for i in known):
+        said += ", dashed where half or more of the sizes have one run, with the spread of others"
+    many = {task: sum(i.task == task for i in known) for task in result.tasks}
+    most = max(many.values())
+    each = " of a task" if sum(map(bool, many.values())) > 1 else ""
+    after = f" after Holm's correction for the tests{each}" if most > 1 else ""
+    return f"{said}. Filled: differs from {spoken(result.scratch)}{after}."

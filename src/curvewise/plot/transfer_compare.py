@@ -15,9 +15,10 @@ from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import safe_names
 from curvewise.plot.transfer_parts import (
     several_of,
+    warned,
 )
 from curvewise.plot.variance_axes import is_narrow, rows_of, rows_that_fit, view
-from curvewise.plot.variance_parts import bars, ends_of, finish, warned, zero_line
+from curvewise.plot.variance_parts import bars, ends_of, finish, zero_line
 from curvewise.transfer.comparison import ComparedMethods, TransferComparison
 
 DIFFERENCE = "curvewise-difference"

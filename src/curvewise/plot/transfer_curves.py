@@ -24,9 +24,9 @@ from curvewise.plot.transfer_parts import (
     name_tasks,
     panels_of,
     shifts,
+    warned,
     write_words,
 )
-from curvewise.plot.variance_parts import warned
 from curvewise.transfer.transfer_result import RiskCurve, TransferResult
 from curvewise.types import FloatArray
 
@@ -63,7 +63,8 @@ def draw_curves(
     outer_labels(axes, X_LABEL, Y_LABEL)
     write_words(axes, own, _caption(result, chosen, groups, few, (low, high)), caption)
     if legend:
-        ends = [[end_of(c, chosen.looks[c.method], result) for c in curves] for curves in groups]
+        named = [[c for c in curves if chosen.named(c.method)] for curves in groups]
+        ends = [[end_of(c, chosen.looks[c.method], result) for c in curves] for curves in named]
         write_names(axes, ends)
     return axes[0]
 

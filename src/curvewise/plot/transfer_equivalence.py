@@ -24,9 +24,10 @@ from curvewise.plot.transfer_parts import (
     name_tasks,
     panels_of,
     shifts,
+    warned,
     write_words,
 )
-from curvewise.plot.variance_parts import DIAGONAL, ends_of, warned
+from curvewise.plot.variance_parts import DIAGONAL, ends_of
 from curvewise.transfer.transfer_result import Improvement, TransferResult
 from curvewise.types import FloatArray
 
@@ -60,7 +61,8 @@ def draw_equivalence(
             _row(panel, row, chosen.looks[row.method], edges, aside.get(row.method))
         size_axis(panel, n, span)
         size_axis(panel, n, (min(span[0], edges[0] / 1.15), max(span[1], edges[1] * 1.15)), "y")
-        ends.append([_end(row, chosen.looks[row.method], edges) for row in rows])
+        named = [row for row in rows if chosen.named(row.method)]
+        ends.append([_end(row, chosen.looks[row.method], edges) for row in named])
     name_tasks(axes, chosen.tasks)
     scratch = chosen.looks[result.scratch].name
     outer_labels(axes, "training size $n$ of the method", f"training size that {scratch} needs")

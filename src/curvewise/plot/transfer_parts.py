@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -28,6 +28,9 @@ CROWD = 10
 """With more methods than this, only the best are coloured."""
 
 NAMED_IN_CROWD = 5
+LONGEST_WARNING = 240
+"""Characters of a warning in a caption."""
+
 LONGEST = 24
 """Characters of a name that are shown."""
 
@@ -55,6 +58,12 @@ class Chosen:
     looks: Mapping[str, Look]
     note: str = ""
     picked: bool = False
+    quiet: bool = False
+    """Whether methods that stand back have no names: some were named to stand out."""
+
+    def named(self, method: str) -> bool:
+        """Whether the name of a method is written beside its curve."""
+        return not (self.quiet and self.looks[method].back)
 
     @property
     def back_first(self) -> list[str]:
@@ -97,8 +106,14 @@ def choose_drawn(
 ) -> Chosen:
     """Which tasks and methods, and their colours: the same in all panels and pictures."""
     tasks = several_of("task", task, result.tasks)
-    order = by_improvement(result, result.methods)
-    return choose_methods(result.methods, result.scratch, tasks, methods, highlight, order)
+    ahead = {m for t in result.tasks for m in by_improvement(result, result.methods, [t])[:1]}
+    order = sorted(by_improvement(result, result.methods), key=lambda m: m not in ahead)
+    front = min(max(NAMED_IN_CROWD, len(ahead)), CROWD)
+    own = (result.methods, result.scratch)
+    chosen = choose_methods(*own, tasks, methods, highlight, order, front)
+    if chosen.note and methods is None and len(result.tasks) > 1 and len(ahead) <= CROWD:
+        return replace(chosen, note=f"{chosen.note[:-1]}, the best of each task among them.")
+    return chosen
 
 
 def choose_methods(
@@ -108,16 +123,17 @@ def choose_methods(
     methods: str | Sequence[str] | None,
     highlight: str | Sequence[str] | None,
     order: Sequence[str],
+    front: int = NAMED_IN_CROWD,
 ) -> Chosen:
-    """Methods and their colours; of a crowd the first in ``order`` have one."""
+    """Methods and their colours; of a crowd the first in ``order``, ``front`` of them, have one."""
     every = (*known, scratch)
     drawn = tuple(m for m in several_of("methods", methods, every) if m != scratch)
     names = dict(zip(every, safe_names(every, LONGEST), strict=True))
-    shades, said = _shades(known, every, drawn, highlight, order)
+    shades, said = _shades(known, every, drawn, highlight, [m for m in order if m in drawn][:front])
     looks = {m: Look(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
     looks[scratch] = Look(SCRATCH, names[scratch])
     picked = methods is not None or highlight is not None
-    return Chosen(tasks, drawn, looks, said, picked)
+    return Chosen(tasks, drawn, looks, said, picked, highlight is not None)
 
 
 def _shades(
@@ -125,19 +141,20 @@ def _shades(
     every: Sequence[str],
     drawn: Sequence[str],
     highlight: str | Sequence[str] | None,
-    order: Sequence[str],
+    best: Sequence[str],
 ) -> tuple[dict[str, str], str]:
-    """Colours of the methods that have one, and why only some do."""
+    """Colours of the methods that have one, and why only some do: of a crowd the best."""
     if highlight is not None:
         wanted = [highlight] if isinstance(highlight, str) else list(highlight)
         named = [one_of("highlight", name, every) for name in dict.fromkeys(wanted)]
-        return {m: colour(i) for i, m in enumerate(m for m in named if m in drawn)}, ""
+        front = [m for m in named if m in drawn]
+        few = len(known) <= CROWD
+        return {m: colour(list(known).index(m) if few else i) for i, m in enumerate(front)}, ""
     if len(known) <= CROWD:
         return {m: colour(list(known).index(m)) for m in drawn}, ""
     if len(drawn) <= CROWD:
         return {m: colour(i) for i, m in enumerate(drawn)}, ""
-    best = [m for m in order if m in drawn][:NAMED_IN_CROWD]
-    said = f"In colour: the best {NAMED_IN_CROWD} of {len(drawn)} methods; highlight= chooses."
+    said = f"In colour: the best {len(best)} of {len(drawn)} methods."
     return {m: colour(i) for i, m in enumerate(best)}, said
 
 
@@ -214,6 +231,30 @@ def write_words(
         write_below(axes[0], kept)
     else:
         write_caption(axes[0], kept)
+
+
+def warned(result: Any) -> list[str]:
+    """The first warning of a result for a caption: whole sentences, or whole words at least."""
+    if not result.warnings:
+        return []
+    left = len(result.warnings) - 1
+    more = f" ({left} more)" if left else ""
+    return [f"⚠ {in_words(clean(result.warnings[0]), LONGEST_WARNING)}{more}"]
+
+
+def in_words(text: str, longest: int) -> str:
+    """Text that ends after a sentence or, if the first is too long, after a word.
+
+    >>> in_words("One is here. Two is not.", 16), in_words("one, two, three", 10)
+    ('One is here.', 'one, two …')
+    """
+    if len(text) <= longest:
+        return text
+    at = text.rfind(". ", 0, longest)
+    if at > 0:
+        return text[: at + 1]
+    kept = text[: longest - 1].rsplit(" ", 1)[0]
+    return f"{kept.rstrip(' ,;:')} …" if len(kept) < longest - 1 else shorten(text, longest)
 
 
 def spoken(name: str) -> str:

@@ -22,9 +22,9 @@ from curvewise.plot.transfer_parts import (
     name_tasks,
     panels_of,
     several_of,
+    warned,
     write_words,
 )
-from curvewise.plot.variance_parts import warned
 from curvewise.transfer.ranks import MethodRank, TransferRanks
 from curvewise.transfer.transfer_result import TransferResult
 
@@ -42,7 +42,7 @@ def plot_transfer_ranks(
     task: str | Sequence[str] | None = None,
     methods: str | Sequence[str] | None = None,
     highlight: str | Sequence[str] | None = None,
-    scratch: str = "scratch",
+    scratch: str | None = None,
     legend: bool = True,
     caption: bool | None = None,
 ) -> Axes:
@@ -58,8 +58,8 @@ def plot_transfer_ranks(
         Only these. Places are those among all methods; the others are faint and without names.
     highlight : str or sequence of str, optional
         Methods in colour; the others are grey.
-    scratch : str
-        The method that is black.
+    scratch : str, optional
+        The method that is black; by default the one that starts from nothing.
     legend : bool
         Name the methods at both ends.
     caption : bool, optional
@@ -83,6 +83,7 @@ def plot_transfer_ranks(
     >>> [size.get_text() for size in ax.get_xticklabels()]
     ['100', '1K']
     """
+    scratch = scratch or ranks.scratch
     with style():
         tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in ranks.rows)))
         every = tuple(dict.fromkeys(r.method for r in ranks.rows))
@@ -216,6 +217,8 @@ def _ends(
     """Names at the left for those who start there, at the right for all."""
     first, last = [], []
     for method, path in paths.items():
+        if not chosen.named(method):
+            continue
         look = chosen.looks[method]
         rest = (look.ink, look.back, method == scratch)
         if path[0].n == sizes[0]:

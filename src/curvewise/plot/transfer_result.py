@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 
+from curvewise.errors import InputError
 from curvewise.plot.style import style
 from curvewise.plot.transfer_area import draw_area
 from curvewise.plot.transfer_cci import draw_cci
 from curvewise.plot.transfer_curves import draw_curves
 from curvewise.plot.transfer_equivalence import draw_equivalence
-from curvewise.plot.transfer_parts import (
-    choose_drawn,
-    one_of,
-)
+from curvewise.plot.transfer_parts import choose_drawn, one_of
 from curvewise.plot.transfer_ranks import draw_ranks
 from curvewise.transfer.transfer_result import TransferResult
 
@@ -84,4 +82,9 @@ def plot_transfer(
     one_of("kind", kind, tuple(KINDS))
     with style():
         chosen = choose_drawn(result, task, methods, highlight)
+        if not chosen.methods and kind != "curves":
+            raise InputError(
+                f"kind={kind!r} has nothing to draw: there is no method beside {result.scratch!r}, "
+                "which kind='curves' shows."
+            )
         return KINDS[kind](result, ax, chosen, legend, caption)

@@ -28,9 +28,9 @@ from curvewise.plot.transfer_parts import (
     panels_of,
     several_of,
     shifts,
+    warned,
     write_words,
 )
-from curvewise.plot.variance_parts import warned
 from curvewise.transfer.spread import MethodSpread, RunSpread
 from curvewise.types import FloatArray
 
@@ -44,7 +44,7 @@ def plot_spread(
     task: str | Sequence[str] | None = None,
     methods: str | Sequence[str] | None = None,
     highlight: str | Sequence[str] | None = None,
-    scratch: str = "scratch",
+    scratch: str | None = None,
     legend: bool = True,
     caption: bool | None = None,
 ) -> Axes:
@@ -62,8 +62,8 @@ def plot_spread(
         Only these; by default all that were run twice at some size.
     highlight : str or sequence of str, optional
         Methods in colour; the others are grey.
-    scratch : str
-        The method that is black.
+    scratch : str, optional
+        The method that is black; by default the one that starts from nothing.
     legend : bool
         Name the methods.
     caption : bool, optional
@@ -87,6 +87,7 @@ def plot_spread(
     >>> plot_spread(measure_spread(measured)).get_ylabel()
     'calibrated risk'
     """
+    scratch = scratch or result.scratch
     every = tuple(dict.fromkeys(r.method for r in result.rows))
     again = tuple(dict.fromkeys(r.method for r in result.rows if r.runs > 1))
     if methods is None and not again:
@@ -96,9 +97,10 @@ def plot_spread(
     wanted = several_of("methods", again if methods is None else methods, every)
     drawn = [r for r in result.rows if r.method in wanted]
     tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in drawn)))
-    known = tuple(m for m in wanted if m != scratch)
+    known = tuple(m for m in every if m != scratch)
+    order = [m for m in wanted if m != scratch]
     with style():
-        chosen = choose_methods(known, scratch, tasks, None, highlight, known)
+        chosen = choose_methods(known, scratch, tasks, wanted, highlight, order)
         own = ax is None
         axes = panels_of(ax, tasks)
         groups = [_curves(drawn, name, chosen, scratch) for name in tasks]
@@ -106,7 +108,10 @@ def plot_spread(
         name_tasks(axes, tasks)
         what = "calibrated risk" if result.calibrated else safe_text(result.unit, 30)
         outer_labels(axes, X_LABEL, what)
-        write_words(axes, own, _caption(result, wanted, every, chosen), caption)
+        left = len(every) - len(wanted)
+        why = "not chosen" if methods is not None else "run once at every size"
+        said = f"{left} method{' is' if left == 1 else 's are'} left out: {why}." if left else ""
+        write_words(axes, own, _caption(result, said, chosen), caption)
         if legend:
             write_names(axes, ends)
     return axes[0]
@@ -139,7 +144,8 @@ def _panels(
         for method, path in group.items():
             _path(panel, path, chosen, aside.get(method, 0.0), method == scratch)
         size_axis(panel, n, span)
-        ends.append([_end(path[-1], chosen, scratch) for path in group.values()])
+        named = [path for method, path in group.items() if chosen.named(method)]
+        ends.append([_end(path[-1], chosen, scratch) for path in named])
     share_limits(axes, *_limits(groups, result.calibrated))
     return ends
 
@@ -179,13 +185,9 @@ def _limits(
     return low - pad, max(high + pad, 1.0 + 0.07 * (high - low) if calibrated else high + pad)
 
 
-def _caption(
-    result: RunSpread, wanted: Sequence[str], every: Sequence[str], chosen: Chosen
-) -> list[str]:
+def _caption(result: RunSpread, left_out: str, chosen: Chosen) -> list[str]:
     said = "Dots: means over runs; bars: one standard deviation over runs to both sides."
-    left = len(every) - len(wanted)
-    if left:
-        said += f" {left} method{' was' if left == 1 else 's were'} left out."
+    said += f" {left_out}" if left_out else ""
     apart = [p for p in result.pairs if p.outside]
     if result.pairs:
         said += (

@@ -24,9 +24,9 @@ from curvewise.plot.transfer_parts import (
     CROWD,
     GREY,
     several_of,
+    warned,
     write_words,
 )
-from curvewise.plot.variance_parts import warned
 from curvewise.transfer.tasks import TaskRanking
 from curvewise.transfer.transfer_result import RiskCurve
 from curvewise.types import Interval
@@ -163,7 +163,8 @@ def _limits(curves: Sequence[RiskCurve]) -> tuple[float, float]:
 
 
 def _caption(result: TaskRanking, level: float, curves: Sequence[RiskCurve]) -> list[str]:
-    said = f"Diamonds and brackets: the training size at which calibrated risk is {level:g}"
+    said = f"Diamonds, and numbers behind names: the size at which calibrated risk is {level:g}"
     known = any(np.isfinite(c.low).any() for c in curves)
-    said += f"; bands and bars: {100 * result.level:.4g}% intervals." if known else "."
+    share = f"{100 * result.level:.4g}% intervals"
+    said += f"; bands, and thick bars along the dotted line: {share}." if known else "."
     return [said, *warned(result)]

@@ -15,10 +15,11 @@ from curvewise.plot.transfer_axes import interval_bars, size_axis, size_limits
 from curvewise.plot.transfer_curves import X_LABEL, write_names
 from curvewise.plot.transfer_labels import End
 from curvewise.plot.transfer_parts import (
+    warned,
     write_words,
 )
 from curvewise.plot.variance_axes import view
-from curvewise.plot.variance_parts import bars, ends_of, note, warned
+from curvewise.plot.variance_parts import bars, ends_of, note
 from curvewise.transfer.wins import WinRate, WinRates
 from curvewise.types import FloatArray
 

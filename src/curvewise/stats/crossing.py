@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvewise.types import FloatArray
 
 Evaluate: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 """From points x, shape (T,), to a quantity there: centre, low and high, shape (T,) each."""
-
-Start: TypeAlias = Callable[[], float]
-"""Finds a point inside, if it is needed."""
 
 
 def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, float]:
@@ -40,39 +37,42 @@ def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, floa
     >>> [round(v, 6) for v in crossing_interval(line, np.array([1.0, 2.0, 3.0, 4.0]))]
     [1.5, 2.5]
     """
+    x: list[float] = np.log(grid).tolist()
     centre, low, high = evaluate(grid)
+    values = zip(centre.tolist(), low.tolist(), high.tolist(), strict=True)
+    known = dict(zip(x, values, strict=True))
     inside = (low <= 0) & (high >= 0)
     after = np.flatnonzero(centre <= 0)
-    last = len(grid) - 1
 
-    def outside_by(x: float) -> float:
-        _, a, b = evaluate(np.array([x]))
-        return float(max(a[0], -b[0]))
+    def at(place: float) -> tuple[float, float, float]:
+        if place not in known:
+            a, b, c = (float(v[0]) for v in evaluate(np.exp([place])))
+            known[place] = (a, b, c)
+        return known[place]
 
-    def left_end(start: Start, index: int) -> float:
-        outside = np.flatnonzero(~inside[:index])
+    def outside_by(place: float) -> float:
+        _, a, b = at(place)
+        return float(np.maximum(a, -b))
+
+    def end(along: NDArray[np.intp], start: Callable[[], float], without: float) -> float:
+        """Where the stretch ends that leads from a start along grid points, or ``without``."""
+        outside = np.flatnonzero(~inside[along])
         if len(outside) == 0:
-            return 0.0
-        j = int(outside[-1])
-        return _boundary(outside_by, grid[j + 1] if j + 1 < index else start(), grid[j])
+            return without
+        k = int(outside[0])
+        return float(np.exp(_zero(outside_by, x[along[k - 1]] if k else start(), x[along[k]])))
 
-    def right_end(start: Start, index: int) -> float:
-        outside = np.flatnonzero(~inside[index:])
-        if len(outside) == 0:
-            return float("inf")
-        j = index + int(outside[0])
-        return _boundary(outside_by, grid[j - 1] if j > index else start(), grid[j])
-
+    places = np.arange(len(grid))
     if len(after) == 0:
-        return (left_end(lambda: grid[last], last), np.inf) if inside[last] else (np.inf, np.inf)
+        return (end(places[::-1], lambda: x[-1], 0.0), np.inf) if inside[-1] else (np.inf, np.inf)
     first = int(after[0])
     if first == 0:
-        return (0.0, right_end(lambda: grid[0], 1)) if inside[0] else (0.0, 0.0)
+        return (0.0, end(places, lambda: x[0], np.inf)) if inside[0] else (0.0, 0.0)
 
     def root() -> float:
-        return _boundary(lambda x: float(evaluate(np.array([x]))[0][0]), *grid[[first, first - 1]])
+        return _zero(lambda place: at(place)[0], x[first], x[first - 1])
 
-    return left_end(root, first), right_end(root, first)
+    return end(places[:first][::-1], root, 0.0), end(places[first:], root, np.inf)
 
 
 def first_crossing(grid: FloatArray, values: FloatArray) -> float:
@@ -91,21 +91,19 @@ def first_crossing(grid: FloatArray, values: FloatArray) -> float:
     return float(grid[i - 1] + share * (grid[i] - grid[i - 1]))
 
 
-def _boundary(outside_by: Callable[[float], float], inside: float, outside: float) -> float:
-    """Where a quantity passes zero between a point where it is not above it and one where it is.
+def _zero(above_by: Callable[[float], float], below: float, above: float) -> float:
+    """Where a quantity is zero between a point where it is not above and one where it is.
 
     NaN counts as above.
     """
     from scipy.optimize import brentq
 
-    @cache
-    def of_log(x: float) -> float:
-        found = outside_by(float(np.exp(x)))
+    def value(place: float) -> float:
+        found = float(above_by(place))
         return float("inf") if np.isnan(found) else found
 
-    a, b = float(np.log(inside)), float(np.log(outside))
-    if of_log(a) > 0:  # by rounding, where the interval has no width
-        return float(inside)
-    if of_log(b) <= 0:
-        return float(outside)
-    return float(np.exp(brentq(of_log, a, b, xtol=1e-12, maxiter=1000)))
+    if value(below) > 0:  # by rounding, where an interval has no width
+        return below
+    if value(above) <= 0:
+        return above
+    return float(brentq(value, below, above, xtol=1e-10, maxiter=1000))

@@ -19,7 +19,8 @@ from curvewise.study.status import Status
 from curvewise.study.store import list_runs, read_run, write_run
 from curvewise.study.study import Study
 from curvewise.study.toml import load_study
-from curvewise.study.transfer import study_win_rates, transfer_risks
+from curvewise.study.transfer import transfer_risks
+from curvewise.study.transfer_wins import study_win_rates
 from curvewise.study.verify import verify_store
 
 __all__ = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def check_options(
         raise InputError(f"per={per!r} is not known: use one of {', '.join(map(repr, PER))}.")
     if average not in ("example", "pixel"):
         raise InputError(f"average={average!r} is not known: use 'example' or 'pixel'.")
-    if not (isinstance(smoothing, int | float) and 0 <= smoothing < math.inf):
+    if not (isinstance(smoothing, Real) and 0 <= smoothing < math.inf):
         raise InputError(f"smoothing={smoothing!r} must be a number of examples, 0 or more.")
     if smoothing and loss not in ("cross-entropy", "binary"):
         raise InputError(f"smoothing={smoothing!r} is for cross-entropies, not for loss={loss!r}.")
@@ -57,7 +58,13 @@ def check_groups(groups: ArrayLike, examples: int) -> NDArray[Any]:
             f"groups has shape {found.shape} for {examples} examples that the risk is measured on: "
             "say for each which group it belongs to."
         )
-    return found
+    missing = sum(g is None or g != g for g in found.tolist())
+    if missing:
+        raise InputError(
+            f"groups has no value for {missing} of {examples} examples: give each a group, its own "
+            "if it is alone."
+        )
+    return found.astype(np.str_) if found.dtype.kind == "O" else found
 
 
 def read_pair(

@@ -64,15 +64,24 @@ def _given(classes: int | Sequence[Any]) -> NDArray[Any]:
 
 
 def _check_one_hot(targets: Elements) -> None:
-    """Rows with a single 1 are an indicator matrix, not maps of two classes."""
+    """Rows of 0 and 1 are an indicator matrix or several labels, not maps of two classes."""
     array = targets.array
     if array.ndim != 2 or array.shape[1] < 2 or len(array) < 2 or array.dtype.kind not in "biuf":
         return
+    single = True
     for _, values, _ in targets.raw():
-        if not (np.isin(values, (0, 1)).all() and (values.sum(axis=1) == 1).all()):
+        if not np.isin(values, (0, 1)).all():
             return
+        single = single and bool((values.sum(axis=1) == 1).all())
+    text = f"{targets.argument} of shape {array.shape} "
+    if single:
+        raise InputError(
+            f"{text}has a single 1 in each row: labels as an indicator matrix. Pass the position "
+            "of the 1 in each row (its argmax) in place of the row, or classes=2 if these are "
+            "labels of elements."
+        )
     raise InputError(
-        f"{targets.argument} of shape {array.shape} has a single 1 in each row: labels as an "
-        f"indicator matrix. Pass {targets.argument}.argmax(axis=1), or classes=2 if these are "
-        "labels of elements."
+        f"{text}holds 0 and 1 only, which looks like several labels of each example: pass "
+        "loss='binary' (cross-entropy) or loss='binary-error' (error of a label), or classes=2 if "
+        "these are maps of two classes."
     )

@@ -180,20 +180,12 @@ def example_losses(
     return found
 
 
-def optimism(loss: str, constant: NDArray[Any]) -> Callable[[float, int], float]:
-    """By how much the risk on the examples of the constant may be below that of the best one.
-
-    To second order, for constants that are estimated from as many independent targets as there are
-    units: exact for means, and for frequencies 1/(2n) for each that is free (Miller and Madow); for
-    medians and directions about that of means. It is more than needed where constants are shared by
-    the elements of an example.
-    """
-    if loss == "cross-entropy":
-        free = float(((constant > 0).sum(axis=1) - 1).mean())
-        return lambda _, units: free / (2.0 * units)
-    if loss == "binary":
-        free = float(((constant > 0) & (constant < 1)).mean())
-        return lambda _, units: free / (2.0 * units)
-    if LOSSES[loss].bounded:
-        return lambda *_: 0.0
-    return lambda risk, units: risk / units
+def rounding(loss: str, constant: NDArray[Any]) -> float:
+    """What may be left of a loss of nothing by the arithmetic of the constant."""
+    kind = LOSSES[loss].kind
+    if kind == "vectors":
+        return 1e-4 if loss == "angular" else 1e-12
+    if kind != "numbers":
+        return 0.0
+    least = 1e-12 * float(np.nanmax(np.abs(constant)))
+    return least if loss == "l1" else least**2

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, stdtrit
+from scipy.special import betaincinv, entr, stdtrit
 
 from curvewise.types import FloatArray, Interval
 
@@ -31,6 +31,7 @@ def mean_loss(
     bounded: bool,
     rivals: int = 1,
     optimism: Callable[[float, int], float] | None = None,
+    entropy: bool = False,
 ) -> Mean:
     """Mean of the losses of examples; an example, or a group of them, is what was drawn.
 
@@ -49,6 +50,8 @@ def mean_loss(
     optimism : callable, optional
         By how much the mean may be low, of the mean and the number of units; the upper end allows
         for it.
+    entropy : bool
+        Whether this is the entropy of frequencies on the same examples, see :func:`_of_entropy`.
     """
     total = weights.sum()
     mean = float((weights * losses).sum() / total)
@@ -65,7 +68,11 @@ def mean_loss(
         high = high if rivals == 1 else max(high, _exact_high(mean, std, units, tail / rivals))
     else:
         low, high = _skewed(mean, std, parts, quantile)
+        low = max(low, 0.0) if losses.min() >= 0 else low
     high += 0.0 if optimism is None else optimism(mean, units)
+    high = min(high, 1.0) if bounded else high
+    if entropy:
+        low, high = _of_entropy(mean, (low, high), units, quantile, tail)
     return Mean(Interval(mean, low, high, level), std, units)
 
 
@@ -74,11 +81,26 @@ def _skewed(mean: float, std: float, parts: FloatArray, quantile: float) -> tupl
     n, deviation = len(parts), float(parts.std())
     skew = float(((parts - parts.mean()) ** 3).mean()) / deviation**3 if deviation > 0 else 0.0
     if abs(skew) < 1e-6:
-        return max(0.0, mean - quantile * std), mean + quantile * std
+        return mean - quantile * std, mean + quantile * std
     y = np.array([quantile, -quantile]) / np.sqrt(n) - skew / (6.0 * n)
     away = (3.0 / skew) * (np.cbrt(1.0 + skew * y) - 1.0)
     low, high = mean - std * np.sqrt(n) * away
-    return float(max(0.0, min(low, mean))), float(max(high, mean))
+    return float(min(low, mean)), float(max(high, mean))
+
+
+def _of_entropy(
+    mean: float, ends: tuple[float, float], units: int, quantile: float, tail: float
+) -> tuple[float, float]:
+    """Ends of an entropy, which is flat where frequencies are alike.
+
+    Losses are then nearly the same, and their spread says nothing of how far other frequencies,
+    no less likely, would be below: to second order by half a squared quantile over the number of
+    units. Where only one class was seen, a second so rare that it may well be missing is allowed
+    for.
+    """
+    low, high = max(0.0, ends[0] - quantile**2 / (2.0 * units)), ends[1]
+    unseen = -np.expm1(np.log(tail) / units)
+    return low, high if mean > 0 else max(high, float(entr(unseen) + entr(1.0 - unseen)))
 
 
 def _exact_high(share: float, std: float, units: int, tail: float) -> float:
@@ -104,15 +126,3 @@ def _wilson(share: float, std: float, units: int, quantile: float) -> tuple[floa
     centre = (share + 0.5 * z2) / (1.0 + z2)
     half = np.sqrt(quantile**2 * share * (1.0 - share) / n + 0.25 * z2**2) / (1.0 + z2)
     return float(max(0.0, min(share, centre - half))), float(min(1.0, max(share, centre + half)))
-
-
-def rivals_of_best(shares: FloatArray, n: float, level: float) -> int:
-    """How many classes may be the most frequent one, that one among them.
-
-    >>> rivals_of_best(np.array([0.5, 0.48, 0.02]), 100, 0.95)
-    2
-    """
-    quantile = float(-stdtrit(max(1.0, n - 1), 0.5 * (1.0 - level)))
-    best = shares.max()
-    spread = np.sqrt(np.maximum(best + shares - (best - shares) ** 2, 0.0) / n)
-    return int((best - shares <= quantile * spread).sum())

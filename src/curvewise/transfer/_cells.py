@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.tables import number
 from curvewise.transfer._gradients import calibrated_slopes, cci_slopes
-from curvewise.transfer._sources import Held
 from curvewise.transfer._spread import Error, Runs
 from curvewise.transfer.cumulative import Weight, cci
 from curvewise.types import Control, FloatArray, TransferRisks
@@ -60,7 +59,7 @@ class Task:
         stand for maximal supervision.
     failed : dict of (str, float) to int
         Failed runs of each method and size, also where no other is left.
-    blind, maximal : Held
+    blind, maximal : Control
         Controls; a maximal that is assumed is the mean of ``best``.
     best : int, optional
         The cell that maximal supervision was taken from.
@@ -74,8 +73,8 @@ class Task:
     runs: Runs
     cells: dict[tuple[str, float], int]
     failed: dict[tuple[str, float], int]
-    blind: Held
-    maximal: Held
+    blind: Control
+    maximal: Control
     best: int | None = None
     twice: int = 0
 
@@ -97,7 +96,7 @@ class Task:
     def calibrated(self, method: str, n: float) -> Estimate:
         """Calibrated mean risk of a method at a size."""
         cell = self.cells[method, float(n)]
-        risk, b, m = self.runs.mean[cell], self.blind.control.risk, self.maximal.control.risk
+        risk, b, m = self.runs.mean[cell], self.blind.risk, self.maximal.risk
         by_risk, by_blind, by_maximal = calibrated_slopes(float(risk), b, m)
         influence = np.where(self.runs.cell == cell, by_risk / self.runs.count[cell], 0.0)
         return Estimate(float((risk - m) / (b - m)), influence, by_blind, by_maximal, self)
@@ -118,7 +117,7 @@ class Task:
         risk = self.runs.value[every] if pooled else self.runs.mean[cells]
         scratch = self.index(self.scratch, n)[points]
         sizes, start = n[points], self.runs.mean[scratch]
-        m, span = self.maximal.control.risk, self.blind.control.risk - self.maximal.control.risk
+        m, span = self.maximal.risk, self.blind.risk - self.maximal.risk
         value = cci(sizes, (risk - m) / span, (start - m) / span, weight=weight)
         slopes = cci_slopes(sizes, risk, start, m, weight)
         influence = np.zeros(len(self.runs.value))
@@ -129,11 +128,15 @@ class Task:
         influence += self._spread_over(scratch, slopes.scratch)
         return Estimate(value, influence, slopes.blind, slopes.maximal, self)
 
+    def borrows(self, method: str, n: FloatArray) -> bool:
+        """Whether a method, or scratch, has one run at half or more of some sizes."""
+        single = [(self.runs.degrees[self.index(m, n)] == 0).mean() for m in (method, self.scratch)]
+        return self.runs.replicated and bool(max(single) >= 0.5)
+
     def lowered(self, share: float) -> Task:
         """The task if maximal supervision were lower by a share of its distance to the guess."""
-        control = self.maximal.control
-        risk = control.risk - share * (self.blind.control.risk - control.risk)
-        return replace(self, maximal=Held(replace(control, risk=risk)), best=None)
+        risk = self.maximal.risk - share * (self.blind.risk - self.maximal.risk)
+        return replace(self, maximal=replace(self.maximal, risk=risk), best=None)
 
     def _spread_over(self, cells: NDArray[np.int64], slopes: FloatArray) -> FloatArray:
         """Slopes by the means of cells as slopes by their runs."""
@@ -154,9 +157,9 @@ class Task:
         if np.isnan(influence).any():
             return Error(math.nan, math.nan)
         known = [
-            (abs(slope) * held.control.std, held.degrees)
-            for slope, held in controls
-            if held.control.std > 0  # neither 0 nor unknown
+            (abs(slope) * control.std, control.degrees)
+            for slope, control in controls
+            if control.std > 0  # neither 0 nor unknown
         ]
         return self.runs.error(influence, known)
 
@@ -164,8 +167,8 @@ class Task:
 def cells_of(
     risks: TransferRisks,
     task: str,
-    blind: Held | None,
-    maximal: Held | None,
+    blind: Control | None,
+    maximal: Control | None,
     sizes: FloatArray | None = None,
 ) -> Task:
     """The cells of one task, to be used at some sizes or at all.
@@ -187,12 +190,13 @@ def cells_of(
         cell=np.array([cells[key] for key in keys], dtype=np.int64),
         size=np.array([n for _, n in cells], dtype=np.float64),
         fold=None if good.folds is None else _codes(good.folds),
+        line=None if good.seeds is None else _lines(good.methods, good.seeds),
     )
     best = None
     if maximal is None:
         best = int(np.argmin(runs.mean))
-        maximal = Held(_assumed(runs, best, list(cells)[best]))
-    _check_order(task, blind.control, maximal.control)
+        maximal = _assumed(runs, best, list(cells)[best])
+    _check_order(task, blind, maximal)
     failed = zip(own.methods[lost].tolist(), own.n[lost].tolist(), strict=True)
     used = {n for _, n in cells} if sizes is None else set(sizes.tolist())
     left = {key: i for key, i in cells.items() if key[1] in used}
@@ -211,7 +215,7 @@ def cells_of(
     )
 
 
-def _check_controls(scratch: str, task: str, names: list[str], blind: Held | None) -> None:
+def _check_controls(scratch: str, task: str, names: list[str], blind: Control | None) -> None:
     if scratch not in names:
         raise InputError(
             f"scratch={scratch!r} was not measured on task {task!r}, where there are {names!r}: "
@@ -228,6 +232,12 @@ def _codes(names: NDArray[np.str_]) -> NDArray[np.int64]:
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
+def _lines(methods: NDArray[np.str_], seeds: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Runs of the same method and seed."""
+    pairs = np.stack([_codes(methods), _codes(seeds)])
+    return np.unique(pairs, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+
+
 def _twice(risks: TransferRisks) -> int:
     """Rows that say what another has said; without seeds and folds that may be chance."""
     if risks.seeds is None and risks.folds is None:
@@ -238,11 +248,13 @@ def _twice(risks: TransferRisks) -> int:
 
 def _assumed(runs: Runs, best: int, key: tuple[str, float]) -> Control:
     method, n = key
+    error = runs.error(runs.of_mean(best), [])
     return Control(
         float(runs.mean[best]),
-        runs.error(runs.of_mean(best), []).std,
+        error.std,
         f"best observed risk ({method}, n = {number(n)})",
         assumed=True,
+        degrees=math.inf if math.isnan(error.degrees) else error.degrees,
     )
 
 

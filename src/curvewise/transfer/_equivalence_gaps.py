@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError
@@ -22,33 +23,82 @@ BEND = 0.3
 POINTS = 301
 """Sizes looked at among those of scratch, and as many beyond where a curve leads there."""
 
+_NOWHERE: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+_NOTHING: tuple[FloatArray, FloatArray, FloatArray] = (np.empty(0),) * 3
+
+
+class Looked(NamedTuple):
+    """Scratch at some sizes.
+
+    ``risk``, shape (T,), is interpolated; ``moves``, shape (T, sizes), is how far it moves with
+    each of the means. ``variance`` is what their errors make, ``doubt`` the sum of squares of its
+    parts over their degrees of freedom; ``bend`` is how far the risk may be off by itself.
+    ``beyond`` are the places past the largest size where there is a fitted curve, ``band`` its
+    error there, low and high.
+    """
+
+    risk: FloatArray
+    moves: FloatArray
+    variance: FloatArray
+    doubt: FloatArray
+    bend: FloatArray
+    beyond: NDArray[np.intp]
+    band: tuple[FloatArray, FloatArray, FloatArray]
+
 
 @dataclass(frozen=True, eq=False)
 class ScratchCurve:
-    """Mean risks of scratch: sizes, means, their covariances, degrees of freedom."""
+    """Mean risks of scratch: sizes, means, their covariances, degrees of freedom.
+
+    Past the largest size a fitted ``curve`` may lead on, with its interval of ``level``.
+    """
 
     n: FloatArray
     risk: FloatArray
     covariance: FloatArray
     degrees: FloatArray
+    level: float
+    curve: Any = None
 
-    def at(self, n: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The interpolated risk, and how far it moves with each of the means.
+    @cached_property
+    def grid(self) -> FloatArray:
+        """Sizes of scratch to look at."""
+        sizes = self.n
+        inner = np.geomspace(sizes[0], sizes[-1], POINTS) if len(sizes) > 1 else sizes
+        points = [inner, sizes]
+        if self.curve is not None:
+            points.append(np.geomspace(sizes[-1], FARTHEST * sizes[-1], POINTS))
+        found: FloatArray = np.unique(np.concatenate(points))
+        apart = np.diff(np.log(found), prepend=-np.inf) > 1e-12
+        kept: FloatArray = found[apart]
+        return kept
 
-        Returns
-        -------
-        risk : ndarray, shape (T,)
-        moves : ndarray, shape (T, sizes)
-            Slopes over one standard error either way, since interpolation has kinks.
-        """
-        count = len(self.n)
-        found = np.asarray(self._interpolate(np.log(n)))
-        return found[:, 0], (found[:, 1 : count + 1] - found[:, count + 1 :]) / (2 * self._steps)
+    def at(self, n: FloatArray) -> Looked:
+        """Scratch at any sizes; what is found on the grid is kept, since every method needs it."""
+        return self._on_grid if n is self.grid else self._look(n)
 
-    def error(self, n: FloatArray, risk: FloatArray) -> FloatArray:
-        """How far the interpolated risk may be off by itself: nothing at the sizes measured."""
-        straight = np.interp(np.log(n), np.log(self.n), self.risk)
-        return BEND * np.abs(risk - straight)
+    @cached_property
+    def _on_grid(self) -> Looked:
+        return self._look(self.grid)
+
+    def _look(self, n: FloatArray) -> Looked:
+        """Slopes are over one standard error either way, since interpolation has kinks."""
+        count, logs = len(self.n), np.log(n)
+        found = np.asarray(self._interpolate(logs))
+        moves = (found[:, 1 : count + 1] - found[:, count + 1 :]) / (2 * self._steps)
+        parts = moves**2 * np.diagonal(self.covariance)
+        straight = np.interp(logs, np.log(self.n), self.risk)
+        beyond = np.flatnonzero(n > self.n[-1]) if self.curve is not None else _NOWHERE
+        band = curve_band(self.curve, n[beyond], self.level) if len(beyond) else _NOTHING
+        return Looked(
+            risk=found[:, 0],
+            moves=moves,
+            variance=((moves @ self.covariance) * moves).sum(axis=1),
+            doubt=(parts**2 / self.degrees).sum(axis=1),
+            bend=BEND * np.abs(found[:, 0] - straight),
+            beyond=beyond,
+            band=band,
+        )
 
     @cached_property
     def _steps(self) -> FloatArray:
@@ -83,61 +133,47 @@ class Gap:
     variance: float
     degrees: float
     shared: FloatArray
-    level: float
-    curve: Any = None
 
     @property
     def known(self) -> bool:
         """Whether the errors are known, so that there can be an interval."""
         return not (np.isnan(self.variance) or np.isnan(self.scratch.covariance).any())
 
-    @cached_property
-    def grid(self) -> FloatArray:
-        """Sizes of scratch to look at."""
-        sizes = self.scratch.n
-        inner = np.geomspace(sizes[0], sizes[-1], POINTS) if len(sizes) > 1 else sizes
-        points = [inner, sizes]
-        if self.curve is not None:
-            points.append(np.geomspace(sizes[-1], FARTHEST * sizes[-1], POINTS))
-        found: FloatArray = np.unique(np.concatenate(points))
-        apart = np.diff(np.log(found), prepend=-np.inf) > 1e-12
-        kept: FloatArray = found[apart]
-        return kept
-
     def centre(self, n: FloatArray) -> FloatArray:
         """The difference alone."""
-        found = self.scratch.at(n)[0] - self.risk
-        beyond = n > self.scratch.n[-1]
-        if self.curve is not None and beyond.any():
-            found[beyond] = curve_band(self.curve, n[beyond], self.level)[0] - self.risk
+        there = self.scratch.at(n)
+        found = there.risk - self.risk
+        found[there.beyond] = there.band[0] - self.risk
         return found
 
     def __call__(self, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The difference, low and high: as :func:`crossing_interval` wants them."""
-        risk, moves = self.scratch.at(n)
-        half = self._half(moves, self.scratch.error(n, risk))
-        centre = risk - self.risk
+        there = self.scratch.at(n)
+        half = self._half(there)
+        centre = there.risk - self.risk
         low, high = centre - half, centre + half
-        beyond = n > self.scratch.n[-1]
-        if self.curve is not None and beyond.any():
-            band = curve_band(self.curve, n[beyond], self.level)
-            own = float(stdtrit(self.degrees, 0.5 + self.level / 2)) * np.sqrt(self.variance)
+        if len(there.beyond):
+            band = there.band
+            own = float(self._quantile(self.degrees)) * np.sqrt(self.variance)
             ends = (self.risk - own, self.risk + own)
-            centre[beyond] = band[0] - self.risk
-            low[beyond], high[beyond] = difference_interval(band[0], band[1:], self.risk, ends)
+            centre[there.beyond] = band[0] - self.risk
+            low[there.beyond], high[there.beyond] = difference_interval(
+                band[0], band[1:], self.risk, ends
+            )
         return centre, low, high
 
-    def _half(self, moves: FloatArray, bend: FloatArray) -> FloatArray:
+    def _half(self, there: Looked) -> FloatArray:
         """Half of a t interval, with Satterthwaite's degrees of freedom."""
-        scratch = self.scratch
-        total = np.einsum("ti,ij,tj->t", moves, scratch.covariance, moves) + self.variance
-        total = np.maximum(total - 2 * moves @ self.shared, 0.0) + bend**2
-        parts = moves**2 * np.diagonal(scratch.covariance)
-        spread = (parts**2 / scratch.degrees).sum(axis=1) + self.variance**2 / self.degrees
-        degrees = np.divide(total**2, spread, out=np.full_like(total, np.inf), where=spread > 0)
-        degrees = np.maximum(degrees, min(self.degrees, float(scratch.degrees.min())))
-        half: FloatArray = stdtrit(np.minimum(degrees, 1e9), 0.5 + self.level / 2) * np.sqrt(total)
+        total = there.variance + self.variance - 2 * there.moves @ self.shared
+        total = np.maximum(total, 0.0) + there.bend**2
+        doubt = there.doubt + self.variance**2 / self.degrees
+        degrees = np.divide(total**2, doubt, out=np.full_like(total, np.inf), where=doubt > 0)
+        degrees = np.maximum(degrees, min(self.degrees, float(self.scratch.degrees.min())))
+        half: FloatArray = self._quantile(np.minimum(degrees, 1e9)) * np.sqrt(total)
         return half
+
+    def _quantile(self, degrees: FloatArray | float) -> FloatArray:
+        return np.asarray(stdtrit(degrees, 0.5 + self.scratch.level / 2))
 
 
 def curve_band(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -10,25 +10,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from curvewise.errors import InputError
-from curvewise.tables import number
-from curvewise.types import Control, TransferRisks, as_floats
-from curvewise.types.risks import ONE_TASK
+from curvewise.types import Control, FloatArray, TransferRisks, as_floats
+from curvewise.types.risks import ONE_TASK, as_control, measured_control
 
 ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
 RISKS = ("risk", "loss", "error")
-ROLES = {"blind": "the blind guess", "maximal": "maximal supervision"}
-
-
-@dataclass(frozen=True)
-class Held:
-    """A control with the degrees of freedom of its standard error."""
-
-    control: Control
-    degrees: float = math.inf
-    note: str = ""
+_SHARES = frozenset(["error", "errors", "err", "errs"])
+_BESIDE = frozenset(
+    ["test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average", "top", "1", "5", "top1", "top5", "final", "01"]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +28,8 @@ class Given:
     """Risks of the methods, and the controls of each task that has them."""
 
     risks: TransferRisks
-    blind: Mapping[str, Held]
-    maximal: Mapping[str, Held]
+    blind: Mapping[str, Control]
+    maximal: Mapping[str, Control]
 
 
 def read_source(
@@ -47,16 +39,70 @@ def read_source(
     columns, unit = _columns_of(source)
     own = source if isinstance(source, TransferRisks) else None
     start = scratch or (own.scratch if own else "scratch")
-    used: set[str] = set()
     tasks = tuple(dict.fromkeys(columns["task"].tolist()))
-    held = {}
+    held: dict[str, dict[str, Control]] = {}
+    used: set[str] = set()
     for role, given in (("blind", blind), ("maximal", maximal)):
-        before = dict(getattr(own, role)) if own else {}
-        held[role] = {t: Held(c) for t, c in before.items()}
-        held[role] |= _resolve(given, role, tasks, columns, start, used)
+        held[role] = dict(getattr(own, role)) if own else {}
+        for task, value in _by_task(given, role, tasks).items():
+            if isinstance(value, str):
+                held[role][task] = _named(value, role, task, columns, start)
+                used.add(value)
+            elif value is not None:
+                held[role][task] = as_control(value, role)
     keep = ~np.isin(columns["method"], sorted(used))
     risks = _as_risks({k: v[keep] for k, v in columns.items()}, own, start, unit)
-    return Given(risks, held["blind"], held["maximal"])
+    found = Given(risks, held["blind"], held["maximal"])
+    for task in risks.task_names:
+        _check_controls(found, task)
+    return found
+
+
+def _check_controls(given: Given, task: str) -> None:
+    """Raise where a control is in another unit than the risks, or turns the sign of CCI round."""
+    own = given.risks.of(task=task)
+    seen = own.risk[~np.isnan(own.risk)]
+    blind, maximal = given.blind.get(task), given.maximal.get(task)
+    if not len(seen):
+        return
+    if _are_shares(given.risks.unit):
+        for role, control in (("blind", blind), ("maximal", maximal)):
+            if control is not None:
+                _check_share(role, control, task, seen)
+    start = own.risk[(own.methods == own.scratch) & ~np.isnan(own.risk)]
+    ordered = maximal is not None and (blind is None or blind.risk > maximal.risk)
+    if maximal is None or maximal.assumed or not ordered or not len(start):
+        return
+    if (start < maximal.risk).all():
+        who = "every run" if (seen < maximal.risk).all() else f"every run of {own.scratch}"
+        raise InputError(
+            f"maximal={maximal.risk:.6g} of task {task!r} is beaten by {who} (risks from "
+            f"{seen.min():.4g} to {seen.max():.4g}), which would turn the sign of CCI round. Is it "
+            "in the unit of the risks, a fraction among fractions, an error among errors? Pass "
+            "maximal= with the risk that all the data gives, by task where units differ, or leave "
+            "it out."
+        )
+
+
+def _are_shares(unit: str) -> bool:
+    """Whether risks are shares of examples by what they are called, in percent or not."""
+    words = set(re.findall(r"[a-z0-9]+", unit.lower()))
+    known = bool(words & _SHARES) and words <= _SHARES | _BESIDE
+    return known or unit.startswith(("1 − ", "100 − "))
+
+
+def _check_share(role: str, control: Control, task: str, seen: FloatArray) -> None:
+    """Raise for a percentage among fractions, or a fraction among percentages."""
+    risk, low, high = control.risk, float(seen.min()), float(seen.max())
+    text = f"{role}={risk:.6g} of task {task!r} looks like a "
+    among = f"risks from {low:.4g} to {high:.4g}"
+    if low >= 0 and high <= 1 < risk <= 100:
+        raise InputError(
+            f"{text}percentage beside fractions ({among}): pass {risk / 100:.6g}, or call the "
+            "column loss if it has no bounds."
+        )
+    if role == "blind" and 0 < risk <= 1 < high <= 100 and risk < low <= 100 * risk:
+        raise InputError(f"{text}fraction beside percentages ({among}): pass {100 * risk:.6g}.")
 
 
 def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
@@ -131,74 +177,31 @@ def _as_risks(
     return TransferRisks(**made) if own is None else replace(own, **made)
 
 
-def _resolve(
-    given: ControlLike,
-    role: str,
-    tasks: Sequence[str],
-    columns: Mapping[str, NDArray[Any]],
-    scratch: str,
-    used: set[str],
-) -> dict[str, Held]:
-    """A control for each task out of whatever was passed for it."""
+def _by_task(given: ControlLike, role: str, tasks: Sequence[str]) -> dict[str, Any]:
+    """What was passed for each task."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        given = dict.fromkeys(tasks, given)
-    strangers = [t for t in given if t not in tasks]
+        return dict.fromkeys(tasks, given)
+    named = {str(task): value for task, value in given.items()}
+    strangers = [t for t in named if t not in tasks]
     if strangers:
         raise InputError(f"{role} is given for {strangers[0]!r}, which is none of {list(tasks)!r}.")
-    found = {}
-    for task, value in given.items():
-        if isinstance(value, str):
-            found[task] = _named(value, role, task, columns, scratch)
-            used.add(value)
-        elif value is not None:
-            found[task] = Held(as_control(value, role))
-    return found
+    return named
 
 
 def _named(
     name: str, role: str, task: str, columns: Mapping[str, NDArray[Any]], scratch: str
-) -> Held:
-    """The mean of the rows of a method, with the standard error between them."""
+) -> Control:
+    """What the rows of a method say: those without a size, else those at its largest."""
     if name == scratch:
         raise InputError(
             f"{role}={name!r} is the method that starts from nothing, which is measured against it:"
             " pass its risk at the size that you mean as a number or a Control."
         )
     rows = (columns["method"] == name) & (columns["task"] == task)
-    risk = columns["risk"][rows & ~np.isnan(columns["risk"])]
-    if not len(risk):
+    found = measured_control(columns["n"][rows], columns["risk"][rows])
+    if found is None:
         there = sorted(set(columns["method"][columns["task"] == task].tolist()))
         raise InputError(f"{role}={name!r} has no risk on task {task!r}; there are {there!r}.")
-    many = len(risk) > 1
-    std = float(risk.std(ddof=1) / math.sqrt(len(risk))) if many else math.nan
-    sizes = np.unique(columns["n"][rows])
-    note = ""
-    if len(sizes) > 1:
-        note = (
-            f"{task}: {ROLES[role]} is the mean over {len(sizes)} sizes of {name!r}, from "
-            f"{number(sizes[0])} to {number(sizes[-1])}; pass a number for one of them."
-        )
-    control = Control(float(risk.mean()), std, f"measured ({name})")
-    return Held(control, len(risk) - 1.0 if many else math.inf, note)
-
-
-def as_control(value: ControlLike, role: str) -> Control:
-    """A control out of a number, an interval, or an object that has or is one."""
-    if isinstance(value, Control):
-        return value
-    if callable(getattr(value, "control", None)):
-        made = value.control()
-        if isinstance(made, Control):
-            return made
-    if all(hasattr(value, name) for name in ("estimate", "low", "high")):
-        half = (float(value.high) - float(value.low)) / 2
-        std = half / float(ndtri(0.5 + float(getattr(value, "level", 0.95)) / 2))
-        return Control(float(value.estimate), std if math.isfinite(std) else math.nan, "interval")
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(
-            f"{role}={value!r} is no control: pass a number, an Interval, a Control, the name of a "
-            "method, or a dictionary of these by task."
-        )
-    return Control(float(value))
+    return found

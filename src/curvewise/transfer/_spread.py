@@ -13,6 +13,7 @@ from scipy.special import stdtr, stdtrit
 from curvewise.types import FloatArray, Interval
 
 MANY = 1e9  # degrees of freedom beyond which Student's t is normal
+STEADY = 0.5  # degrees of freedom that the spread of all methods has in that of a cell
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,15 @@ class Runs:
         Training size of each cell.
     fold : ndarray of int, optional
         Which runs of a size were trained on the same examples.
+    line : ndarray of int, optional
+        Which runs of different sizes are of the same method and seed.
     """
 
     value: FloatArray
     cell: NDArray[np.int64]
     size: FloatArray
     fold: NDArray[np.int64] | None = None
+    line: NDArray[np.int64] | None = None
 
     @cached_property
     def count(self) -> NDArray[np.int64]:
@@ -125,15 +129,40 @@ class Runs:
         if not self.replicated:
             return Error(math.nan, math.nan)
         lent = self._lent(influence)
-        found = self._by_subset(influence, lent) if self.by_fold else self._by_cell(influence, lent)
-        parts = np.array([*found[0], *(std**2 for std, _ in controls)])
-        return together(parts, np.array([*found[1], *(free for _, free in controls)]))
-
-    def _by_cell(self, influence: FloatArray, lent: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Variances that cells bring in, each independent of the others."""
+        more = [std**2 for std, _ in controls]
+        free = [degrees for _, degrees in controls]
+        if self.by_fold:
+            parts, degrees = self._by_subset(influence, lent)
+            return together(np.array([*parts, *more]), np.array([*degrees, *free]))
+        weight, along = self._per_cell(influence**2) + lent, self._along(influence)
         known = self.degrees > 0
-        weight = self._per_cell(influence**2) + lent
-        return weight[known] * self.variance[known], self.degrees[known].astype(float)
+        degrees = np.array([*self.degrees[known], *free])
+        own, steady = (
+            together(np.array([*(weight * spread)[known] * along, *more]), degrees)
+            for spread in (self.variance, self._steadied)
+        )
+        return Error(own.std, min(own.degrees, steady.degrees))
+
+    def _along(self, influence: FloatArray) -> float:
+        """How much more than by chance the sums over sizes vary, of one method and seed each."""
+        if self.line is None:
+            return 1.0
+        moved = influence * self._scaled
+        apart = float((moved**2).sum())
+        return max(1.0, float((np.bincount(self.line, moved) ** 2).sum()) / apart) if apart else 1.0
+
+    @cached_property
+    def _steadied(self) -> FloatArray:
+        """Variance of each cell, drawn a little to that of all cells of its size.
+
+        Degrees of freedom rest on it where it makes them fewer: next to a mean of many runs, two
+        runs that are near each other by chance would hide that most of the error is theirs.
+        """
+        _, size = np.unique(self.size, return_inverse=True)
+        squares = np.nan_to_num(self.variance) * self.degrees
+        pooled = np.bincount(size, squares) / np.maximum(np.bincount(size, self.degrees), 1)
+        found: FloatArray = (squares + STEADY * pooled[size]) / (self.degrees + STEADY)
+        return found
 
     def _by_subset(self, influence: FloatArray, lent: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Variances that sizes bring in: what moves with a training subset is summed first.
@@ -151,10 +180,10 @@ class Runs:
         borrowed = lent * self._fold_variance
         weight = np.where(self.degrees > 0, self._per_fold_squares(moved) + borrowed, 0.0)
         total = np.bincount(size, weight, len(sums))
-        free = np.bincount(size, weight * self.degrees, len(sums))
+        lost = np.bincount(size, weight / np.maximum(self.degrees, 1), len(sums))
         parts = more * apart + np.bincount(size, borrowed, len(sums))
         used = total > 0
-        return parts[used], free[used] / total[used]
+        return parts[used], total[used] / lost[used]
 
     def _lent(self, influence: FloatArray) -> FloatArray:
         """What cells without a spread of their own make others count for.
@@ -192,8 +221,8 @@ class Runs:
     @cached_property
     def _scaled(self) -> FloatArray:
         """Residuals, larger by what the mean of a cell takes from them."""
-        folds = self._folds[self.cell]
-        return self._residual * np.sqrt(folds / np.maximum(folds - 1, 1))
+        free = self.degrees[self.cell]
+        return self._residual * np.sqrt((free + 1) / np.maximum(free, 1))
 
     @cached_property
     def _fold_variance(self) -> FloatArray:

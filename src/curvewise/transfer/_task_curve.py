@@ -75,7 +75,8 @@ class TaskNeeds:
         The same over the sizes that all tasks span, which makes it comparable; NaN if none.
     halving : Interval
         By what factor the training set must grow for calibrated risk to halve, by a line through
-        log risk against log n; ∞ if it does not fall.
+        log risk against log n; ∞ stands for a factor above that between the largest and the
+        smallest size, or for a risk that does not fall.
     smallest, largest : float
         Training sizes measured.
     warnings : tuple of str
@@ -89,6 +90,24 @@ class TaskNeeds:
     smallest: float
     largest: float
     warnings: tuple[str, ...] = ()
+
+    @property
+    def spanned(self) -> float:
+        """The largest training size over the smallest: factors above it were not looked at."""
+        return self.largest / self.smallest
+
+    def halving_text(self, digits: int = 2) -> str:
+        """The factor that halves the risk, with its interval; "> 16" beyond what was measured."""
+        low, high = self.halving
+        if math.isnan(self.halving.estimate):
+            return ""
+        if math.isinf(self.halving.estimate):
+            maybe = f" (or from {low:.{digits}f})" if low < self.spanned else ""
+            return f"> {number(self.spanned, 3)}{maybe}"
+        if math.isnan(low):
+            return f"{self.halving.estimate:.{digits}f}"
+        top = f">{number(self.spanned, 3)}" if math.isinf(high) else f"{high:.{digits}f}"
+        return f"{self.halving.estimate:.{digits}f} [{low:.{digits}f}, {top}]"
 
     def at(self, level: float) -> Reached:
         """The training size for one of the levels."""
@@ -195,7 +214,7 @@ def _mean(
 
 def _halving(n: FloatArray, risks: Sequence[Estimate], level: float) -> Interval:
     """2 to the power of −1/slope, of a line through log calibrated risk against log n."""
-    used = [i for i, r in enumerate(risks) if _positive(r, level)]
+    used = [i for i, r in enumerate(risks) if _positive(r)]
     if len(used) < 2:
         return Interval(UNKNOWN, UNKNOWN, UNKNOWN, level)
     log_n = np.log(n[used])
@@ -203,18 +222,22 @@ def _halving(n: FloatArray, risks: Sequence[Estimate], level: float) -> Interval
     value = np.array([risks[i].value for i in used])
     slope = float(lever @ np.log(value))
     span = _combined(lever / value, [risks[i] for i in used]).error.interval(slope, level)
-    return Interval(_factor(slope), _factor(span.low), _factor(span.high), level)
+    most = float(n[-1] / n[0])
+    low = min(_factor(span.low, most), most) if not math.isnan(span.low) else UNKNOWN
+    return Interval(_factor(slope, most), low, _factor(span.high, most), level)
 
 
-def _positive(risk: Estimate, level: float) -> bool:
-    low = risk.error.interval(risk.value, level).low
-    return risk.value > 0 and (math.isnan(low) or low > 0)
+def _positive(risk: Estimate) -> bool:
+    """Whether its logarithm means something: two standard errors above maximal supervision."""
+    return risk.value > (0.0 if math.isnan(risk.error.std) else 2 * risk.error.std)
 
 
-def _factor(slope: float) -> float:
+def _factor(slope: float, most: float) -> float:
+    """What halves the risk; nothing is known of factors beyond the one that was measured."""
     if math.isnan(slope):
         return UNKNOWN
-    return float(2.0 ** min(-1.0 / slope, 1000.0)) if slope < 0 else math.inf
+    found = float(2.0 ** min(-1.0 / slope, 1000.0)) if slope < 0 else math.inf
+    return found if found <= most * (1 + 1e-9) else math.inf
 
 
 def _alarms(
@@ -222,7 +245,7 @@ def _alarms(
 ) -> tuple[str, ...]:
     found = []
     if len(n) < 2:
-        found.append(f"one training size, n = {n[0]:g}: nothing is known of its curve.")
+        found.append(f"one training size, n = {number(n[0])}: nothing is known of its curve.")
     if any(math.isnan(r.error.std) for r in risks):
         found.append("no size was run twice, so that there are no intervals: add seeds.")
     for at in reached:

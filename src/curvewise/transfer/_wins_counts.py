@@ -17,6 +17,8 @@ from curvewise.types.predictions import BLOCK_BYTES
 Losses: TypeAlias = "Predictions | FloatArray"
 """Losses of runs × examples, in memory or to be read in blocks."""
 
+MANY_RUNS = 50
+"""Of few examples, so many runs look like examples."""
 
 Against: TypeAlias = Callable[[NDArray[Any], int], tuple[NDArray[Any], int]]
 """From a block of runs and the first one's index to twice their wins, and the number of ties."""
@@ -84,7 +86,7 @@ def as_losses(given: Any, argument: str) -> Losses:
     if len(bad):
         said = ", ".join(map(str, bad[:5])) + (" …" if len(bad) > 5 else "")
         raise InputError(
-            f"{argument} holds NaN on some examples of run(s) {said}: give a loss for each, infinite"
+            f"{argument} holds NaN on some examples of run(s) {said}: give each a loss, infinite"
             " where it is too large for a number, or NaN on all examples of a run that failed."
         )
     return found
@@ -121,6 +123,12 @@ def check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None:
             f"{names[0]} has {n:,} examples and {names[1]} has {m:,}: compare them on the same"
             f" test examples, in the same order.{turned}"
         )
+    arrays = not (isinstance(losses, Predictions) or isinstance(scratch, Predictions))
+    if arrays and min(one, two) >= max(MANY_RUNS, 10 * n):
+        raise InputError(
+            f"{names[0]} has {one:,} runs on {n:,} examples: are they transposed? Rows are runs and"
+            " columns are examples; turn the arrays over, or pass Predictions if it is so."
+        )
     if n < 2:
         raise InputError(f"{names[0]} has one example: a share of examples needs two or more.")
     if not (isinstance(losses, Predictions) and isinstance(scratch, Predictions)):
@@ -147,9 +155,15 @@ def as_units(groups: ArrayLike | None, losses: Losses, scratch: Losses) -> Units
     found = np.asarray(groups)
     if found.shape != (examples,):
         raise InputError(f"groups has shape {found.shape}; there are {examples:,} examples.")
-    if found.dtype.kind == "f" and np.isnan(found).any():
-        raise InputError("groups holds NaN: give each example a group, its own if it is alone.")
-    names, codes = np.unique(found, return_inverse=True)
+    missing = sum(g is None or g != g for g in found.tolist())
+    if missing:
+        raise InputError(
+            f"groups has no value (NaN or None) for {missing} of {examples:,} examples: give each a"
+            " group, its own if it is alone."
+        )
+    names, codes = np.unique(
+        found.astype(np.str_) if found.dtype.kind == "O" else found, return_inverse=True
+    )
     if len(names) < 2:
         raise InputError("groups puts all examples into one: nothing can be said of others.")
     return Units(np.bincount(codes).astype(np.float64), codes.reshape(-1))

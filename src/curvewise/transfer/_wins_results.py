@@ -41,6 +41,8 @@ class WinRate(Result):
         the latter is NaN where runs cannot be told to vary.
     level : float
         Coverage of the interval.
+    names : tuple of str
+        Of the method, and of what it is compared with.
     """
 
     rate: Interval
@@ -56,6 +58,7 @@ class WinRate(Result):
     runs_std: float
     level: float = 0.95
     warnings: tuple[str, ...] = ()
+    names: tuple[str, str] = ("the method", "scratch")
 
     @property
     def verdict(self) -> str:
@@ -73,7 +76,7 @@ class WinRate(Result):
         p, low, high = (f"{100 * v:.1f}%" for v in (self.rate.estimate, *self.rate))
         grouped = "" if self.groups is None else f" in {self.groups:,} groups"
         text = (
-            f"The method has the lower loss on {p} of {self.examples:,} test examples{grouped}"
+            f"{_first_up(self.names[0])} has a lower loss than {self.names[1]} on {p} of {self.examples:,} test examples{grouped}"
             f" ({self.level:.0%} interval {low} to {high}; p = {number(self.pvalue, 2)} against"
             f" one half): {self._said_verdict()}."
         )
@@ -83,9 +86,9 @@ class WinRate(Result):
 
     def _said_verdict(self) -> str:
         said = {
-            "better": "more often than not it beats scratch",
-            "worse": "more often than not scratch beats it",
-            "undecided": "it cannot be told from scratch",
+            "better": f"more often than not it beats {self.names[1]}",
+            "worse": f"more often than not {self.names[1]} beats it",
+            "undecided": f"it cannot be told from {self.names[1]}",
         }
         return said[self.verdict]
 
@@ -136,6 +139,11 @@ class WinRates(Result):
         ]
         text = "The method has the lower loss on " + ", ".join(parts) + " of the test examples. "
         return " ".join([text + self.end.text, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def _first_up(name: str) -> str:
+    """The beginning of a sentence; names of people's own stay as they are."""
+    return "The method" if name == "the method" else name
 
 
 def _columns(rates: Sequence[WinRate]) -> dict[str, Any]:

@@ -79,14 +79,14 @@ class Spread:
     def _quantile(self, chance: float) -> float:
         """Student's, with Satterthwaite's degrees of freedom.
 
-        Where one of the variances rests on few values: the mean of their own quantiles, weighted
-        by the variances (Cochran and Cox), since Satterthwaite's degrees are then too many.
+        Where one of the variances rests on few values the half-widths that each would have alone
+        are added in squares, since Satterthwaite's degrees are then too many.
         """
         total = float(self.parts.sum())
         if total == 0:
             return float(stdtrit(self.degrees.min(), chance))
         if self._few:
-            return float(self.parts @ stdtrit(self.degrees, chance)) / total
+            return math.sqrt(float(self.parts @ stdtrit(self.degrees, chance) ** 2) / total)
         degrees = self.variance**2 / float((self.parts**2 / self.degrees).sum())
         return float(stdtrit(min(degrees, 1e9), chance))
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.stats import holm
 from curvewise.tables import number, whole
 from curvewise.transfer._cells import Task
 from curvewise.transfer.comparison import Settings
 from curvewise.types import FloatArray
+from curvewise.types.risks import ONE_TASK
 
 if TYPE_CHECKING:
     from curvewise.transfer.transfer_result import Improvement, RiskCurve, TransferResult
@@ -24,7 +24,7 @@ LOWER = 0.1  # how much lower maximal supervision might be, of the distance to t
 def task_alarms(task: Task, settings: Settings, alone: bool) -> list[str]:
     """What the user should act on, for a task as a whole that may be the only one."""
     found = [
-        *([_assumed(task, settings)] if task.maximal.control.assumed else []),
+        *([_assumed(task, settings)] if task.maximal.assumed else []),
         *_failures(task),
         *_no_spread(task),
         *_twice(task),
@@ -96,7 +96,7 @@ def rising_share(task: Task, n: FloatArray, settings: Settings) -> float:
 
 
 def _assumed(task: Task, settings: Settings) -> str:
-    control = task.maximal.control
+    control = task.maximal
     text = (
         f"maximal supervision was not measured: {number(control.risk)} stands for it "
         f"({control.source}). Pass maximal= with the risk that all the data gives"
@@ -133,11 +133,11 @@ def _ranges(task: Task, alone: bool) -> list[str]:
     )
     chosen = [whole(n) for n in shared]
     remedy = (
-        f"pass sizes={chosen if alone else {task.name: chosen}!r}, which all of them have"
+        f"Pass sizes={chosen if alone else {task.name: chosen}!r}, which all of them have"
         if len(shared) > 1
-        else "no two sizes are shared by all"
+        else "No two sizes are shared by all"
     )
-    return [f"improvements rest on different sizes and are not comparable ({said}): {remedy}."]
+    return [f"CCIs rest on different sizes and are not comparable. {remedy}. There are {said}."]
 
 
 def _listed(sizes: Sequence[float]) -> str:
@@ -148,8 +148,7 @@ def _listed(sizes: Sequence[float]) -> str:
 
 def task_notes(task: Task, curves: Sequence[RiskCurve]) -> list[str]:
     """What else there is to know of a task."""
-    found = [held.note for held in (task.blind, task.maximal) if held.note]
-    found += [_unknown(task, role) for role in ("blind", "maximal") if _is_unknown(task, role)]
+    found = [_unknown(task, role) for role in ("blind", "maximal") if _is_unknown(task, role)]
     found += [f"{task.name}: {text}" for text in (*_borrowed(task), *_one_subset(task))]
     own = [c for c in curves if c.task == task.name]
     for text, chosen in (
@@ -196,9 +195,7 @@ def _one_subset(task: Task) -> list[str]:
 
 
 def _is_unknown(task: Task, role: str) -> bool:
-    return math.isnan(getattr(task, role).control.std) and not (
-        role == "maximal" and task.best is not None
-    )
+    return math.isnan(getattr(task, role).std) and not (role == "maximal" and task.best is not None)
 
 
 def _unknown(task: Task, role: str) -> str:
@@ -226,17 +223,18 @@ def _said_of_task(result: TransferResult, task: str) -> str:
     if not known:
         return f"{task}: no improvement can be computed."
     best = max(known, key=lambda r: r.cci.estimate)
-    text = f"{task}: "
-    text += "best is " if len(known) > 1 else ""
+    nameless = result.tasks == (ONE_TASK,)  # the table has no column of tasks
+    text = "" if nameless else f"{task}: "
+    text += f"{'B' if nameless else 'b'}est is " if len(known) > 1 else ""
     text += f"{best.method}, CCI {_interval(best)}"
     told = [r for r in known if not math.isnan(r.pvalue)]
     share = 1 - result.level
     if len(told) > 1:
-        sure = holm([r.pvalue for r in told]) <= share
-        signs = np.sign([r.cci.estimate for r in told])[sure]
+        signs = np.sign([r.cci.estimate for r in told if r.sure])
         text += f"; {int((signs > 0).sum())} of {len(told)} are better than {result.scratch}"
         text += f", {int((signs < 0).sum())} worse" if (signs < 0).any() else ""
-        text += f" at {number(round(100 * share, 6))}%, all tests together"
+        text += f" at {number(round(100 * share, 6))}% after Holm's correction for "
+        text += f"{len(told)} tests"
     text += "."
     if best.gain_ends is not None and told:
         text += f" {best.gain_ends.text}"

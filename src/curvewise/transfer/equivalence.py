@@ -51,17 +51,11 @@ class Equivalence:
         if np.isnan(estimate):
             return f"What {lead}are worth is not known."
         if self.beyond == "above":
-            return (
-                lead
-                + "are worth more from scratch than was looked at"
-                + (f": at least {about(low)}." if low > 0 else ".")
-            )
+            least = f": at least {about(low)}." if low > 0 else "."
+            return f"{lead}are worth more than the largest size looked at from scratch{least}"
         if self.beyond == "below":
-            return (
-                lead
-                + "are worth fewer from scratch than were measured"
-                + (f": at most {about(high)}." if np.isfinite(high) else ".")
-            )
+            most = f": at most {about(high)}." if np.isfinite(high) else "."
+            return f"{lead}are worth less than the smallest size of scratch{most}"
         known = "" if np.isnan(low) else f" [{about(low)}, {about(high)}]"
         rests = ", by a fitted curve" if self.extrapolated else ""
         return f"{lead}are worth {about(estimate)}{known} from scratch{rests}."
@@ -132,7 +126,7 @@ def data_equivalence(
     100 samples of the method are worth 2530 [1930, 3420] from scratch.
     """
     check_level(level)
-    measured = _scratch_curve(scratch_n, scratch, scratch_variance, scratch_degrees)
+    measured = _scratch_curve(scratch_n, scratch, scratch_variance, scratch_degrees, level, curve)
     sizes, risks = (np.atleast_1d(as_floats(v, k)) for v, k in ((n, "n"), (method, "method")))
     check_sizes(sizes, "n")
     if risks.shape != sizes.shape or np.isinf(risks).any():
@@ -144,20 +138,17 @@ def data_equivalence(
     free = _broadcast(degrees, sizes.shape, "degrees")
     shared = _shared(covariance, (len(sizes), len(measured.n)))
     if curve is not None:
-        _check_unit(curve, measured, level)
-    gaps = [
-        Gap(measured, *cell, level=level, curve=curve)
-        for cell in zip(risks, own, free, shared, strict=True)
-    ]
+        _check_unit(curve, measured)
+    gaps = [Gap(measured, *cell) for cell in zip(risks, own, free, shared, strict=True)]
     return tuple(_one(size, gap) for size, gap in zip(sizes.tolist(), gaps, strict=True))
 
 
 def _one(size: float, gap: Gap) -> Equivalence:
     """Invert the difference of the two risks at one size of the method."""
+    grid, level = gap.scratch.grid, gap.scratch.level
     if np.isnan(gap.risk):
-        nothing = Interval(np.nan, np.nan, np.nan, gap.level)
+        nothing = Interval(np.nan, np.nan, np.nan, level)
         return Equivalence(size, nothing, nothing)
-    grid = gap.grid
     centre = gap.centre(grid)
     estimate = float(np.exp(first_crossing(np.log(grid), centre))) if centre[0] > 0 else 0.0
     estimate = float(grid[0]) if centre[0] == 0 else estimate
@@ -171,15 +162,20 @@ def _one(size: float, gap: Gap) -> Equivalence:
     ends = [v for v in (estimate, low, high) if np.isfinite(v)]
     return Equivalence(
         n=size,
-        equivalent=Interval(estimate, low, high, gap.level),
-        factor=Interval(estimate / size, low / size, high / size, gap.level),
+        equivalent=Interval(estimate, low, high, level),
+        factor=Interval(estimate / size, low / size, high / size, level),
         beyond=beyond,
         extrapolated=bool(max(ends, default=0.0) > top * (1 + 1e-9)),
     )
 
 
 def _scratch_curve(
-    n: ArrayLike, risk: ArrayLike, variance: ArrayLike | None, degrees: ArrayLike
+    n: ArrayLike,
+    risk: ArrayLike,
+    variance: ArrayLike | None,
+    degrees: ArrayLike,
+    level: float,
+    curve: Any,
 ) -> ScratchCurve:
     sizes = np.atleast_1d(as_floats(n, "scratch_n"))
     check_sizes(sizes, "scratch_n")
@@ -197,6 +193,8 @@ def _scratch_curve(
         risks,
         given if matrix else np.diag(given),
         _broadcast(degrees, sizes.shape, "scratch_degrees"),
+        level,
+        curve,
     )
 
 
@@ -231,9 +229,9 @@ def _broadcast(given: ArrayLike, shape: tuple[int, ...], argument: str) -> Float
     return np.broadcast_to(found, shape)
 
 
-def _check_unit(curve: Any, scratch: ScratchCurve, level: float) -> None:
+def _check_unit(curve: Any, scratch: ScratchCurve) -> None:
     """A curve in another unit than scratch would extrapolate nonsense."""
-    there = curve_band(curve, scratch.n, level)[0]
+    there = curve_band(curve, scratch.n, scratch.level)[0]
     off = float(np.median(np.abs(there - scratch.risk)))
     span = float(np.ptp(scratch.risk))
     if off > max(span, 0.5 * float(np.abs(scratch.risk).mean())):

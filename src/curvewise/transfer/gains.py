@@ -134,13 +134,18 @@ def _said(
     if unknown.all():
         return "No interval of the gain is known: nothing can be said of where it ends."
     if not sure.any():
-        text = "At no size can a gain be told from none"
+        text = (
+            "At no size is a gain sure"
+            if worse.any()
+            else ("At no size can a gain be told from none")
+        )
     elif sure[-1]:
         text = f"The gain is sure at the largest size, n = {number(sizes[-1])}"
     else:
         last = int(np.flatnonzero(sure)[-1])
+        ends = "no gain is sure" if worse[last:].any() else "it cannot be told from none"
         text = f"The gain is sure up to n = {number(sizes[last])}; from n = "
-        text += f"{number(sizes[last + 1])} on it cannot be told from none"
+        text += f"{number(sizes[last + 1])} on {ends}"
     doubtful = ~sure & ~worse & ~unknown
     if sure.any():
         doubtful[int(np.flatnonzero(sure)[-1]) :] = False

@@ -88,6 +88,8 @@ class RunSpread(Result):
         What they are.
     level : float
         Coverage of the intervals.
+    scratch : str
+        Name of the method that starts from nothing.
     """
 
     rows: tuple[MethodSpread, ...]
@@ -95,6 +97,7 @@ class RunSpread(Result):
     calibrated: bool
     unit: str
     level: float
+    scratch: str = "scratch"
     warnings: tuple[str, ...] = ()
 
     def row(self, task: str, method: str, n: float) -> MethodSpread:
@@ -136,8 +139,8 @@ class RunSpread(Result):
         text = f"Standard deviations over runs of {self.unit} have a median of "
         text += f"{number(middle, 3)} over {len(known)} cells of task, method and size; the largest"
         text += f" is {number(most.std.estimate, 3)} [{number(most.std.low, 3)}, "
-        text += f"{number(most.std.high, 3)}], {most.method} on {most.task} at n = {most.n:g} "
-        text += f"({most.runs} runs)."
+        text += f"{number(most.std.high, 3)}], {most.method} on {most.task} at n = "
+        text += f"{number(most.n)} ({most.runs} runs)."
         if not self.pairs:
             return text
         outside = sum(p.outside for p in self.pairs)
@@ -191,7 +194,7 @@ def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.9
         )
     single = sum(r.runs < 2 for r in rows)
     notes = (f"{single} of {len(rows)} cells have one run, and no spread.",) if single else ()
-    return RunSpread(tuple(rows), _pairs(rows), calibrated, unit, level, notes)
+    return RunSpread(tuple(rows), _pairs(rows), calibrated, unit, level, source.scratch, notes)
 
 
 def _from_curves(source: TransferResult, level: float) -> Iterator[MethodSpread]:
@@ -211,8 +214,8 @@ def _from_risks(source: TransferRisks, calibrated: bool, level: float) -> Iterat
         cells.setdefault(key, [])
     for row, risk in enumerate(good.risk.tolist()):
         cells[good.tasks[row].item(), good.methods[row].item(), good.n[row].item()].append(risk)
-    place = {name: i for i, name in enumerate((*good.task_names, *good.method_names))}
-    for key in sorted(cells, key=lambda k: (place[k[0]], place[k[1]], k[2])):
+    tasks, methods = good.task_names, good.method_names
+    for key in sorted(cells, key=lambda k: (tasks.index(k[0]), methods.index(k[1]), k[2])):
         task, method, n = key
         risks = np.array(cells[key])
         if calibrated:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations
 from typing import Any
 
 from curvewise.errors import InputError
@@ -34,7 +34,7 @@ class TaskRanking(Result):
         The level whose training size orders the tasks: of those given, the one that most tasks
         reach between sizes measured; of equals the one nearest 0.5.
     unsure : tuple of (str, str)
-        Neighbours in the order that cannot be told apart.
+        All pairs that cannot be told apart, the one that asks for less data first.
     curves : tuple of RiskCurve
         Of scratch, in the same order.
     level : float
@@ -62,7 +62,10 @@ class TaskRanking(Result):
         raise InputError(f"task={task!r} is none of {list(self.order)!r}.")
 
     def columns(self) -> dict[str, Any]:
-        """A row for each task; sizes are 0 (∞) below the smallest (above the largest) measured."""
+        """A row for each task; sizes are 0 (∞) below the smallest (above the largest) measured.
+
+        ``halving`` is ∞ above the factor between the largest and the smallest size.
+        """
         found: dict[str, Any] = {"task": list(self.order)}
         for level in self.levels:
             at = [row.at(level) for row in self.rows]
@@ -91,8 +94,8 @@ class TaskRanking(Result):
         cells: dict[str, list[str]] = {"task": list(self.order)}
         for level in self.levels:
             cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
-        cells["mean cR"] = [_written(row.mean, digits) for row in self.rows]
-        cells["times data to halve"] = [_written(row.halving, digits) for row in self.rows]
+        cells["mean calibrated risk"] = [_written(row.mean, digits) for row in self.rows]
+        cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
         return format_table(cells, format, digits)
 
     def summary(self) -> str:
@@ -100,23 +103,50 @@ class TaskRanking(Result):
         said = [f"{r.task} ({r.at(self.ordered_by)})" for r in self.rows]
         if len(said) == 1:
             text = f"Learned from scratch, {self.rows[0].task} reaches a calibrated risk of "
-            text += f"{self.ordered_by:g} at n = {self.rows[0].at(self.ordered_by)}."
+            size = str(self.rows[0].at(self.ordered_by))
+            text += f"{self.ordered_by:g} at n {size if size[0] in '≤>' else f'= {size}'}."
         else:
             text = f"From least to most data for a calibrated risk of {self.ordered_by:g} from "
             text += f"scratch: {', '.join(said)}."
         if self.unsure:
-            pairs = ", ".join(f"{a} and {b}" for a, b in self.unsure)
-            text += f" Not told apart at {self.level:.0%}: {pairs}."
-        known = [r for r in self.rows if math.isfinite(r.halving.estimate)]
-        halve = ", ".join(f"{r.task} {number(r.halving.estimate, 3)}" for r in known)
+            groups = "; ".join(map(_joined, _alike(self.order, self.unsure)))
+            text += f" Not told apart at {self.level:.0%}: {groups}."
+        known = [r for r in self.rows if not math.isnan(r.halving.estimate)]
+        halve = ", ".join(f"{r.task} {_times(r)}" for r in known)
         return text + (f" Times the data to halve calibrated risk: {halve}." if halve else "")
+
+
+def _times(row: TaskNeeds) -> str:
+    """The factor that halves the risk in three digits, or what it is above."""
+    factor = row.halving.estimate
+    return number(factor, 3) if math.isfinite(factor) else f"> {number(row.spanned, 3)}"
+
+
+def _joined(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _alike(order: Sequence[str], unsure: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Pairs as groups of which no two are told apart; none lies within another."""
+    pairs = {frozenset(pair) for pair in unsure}
+    groups: list[tuple[str, ...]] = []
+    for k, first in enumerate(order):
+        group = [first]
+        for name in order[k + 1 :]:
+            if all(frozenset((name, other)) in pairs for other in group):
+                group.append(name)
+        groups.append(tuple(group))
+    said = {frozenset(p) for g in groups for p in combinations(g, 2)}
+    groups += [pair for pair in unsure if frozenset(pair) not in said]
+    kept = [g for g in groups if len(g) > 1]
+    return [g for g in kept if not any(set(g) < set(other) for other in kept)]
 
 
 def _written(value: Interval, digits: int) -> str:
     def one(x: float) -> str:
         if math.isnan(x):
             return "?"
-        return number(x) if math.isinf(x) or abs(x) >= 1e4 else f"{x:.{digits}f}"
+        return f"{x:.{digits}f}"
 
     if math.isnan(value.estimate):
         return ""
@@ -151,7 +181,8 @@ def rank_tasks(
     -----
     Between sizes the calibrated risk is taken to be a line in log n; nothing is said beyond the
     sizes measured but that the level lies there. The interval of a size holds all sizes at which
-    the interval of the interpolated risk holds the level.
+    the interval of the interpolated risk holds the level. The factor that halves the risk rests on
+    the sizes at which it is two standard errors above that of maximal supervision.
 
     Examples
     --------
@@ -173,7 +204,7 @@ def rank_tasks(
     check_level(level)
     wanted = _check_levels(levels)
     result = source if isinstance(source, TransferResult) else measure_transfer(source, level=level)
-    cells = [result._cells[task] for task in result.tasks]
+    cells = result._runs_of(result.tasks)
     shared = shared_range(cells)
     rows = [needs_of(task, wanted, shared, level) for task in cells]
     by = _ordering(rows, wanted)
@@ -187,7 +218,9 @@ def rank_tasks(
         levels=wanted,
         ordered_by=by,
         unsure=tuple(
-            (a.task, b.task) for a, b in pairwise(ordered) if not told_apart(a.at(by), b.at(by))
+            (a.task, b.task)
+            for a, b in combinations(ordered, 2)
+            if not told_apart(a.at(by), b.at(by))
         ),
         curves=tuple(result.curve(row.task, result.scratch) for row in ordered),
         level=level,

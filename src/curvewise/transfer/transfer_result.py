@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.tables import whole
 from curvewise.transfer._cells import Task
 from curvewise.transfer._transfer_tables import write_improvements
 from curvewise.transfer._words import said_of_transfer
@@ -68,6 +69,8 @@ class Improvement:
         Calibrated cumulative improvement: 0 is scratch, 1 maximal supervision at every size.
     pvalue : float
         Two-sided, that it is 0.
+    adjusted : float
+        The same after Holm's correction for all methods of the task.
     n : ndarray of float, shape (sizes,)
         Sizes that both have, which it rests on.
     gain, gain_low, gain_high : ndarray of float, shape (sizes,)
@@ -76,6 +79,9 @@ class Improvement:
         From which size the gain can no longer be told from 0.
     data_equivalence : tuple of Equivalence
         How many samples scratch needs to be as good, for each size.
+    borrowed : bool
+        Whether at half or more of the sizes the method, or scratch, has one run, so that the
+        interval rests on the spread of other methods.
     warnings : tuple of str
     """
 
@@ -83,13 +89,20 @@ class Improvement:
     method: str
     cci: Interval
     pvalue: float
+    adjusted: float
     n: FloatArray
     gain: FloatArray
     gain_low: FloatArray
     gain_high: FloatArray
     gain_ends: GainEnd | None = None
     data_equivalence: tuple[Equivalence, ...] = ()
+    borrowed: bool = False
     warnings: tuple[str, ...] = ()
+
+    @property
+    def sure(self) -> bool:
+        """Whether it differs from scratch after Holm's correction for the methods of its task."""
+        return bool(self.adjusted <= 1 - self.cci.level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +129,8 @@ class TransferResult(Result):
         Coverage of the intervals.
     unit : str
         What a risk is called.
+    notes : tuple of str
+        What the source says that was taken for what; nothing to act on.
     """
 
     tasks: tuple[str, ...]
@@ -130,6 +145,7 @@ class TransferResult(Result):
     level: float
     unit: str
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     _cells: Mapping[str, Task] = field(default_factory=dict, repr=False)
     _settings: Settings = field(default_factory=Settings, repr=False)
 
@@ -146,8 +162,11 @@ class TransferResult(Result):
     def columns(self) -> dict[str, Any]:
         """A row for each task and method.
 
-        The gain is sure up to ``gain_until`` (NaN if nowhere) and cannot be told from none from
-        ``gain_from`` on (infinite if it can at the largest size).
+        ``adjusted`` is the p-value after Holm's correction within the task. ``gain_sure_at`` lists
+        the sizes at which the gain is sure, each by its own interval: the last of them is
+        ``gain_until`` (NaN if there is none), and from ``gain_from`` on there is none (infinite if
+        it is sure at the largest size). ``borrowed`` says that the interval rests on the spread
+        of others.
         """
         rows = self.improvements
         counts = [self.curve(r.task, r.method) for r in rows]
@@ -159,12 +178,15 @@ class TransferResult(Result):
             "low": [r.cci.low for r in rows],
             "high": [r.cci.high for r in rows],
             "pvalue": [r.pvalue for r in rows],
+            "adjusted": [r.adjusted for r in rows],
+            "borrowed": [r.borrowed for r in rows],
             "sizes": [len(r.n) for r in rows],
             "smallest": [float(r.n[0]) for r in rows],
             "largest": [float(r.n[-1]) for r in rows],
             "runs": runs,
             "gain_smallest": [float(r.gain[0]) for r in rows],
             "gain_largest": [float(r.gain[-1]) for r in rows],
+            "gain_sure_at": [_sizes_sure(r) for r in rows],
             "gain_until": [_end(r, "n_last_sure") for r in rows],
             "gain_from": [_end(r, "n_from") for r in rows],
         }
@@ -175,7 +197,8 @@ class TransferResult(Result):
         Parameters
         ----------
         format : {"markdown", "latex", "text"}
-            Markup of the table. The best of each task is bold, in plain text marked with *.
+            Markup of the table. The best of each task is bold, in plain text marked with *;
+            † and ‡ are explained below the table. Methods without any value are left out.
         digits : int
             Decimals.
         layout : {"tasks", "long"}
@@ -205,23 +228,32 @@ class TransferResult(Result):
         if task is not None:
             self._check("task", task, self.tasks)
         chosen = self.tasks if task is None else (task,)
-        return compare_methods([self._cells[t] for t in chosen], [(a, b)], self._settings)
+        return compare_methods(self._runs_of(chosen), [(a, b)], self._settings)
 
     def comparisons(self) -> TransferComparison:
         """Every pair of methods on every task, with p-values by Holm's method for all together."""
         pairs = list(combinations(self.methods, 2))
         if not pairs:
             raise InputError(f"methods={self.methods!r}: a comparison needs at least two.")
-        cells = list(self._cells.values())
-        return compare_methods(cells, pairs, self._settings, average=False)
+        return compare_methods(self._runs_of(self.tasks), pairs, self._settings, average=False)
 
     def ranks(self) -> TransferRanks:
         """The place of every method, scratch included, at each size of each task."""
-        return rank_methods(list(self._cells.values()), self.level)
+        return rank_methods(self._runs_of(self.tasks), self.level, self.scratch)
 
     def summary(self) -> str:
         """A few sentences."""
         return said_of_transfer(self)
+
+    def _runs_of(self, tasks: Sequence[str]) -> list[Task]:
+        """The runs behind some tasks, which only :func:`measure_transfer` leaves in a result."""
+        lost = [task for task in tasks if task not in self._cells]
+        if lost:
+            raise InputError(
+                f"this TransferResult holds no runs of task {lost[0]!r}, which are needed here: "
+                "take the one that measure_transfer gives."
+            )
+        return [self._cells[task] for task in tasks]
 
     def _check(self, argument: str, name: str, known: Sequence[str]) -> None:
         if name not in known:
@@ -237,6 +269,12 @@ def near(name: str, known: Sequence[str]) -> str:
 def _end(row: Improvement, name: str) -> float:
     """One of the sizes at which the gain ends; NaN where nothing is known of it."""
     return float("nan") if row.gain_ends is None else float(getattr(row.gain_ends, name))
+
+
+def _sizes_sure(row: Improvement) -> str:
+    """The sizes at which the gain is sure, with spaces between."""
+    found = () if row.gain_ends is None else row.gain_ends.sure_at
+    return " ".join(str(whole(n)) for n in found)
 
 
 def _found(rows: Sequence[Any], task: str, method: str) -> Any:

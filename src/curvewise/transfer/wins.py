@@ -32,6 +32,7 @@ from curvewise.types import Predictions, check_level
 
 __all__ = ["WinRate", "WinRates", "win_rate", "win_rates"]
 
+NAMES = ("the method", "scratch")
 FEW_UNITS = 10
 """With fewer groups (or examples) an interval is a rough one."""
 
@@ -42,6 +43,7 @@ def win_rate(
     *,
     groups: ArrayLike | None = None,
     paired: bool = False,
+    names: tuple[str, str] = NAMES,
     level: float = 0.95,
 ) -> WinRate:
     """The share of test examples on which a method has a lower loss than scratch.
@@ -65,17 +67,23 @@ def win_rate(
     paired : bool
         Compare run r of the method only with run r of scratch: for runs that share their training
         subset or seed, whose losses go up and down together.
+    names : tuple of str
+        What to call the method, and what it is compared with.
     level : float
         Coverage of the interval.
 
     Notes
     -----
     The variance is that of a mean over examples, runs of the method and runs of scratch, all of
-    them sampled; the interval is Student's on the scale of log odds. Simulated with known truth
-    (``benchmarks/transfer_wins.py``; 50 to 2000 examples), 95% intervals hold it in 98 to 100% of
-    cases with two runs of each, 96 to 100% with three, and 92 to 100% with five or ten, least
-    where the rate is near 1 and runs vary much. With one run of each they hold the rate of these
-    two networks in 94 to 99%, but that of other runs in as few as 11% where runs vary much.
+    them sampled; the interval is Student's on the scale of log odds, with fewer than five runs of a
+    side on that of an angle. Two runs say little of how much others vary: the interval is wide for
+    that, and a narrower one holds the truth too seldom where only one side varies. Simulated with
+    known truth (``benchmarks/transfer_wins.py``; 50 to 2000 examples), 95% intervals hold it in 98
+    to 100% of cases with two runs of each, 93 to 100% with three, 92 to 100% with five or ten,
+    least where the rate is near 1 and runs vary much; 94 to 99% where one side does not vary. Where
+    a run changes losses as much as an example does they hold a rate of one half in 96 to 100%, one
+    of 0.98 in as few as 78%: the runs that lose are seldom among those seen. With one run of each
+    they hold the rate of these two networks in 94 to 99%, but that of other runs in as few as 11%.
 
     Examples
     --------
@@ -87,7 +95,9 @@ def win_rate(
     >>> print(f"{found.rate.estimate:.3f}", found.verdict)
     0.620 better
     """
-    found = _measured(losses, scratch_losses, groups, paired, level)
+    if len(names) != 2 or isinstance(names, str):
+        raise InputError(f"names={names!r} must be two: of the method, and of scratch.")
+    found = _measured(losses, scratch_losses, groups, paired, level, (names[0], names[1]))
     for text in found.warnings:
         python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return found
@@ -149,7 +159,12 @@ def win_rates(
 
 
 def _measured(
-    losses: Any, scratch_losses: Any, groups: ArrayLike | None, paired: bool, level: float
+    losses: Any,
+    scratch_losses: Any,
+    groups: ArrayLike | None,
+    paired: bool,
+    level: float,
+    names: tuple[str, str] = NAMES,
 ) -> WinRate:
     check_level(level)
     own, other = as_losses(losses, "losses"), as_losses(scratch_losses, "scratch_losses")
@@ -161,7 +176,7 @@ def _measured(
             f"paired=True, but losses has {runs} runs and scratch_losses has {rivals}: pairs need"
             " as many of each."
         )
-    own, other, failed = _finished(own, other, paired)
+    own, other, failed = _finished(own, other, paired, names)
     runs, rivals = shape_of(own)[0], shape_of(other)[0]
     if paired:
         sides = [count_pairs(own, other, units)]
@@ -181,17 +196,20 @@ def _measured(
         examples_std=float(np.sqrt(spread.examples)),
         runs_std=float(np.sqrt(spread.runs)),
         level=level,
-        warnings=(*failed, *_warnings(own, other, units)),
+        warnings=(*failed, *_warnings(own, other, units, names)),
+        names=names,
     )
 
 
-def _finished(own: Losses, other: Losses, paired: bool) -> tuple[Losses, Losses, tuple[str, ...]]:
+def _finished(
+    own: Losses, other: Losses, paired: bool, names: tuple[str, str]
+) -> tuple[Losses, Losses, tuple[str, ...]]:
     """The runs that did not fail, and what to say of those that did."""
     keep = finished(own), finished(other)
     said = tuple(
         f"Left out, since failed (NaN on every example): {int((~there).sum())} of {len(there)} runs"
         f" of {name}{', and the runs that go with them' if paired else ''}."
-        for name, there in zip(("the method", "scratch"), keep, strict=True)
+        for name, there in zip(names, keep, strict=True)
         if not there.all()
     )
     if paired:
@@ -201,9 +219,11 @@ def _finished(own: Losses, other: Losses, paired: bool) -> tuple[Losses, Losses,
     return without(own, keep[0]), without(other, keep[1]), said
 
 
-def _warnings(own: Losses, other: Losses, units: Units) -> tuple[str, ...]:
-    runs = {"the method": shape_of(own)[0], "scratch": shape_of(other)[0]}
-    single = [name for name, count in runs.items() if count == 1]
+def _warnings(
+    own: Losses, other: Losses, units: Units, names: tuple[str, str]
+) -> tuple[str, ...]:
+    runs = zip(names, (shape_of(own)[0], shape_of(other)[0]), strict=True)
+    single = [name for name, count in runs if count == 1]
     found = []
     if len(single) == 2:
         found.append(
@@ -215,7 +235,7 @@ def _warnings(own: Losses, other: Losses, units: Units) -> tuple[str, ...]:
             f"There is one run of {single[0]}: it is taken to vary between runs as much as the"
             " other side does."
         )
-    for name, losses in (("the method", own), ("scratch", other)):
+    for name, losses in zip(names, (own, other), strict=True):
         if repeats_a_run(losses):
             found.append(
                 f"Two runs of {name} have the same losses on every example: was a run given twice?"

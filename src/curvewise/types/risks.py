@@ -59,19 +59,43 @@ class Control:
         if not self.degrees > 0:
             raise InputError(f"degrees={self.degrees!r} of a control must be above 0.")
 
-    @classmethod
-    def of_runs(cls, risks: ArrayLike, source: str = "measured") -> Control:
-        """The mean of some runs; the error of a single one is not known.
 
-        >>> Control.of_runs([0.1, 0.2, 0.3]).degrees
-        2.0
-        """
-        values = as_floats(risks, "risks")
-        many = len(values)
-        if many < 2:
-            return cls(float(values.mean()), math.nan, source)
-        std = float(values.std(ddof=1)) / math.sqrt(many)
-        return cls(float(values.mean()), std, source, degrees=many - 1.0)
+def measured_control(n: ArrayLike, risk: ArrayLike) -> Control | None:
+    """The mean of runs without a size or, if all have one, of those at the largest.
+
+    Parameters
+    ----------
+    n : array_like, shape (runs,)
+        Training sizes; NaN or not positive where a run has none.
+    risk : array_like, shape (runs,)
+        NaN where a run failed.
+
+    Returns
+    -------
+    Control, optional
+        None if every run failed. The error of a single run is not known.
+
+    Examples
+    --------
+    >>> measured_control([-1, -1, -1], [0.1, 0.2, 0.3]).degrees
+    2.0
+    >>> measured_control([1000, 1e6], [0.3, 0.2]).source
+    'measured at n = 1,000,000'
+    """
+    sizes, risks = as_floats(n, "n"), as_floats(risk, "risk")
+    here = ~np.isnan(risks)
+    if not here.any():
+        return None
+    chosen, source = here & ~(sizes > 0), "measured"
+    if not chosen.any():
+        largest = float(sizes[here].max())
+        chosen, source = here & (sizes == largest), f"measured at n = {number(largest)}"
+    values = risks[chosen]
+    many, mean = len(values), float(values.mean())
+    if many < 2:
+        return Control(mean, math.nan, source)
+    std = float(values.std(ddof=1)) / math.sqrt(many)
+    return Control(mean, std, source, degrees=many - 1.0)
 
 
 def as_control(value: Any, argument: str, turned: Callable[[float], float] = float) -> Control:
@@ -102,11 +126,11 @@ def as_control(value: Any, argument: str, turned: Callable[[float], float] = flo
         wide = 2 * NormalDist().inv_cdf(0.5 + float(getattr(value, "level", 0.95)) / 2)
         std = (float(value.high) - float(value.low)) / wide
         return Control(float(value.estimate), std if math.isfinite(std) else math.nan, "interval")
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not math.isfinite(value):
+    single = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not single or not math.isfinite(value):
         raise InputError(
-            f"{argument}={shortened(repr(value))} is no control: give a finite number, an "
-            "interval, a Control, the name of a method, or a dictionary of these by task."
+            f"{argument}={repr(value)[:60]} is no control: give a finite number, an interval, a "
+            "Control, the name of a method, or a dictionary of these by task."
         )
     return Control(turned(float(value)))
 

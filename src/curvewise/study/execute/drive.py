@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from curvewise.errors import StoreError
 from curvewise.progress import progress_bar, say
 from curvewise.study._files import put_back
-from curvewise.study.claims import Claims
+from curvewise.study.claims import Claims, remove_partial
 from curvewise.study.execute import events
 from curvewise.study.execute.board import MOST_DEATHS, Board
 from curvewise.study.execute.events import Event
@@ -135,6 +135,16 @@ class Drive:
                     text = f"{STAYS}\n{text}"
                 self.claims.release(job.id)
             self.hear(Event(events.FAILED, job.id, text))
+
+    def tidy(self, chunk: Sequence[Job], token: str | None) -> None:
+        """Remove what a worker left that was cut off: its claims, and what it wrote by halves."""
+        if token is not None:
+            self.claims.forget(token)
+        for job in chunk:
+            with suppress(StoreError):  # on a full disk, which is being told already
+                if self.claims.take(job.id):
+                    remove_partial(self.store, job.id)
+                    self.claims.release(job.id)
 
     def wait_for_others(self) -> None:
         """Nothing is left for us at the moment: see how far others are, after a while."""

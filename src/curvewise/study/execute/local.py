@@ -248,8 +248,7 @@ class _Pool:
                 worker.process.kill()
         for worker in self.workers:
             worker.end()
-            if worker.token is not None:  # cut off before it gave its claims back, perhaps
-                self.drive.claims.forget(worker.token)
+            self.drive.tidy(worker.chunk, worker.token)
 
 
 def _how_it_ended(status: int) -> str:
