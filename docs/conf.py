@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -83,6 +84,24 @@ html_theme_options = {
 }
 pygments_style = "friendly"
 
+# --- two real reports, beside the pages
+REPORTS = Path(tempfile.mkdtemp(prefix="curvewise-reports-"))
+html_extra_path = [str(REPORTS)]
+
+
+def _write_reports(app):
+    """Run the demo, small, and the example on Fashion-MNIST: each writes a page of its own."""
+    if app.builder.name != "html":
+        return
+    place, demo = REPORTS / "reports", REPORTS.with_suffix(".demo")
+    place.mkdir(exist_ok=True)
+    quiet = {"check": True, "capture_output": True, "env": {**os.environ, "MPLBACKEND": "agg"}}
+    command = [sys.executable, "-m", "curvewise.cli", "demo", "--fast", "--out", str(demo)]
+    subprocess.run(command, **quiet)
+    shutil.copy(demo / "report.html", place / "digits.html")
+    example = HERE.parent / "examples" / "fashion_mnist" / "report.py"
+    subprocess.run([sys.executable, str(example), str(place / "fashion-mnist.html")], **quiet)
+
 
 def _resolve_public_name(app, env, node, contnode):
     """Link `fit_learning_curve` in a docstring to `curvewise.fit_learning_curve`."""
@@ -116,6 +135,7 @@ def _hide_constructor(app, what, name, obj, options, signature, annotation):
 
 
 def setup(app):
+    app.connect("builder-inited", _write_reports)
     app.connect("autodoc-process-docstring", _join_attributes, priority=100)
     app.connect("autodoc-process-signature", _hide_constructor)
     app.connect("missing-reference", _resolve_public_name)

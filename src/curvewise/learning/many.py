@@ -28,6 +28,9 @@ from curvewise.learning.units import scale_for
 from curvewise.tables import number, whole
 from curvewise.types import FloatArray, Measurements, Result, Unit
 
+FEW = 4
+"""Up to so many curves, each is said."""
+
 
 @dataclass(frozen=True, eq=False)
 class LearningCurves(Result):
@@ -96,7 +99,9 @@ class LearningCurves(Result):
     def summary(self) -> str:
         """How many curves there are, the best at its N, what failed."""
         parts = [f"{len(self.curves)} learning curves."]
-        for curve in list(self)[:4] if len(self.curves) <= 4 else []:
+        if len(self.curves) > FEW:
+            parts.append(self._best())
+        for curve in list(self) if len(self.curves) <= FEW else []:
             n = curve.largest_n if self.at is None else self.at
             at = curve.interval_at(n)
             parts.append(
@@ -107,6 +112,16 @@ class LearningCurves(Result):
             first = next(iter(self.failures.items()))
             parts.append(f"{len(self.failures)} could not be fitted; {first[0]}: {first[1]}")
         return " ".join([*parts, *(f"Beware: {w}" for w in self.all_warnings)])
+
+    def _best(self) -> str:
+        """The best three, at the largest size that all of them have."""
+        curves = list(self)
+        n = min(c.largest_n for c in curves) if self.at is None else self.at
+        score = curves[0].unit.name == "score"
+        ranked = sorted(curves, key=lambda c: float(c.error_at(n)) * (-1 if score else 1))
+        said = [f"{c.learner} {c._say(c.interval_at(n).error)}" for c in ranked[:3]]
+        word = "Highest score" if score else "Lowest error"
+        return f"{word} at n = {number(n)}: {', '.join(said)}."
 
 
 def fit_learning_curves(
