@@ -12,6 +12,7 @@ from curvewise.cli._answers import show_curves
 from curvewise.cli._console import sentences, warn_each
 from curvewise.cli._demo_study import A, B, turned_text
 from curvewise.cli._demo_words import (
+    about_transfer,
     said_checkpoints,
     said_crossing,
     said_ranking,
@@ -20,6 +21,7 @@ from curvewise.cli._demo_words import (
     said_response,
     said_spread,
     said_transfer,
+    worth_said,
 )
 from curvewise.cli._files import fit_files, quietly
 from curvewise.cli._options import Fitting
@@ -241,7 +243,9 @@ def show_transfer(report: Report, study: Study) -> Shown:
     with quietly():
         found = measure_transfer(transfer_risks(turned, metric="error", maximal=maximal))
     report.page.document["transfer"] = found
-    ask(report, "Is it a better start than none, and what is that worth in digits?", found)
+    question = "Is a network that knows upright digits a better start than none?"
+    ask(report, question, found, first=about_transfer(most, "upright", maximal))
+    report.say(worth_said(found, "upright"))
     report.figure("transfer", found.plot)
     file = report.folder / TURNED_STUDY
     return Shown(
@@ -280,12 +284,21 @@ def _turned_study(report: Report, study: Study) -> Study:
     return load_study(path)
 
 
-def ask(report: Report, question: str, *answers: Result, names: Sequence[str] = ()) -> None:
+def ask(
+    report: Report,
+    question: str,
+    *answers: Result,
+    names: Sequence[str] = (),
+    first: Sequence[str] = (),
+) -> None:
     """Put a question and its answers on the page and into the report.
 
-    ``names`` says whom each is about, where the answers do not say it themselves.
+    ``names`` says whom each is about, where the answers do not say it themselves; ``first`` is
+    what to know before them.
     """
     report.section(question)
+    for text in first:
+        report.say(text)
     for answer, name in zip(answers, names or [""] * len(answers), strict=True):
         report.say(f"{name}: {sentences(answer)}" if name else sentences(answer))
         about = name or getattr(answer, "learner", "")

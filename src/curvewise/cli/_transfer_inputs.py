@@ -238,7 +238,9 @@ def about_sizes(risks: TransferRisks, sizes: Sequence[str]) -> Iterator[None]:
         if not (sizes and several and str(error).startswith("sizes")):
             raise
         task = risks.task_names[0]
-        raise InputError(f"{error} For one task, such as {task!r}: --sizes TASK≡100,1000.") from error
+        raise InputError(
+            f"{error} For one task, such as {task!r}: --sizes TASK≡100,1000."
+        ) from error
 
 
 def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:

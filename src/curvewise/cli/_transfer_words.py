@@ -43,6 +43,7 @@ _COMMANDS = {
     ),
     r", or a function \(prediction, targets\) -> loss of each example": "",
     r", or call the column loss if it has no bounds": ", or unit='loss' if it has no bounds",
+    r", or pass Predictions if it is so": "",
     r"\bnp\.nan\b": "nan",
     r"\bstudy\.run\(\)": "`curvewise study run`",
     r"\btest_targets\b(?!=)": "--test",

@@ -19,7 +19,8 @@ ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or the
 RISKS = ("risk", "loss", "error")
 _SHARES = frozenset(["error", "errors", "err", "errs"])
 _BESIDE = frozenset(
-    ["test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average", "top", "1", "5", "top1", "top5", "final", "01"]
+    ("test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average")
+    + ("top", "1", "5", "top1", "top5", "final", "01")
 )
 
 

@@ -219,9 +219,7 @@ def _finished(
     return without(own, keep[0]), without(other, keep[1]), said
 
 
-def _warnings(
-    own: Losses, other: Losses, units: Units, names: tuple[str, str]
-) -> tuple[str, ...]:
+def _warnings(own: Losses, other: Losses, units: Units, names: tuple[str, str]) -> tuple[str, ...]:
     runs = zip(names, (shape_of(own)[0], shape_of(other)[0]), strict=True)
     single = [name for name, count in runs if count == 1]
     found = []
