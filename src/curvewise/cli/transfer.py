@@ -108,9 +108,9 @@ def measure(
     level
         Coverage of the intervals.
     kind
-        What --plot draws, curves by default: calibrated risks by size, the area that the CCI counts, CCIs with their
-        intervals, how ranks change with the size, what a size is worth in data of scratch, tasks
-        by their scratch curves, or the spread over runs.
+        What --plot draws: calibrated risks by size (the default), the area that the CCI counts,
+        CCIs with their intervals, how ranks change with the size, what a size is worth in data of
+        scratch, tasks by their scratch curves, or the spread over runs.
     highlight
         Methods that --plot draws in colour, such as new,old; the others are grey.
     all_warnings

@@ -1,4 +1,4 @@
-"""Controls that are given as numbers: are they in the unit of the table?"""
+"""Whether controls that are given as numbers are in the unit of the table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from curvewise.io._risk_rows import Reading
 from curvewise.types import FloatArray
 
 _SHARES = frozenset(["error", "errors", "err", "errs"])
-_BESIDE = frozenset(
-    ("test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average")
-    + ("top", "1", "5", "top1", "top5", "final", "01")
-)
+_BESIDE = {"test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average"}
+_BESIDE |= {"top", "1", "5", "top1", "top5", "final", "01"}
 
 
 def check_numbers(
