@@ -331,3 +331,131 @@ def test_help_names_every_command(call: Callable):
     seen = call("transfer", "--help")
     assert all(name in seen.out for name in ("measure", "tasks", "blind", "wins"))
     assert "--maximal" in call("transfer", "measure", "--help").out
+
+
+@pytest.fixture
+def accuracies(tmp_path: Path) -> Path:
+    """Accuracies in percent of three methods at four sizes, without tasks."""
+    rng = np.random.default_rng(5)
+    lines = ["init,train_images,seed,accuracy"]
+    for method, start in (("scratch", 30.0), ("dino", 60.0), ("mae", 45.0)):
+        for i, n in enumerate((100, 1024, 10000, 100000)):
+            for seed in range(3):
+                lines.append(f"{method},{n},{seed},{start + 5 * i + rng.normal(0, 0.4):.2f}")
+    path = tmp_path / "accuracies.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--blind", "90", "--maximal", "5"), "--blind 90 is not below --maximal 5"),
+        (("--blind", "10", "--maximal", "15"), "--maximal 15 is beaten by every run"),
+        (("--blind", "0.1"), "pass --blind 10, or --unit percent if 0.1% is meant"),
+        ((), "--blind 0 will do"),
+        (("--blind", "10", "--sizes", "100,500"), "--sizes TASK=100,1000"),
+    ],
+)
+def test_errors_speak_of_what_was_typed(call, accuracies, options, message):
+    if "--sizes" in options:  # of tables with tasks
+        lines = accuracies.read_text().splitlines()
+        rows = [f"{task},{line}" for task in "ab" for line in lines[1:]]
+        accuracies.write_text("\n".join([f"task,{lines[0]}", *rows]) + "\n")
+    seen = call("transfer", "measure", accuracies, *options)
+    assert seen.code == 1
+    assert message in words(seen.err)
+
+
+def test_a_table_without_tasks_and_worth_beyond_what_was_measured(call, accuracies):
+    seen = call("transfer", "measure", accuracies, "--blind", "10", "--maximal", "95")
+    assert seen.code == 0, seen.err
+    text = words(seen.out)
+    assert " dino has CCI " in text
+    assert "task:" not in text
+    assert "To match its n = 100, scratch needs more than the 1,000 times as much data" in text
+    assert "> 1,000" in text
+
+
+def test_assumed_maximal_supervision_is_said_of_tasks(call, accuracies):
+    seen = call("transfer", "tasks", accuracies, "--blind", "10", "--json")
+    said = [w for w in seen.document["warnings"] if "maximal supervision was not measured" in w]
+    assert len(said) == 1
+    assert "Pass --maximal" in said[0]
+    assert said[0] in words(seen.err)
+    given = call("transfer", "tasks", accuracies, "--blind", "10", "--maximal", "95", "--json")
+    assert "maximal supervision was not measured" not in given.err
+    seen = call("transfer", "tasks", accuracies)
+    assert seen.code == 1
+    assert "(an accuracy among accuracies)" in words(seen.err)
+    assert "If only CCI" not in words(seen.err)
+
+
+def test_all_warnings_are_shown_when_asked_for(call, published):
+    few, every = (
+        call("transfer", "measure", published, *more).err for more in ((), ("--all-warnings",))
+    )
+    left = few.count("warning: ") - 1  # the last one counts those left out
+    told = every.count("warning: ")
+    assert f"and {told - left} more; --all-warnings shows them" in few
+    assert "more; --all-warnings" not in every
+    document = call("transfer", "measure", published, "--json").document
+    assert len(set(document["warnings"])) == told
+    assert not any("sizes=" in text or "maximal=" in text for text in document["warnings"])
+
+
+def test_names_with_commas_and_what_only_a_plot_uses(call, published, losses):
+    seen = call("transfer", "measure", published, "--task", "depth,normal", "--method", "swav,moco")
+    assert "2 methods against scratch on 2 tasks" in words(seen.out)
+    for options in (("--kind", "cci"), ("--highlight", "good")):
+        seen = call("transfer", "measure", losses, *options)
+        assert seen.code == 2
+        assert "add --plot FILE" in words(seen.err)
+
+
+def test_cells_that_say_that_a_run_failed(call, accuracies):
+    text = accuracies.read_text().splitlines()
+    text[1] = text[1].rpartition(",")[0] + ",FAILED"
+    accuracies.write_text("\n".join(text) + "\n")
+    seen = call("transfer", "measure", accuracies, "--blind", "10", "--drop-failed")
+    assert seen.code == 0, seen.err
+    assert "1 failed runs left out" in words(seen.err)
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_rows_of_zeros_and_ones_are_labels(call, tmp_path, several):
+    rng = np.random.default_rng(0)
+    labels = np.eye(4, dtype=int)[rng.integers(4, size=60)]
+    labels[0] = 1 if several else labels[0]
+    np.save(tmp_path / "labels.npy", labels)
+    seen = call("transfer", "blind", tmp_path / "labels.npy", "--loss", "cross-entropy")
+    assert seen.code == 1
+    assert ("pass --loss binary" if several else "position of the 1 in each row") in words(seen.err)
+    assert call("transfer", "blind", tmp_path / "labels.npy", "--loss", "binary").code == 0
+
+
+def test_what_to_paste_fits_errors_and_accuracies(call, tmp_path):
+    (tmp_path / "labels.csv").write_text("label\n" + "a\n" * 3 + "b\n")
+    seen = call("transfer", "blind", tmp_path / "labels.csv", "--loss", "error")
+    assert "--blind 0.25 for a table of errors, 25 if they are percentages" in words(seen.out)
+    assert "for one of accuracies --blind 0.75 or 75." in words(seen.out)
+    assert "standard error" in words(seen.out)
+    seen = call("transfer", "blind", tmp_path / "labels.csv", "--loss", "miou")
+    assert "a function" not in words(seen.err)
+
+
+def test_wins_name_the_files(call, tmp_path):
+    rng = np.random.default_rng(2)
+    for name, shape in (("swav", (300, 3)), ("none", (300, 3)), ("one", 299), ("two", 300)):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=shape))
+    file = {k: tmp_path / f"{k}.npy" for k in ("swav", "none", "one", "two")}
+    seen = call("transfer", "wins", file["swav"], file["none"])
+    assert seen.code == 1
+    assert "swav.npy has 300 runs on 3 examples: are they transposed?" in words(seen.err)
+    seen = call("transfer", "wins", file["one"], file["two"])
+    assert "one.npy has 299 examples and two.npy has 300" in words(seen.err)
+    for name in ("swav", "none"):
+        np.save(file[name], rng.normal(size=(3, 300)))
+    seen = call("transfer", "wins", file["swav"], file["none"])
+    assert "swav has a lower loss than none on" in words(seen.out)
+    assert "Examples on which swav beats none" in words(seen.out)

@@ -42,7 +42,8 @@ def test_the_best_how_sure_and_what_it_is_worth():
     assert f"To match its n = 100, scratch needs {said}." in line
     sure = holm([r.pvalue for r in result.improvements]) < 0.05
     assert sure.all()
-    assert "2 of 3 methods are better than scratch, 1 worse at 5%, all tests together" in line
+    assert "2 of 3 methods are better than scratch, 1 worse at 5%, after Holm's" in line
+    assert "correction for 3 tests." in line
     apart = answers(measured({"scratch": 0.8, "best": 0.5, "next": 0.6}))[1]
     assert "next is next, " in apart
     assert ", shown to be lower" in apart
@@ -57,10 +58,10 @@ def test_what_is_not_known_is_said():
     assumed = answers(measured({"scratch": 0.8, "best": 0.5}, maximal=None))[1]
     assert "Maximal supervision is assumed: best observed risk" in assumed
     assert answers(measured({"scratch": 0.8}))[1] == (
-        "task: no CCI; there is no method beside scratch, which transfer tasks looks at."
+        "No CCI; there is no method beside scratch, which transfer tasks looks at."
     )
     single = measured({"scratch": 0.8, "best": 0.5}, sizes=[100])
-    assert answers(single)[1] == "task: no CCI; it needs two sizes."
+    assert answers(single)[1] == "No CCI; it needs two sizes."
 
 
 @pytest.mark.parametrize(("width", "more"), [(80, False), (200, True)])
@@ -87,4 +88,4 @@ def test_a_gain_that_is_sure_at_some_sizes():
     result = measure_transfer(table, blind=1.0, maximal=0.0)
     found = details(result, result.improvements)
     said = dict(zip(found["method"], found["sure"], strict=True))
-    assert said == {"early": "to 1K", "late": "2 of 3 n"}
+    assert said == {"early": "100, 1K", "late": "1K, 10K"}

@@ -69,7 +69,7 @@ def test_names_of_accuracies(name):
         assert found.risk.tolist() == [70.0, 50.0, 60.0, 30.0]
 
 
-@pytest.mark.parametrize("name", ["top1_error", "top-5 err", "test error"])
+@pytest.mark.parametrize("name", ["top1_error", "top-5 err", "test error", "val_l1"])
 def test_names_of_errors(name):
     assert load_risks(table(name, ERRORS), risk=name).risk.tolist() == ERRORS
 

@@ -73,6 +73,7 @@ def test_a_factor_beyond_the_sizes_is_a_bound():
     assert row.halving_text() == "> 100"
     found = rank_tasks(_risks({"a": flat}, noise=1e-4))
     assert found.table("text").splitlines()[1].endswith("> 100")
+    assert r"$>$ 100 \\" in found.table("latex")
     assert found.summary().endswith("halve calibrated risk: a > 100.")
     inside = rank_tasks(_risks({"a": (SIZES / 100) ** -0.5}, noise=1e-4)).row("a")
     assert inside.halving_text() == "4.00 [3.99, 4.00]"

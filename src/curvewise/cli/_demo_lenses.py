@@ -11,6 +11,7 @@ from curvewise.cli._answers import show_curves
 from curvewise.cli._demo_study import A, B, turned_text
 from curvewise.cli._demo_told import Told, ask, curves_section
 from curvewise.cli._demo_words import (
+    about_transfer,
     said_checkpoints,
     said_crossing,
     said_ranking,
@@ -19,6 +20,7 @@ from curvewise.cli._demo_words import (
     said_response,
     said_spread,
     said_transfer,
+    worth_said,
 )
 from curvewise.cli._files import fit_files, quietly
 from curvewise.cli._options import Fitting
@@ -249,8 +251,11 @@ def show_transfer(told: Told, study: Study) -> Shown:
     with quietly():
         found = measure_transfer(transfer_risks(turned, metric="error", maximal=maximal))
     told.page.document["transfer"] = found
-    question = "Is it a better start than none, and what is that worth in digits?"
-    ask(told, question, found, figures={"transfer": found.plot})
+    question = "Is a network that knows upright digits a better start than none?"
+    before = about_transfer(most, "upright", maximal)
+    after = [worth_said(found, "upright")]
+    figures = {"transfer": found.plot}
+    ask(told, question, found, first=before, last=after, figures=figures)
     file = told.folder / TURNED_STUDY
     return Shown(
         [said_transfer(found, "upright")],

@@ -59,11 +59,14 @@ def ask(
     question: str,
     *answers: Result,
     names: Sequence[str] = (),
+    first: Sequence[str] = (),
+    last: Sequence[str] = (),
     figures: Mapping[str, Callable[[], Any]] | None = None,
 ) -> None:
     """Put a question, its answers and their pictures on the page and into the report.
 
-    ``names`` says whom each is about, where the answers do not say it themselves.
+    ``names`` says whom each is about, where the answers do not say it themselves; ``first`` and
+    ``last`` are what to know before and after them.
     """
     from curvewise.cli._study_report import show_section
     from curvewise.report.content import Figure, Section
@@ -78,7 +81,7 @@ def ask(
         found += named(answer.all_warnings, about) if about else answer.all_warnings
     section = Section(
         question,
-        text=tuple(text),
+        text=(*first, *text, *last),
         warnings=tuple(found),
         figures=tuple(Figure(k, question, draw) for k, draw in (figures or {}).items()),
         method=METHODS.get(lens_of(answers[0]), ()),

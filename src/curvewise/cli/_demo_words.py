@@ -56,21 +56,50 @@ def said_response(found: ResponseComparison, curves: Mapping[str, ResponseCurve]
     return f"With the digits it learned moved by {at}, {parts[0]} at worst, {parts[1]}{sure}."
 
 
+def about_transfer(most: int, method: str, maximal: float) -> list[str]:
+    """What is compared, and by which measure: to be read before the answer."""
+    return [
+        f"The ranking above chose among networks. This asks whether to start from one at all: "
+        f"{method!r} is the {A} of the first study, which has learned {most:,} upright digits, and "
+        "'scratch' the same network with random weights; both are trained on a few digits that lie "
+        "on their side.",
+        "CCI (calibrated cumulative improvement) is how far the start closes the gap between "
+        "scratch and maximal supervision over all training sizes: 0 is no better than scratch, 1 "
+        f"as good as maximal supervision. That is the error of {maximal:.1%} which the {A} has on "
+        f"upright digits after {most:,} of them; the blind guess is the most frequent digit.",
+    ]
+
+
+def worth_said(found: TransferResult, method: str) -> str:
+    """What the fewest digits of a start are worth in digits without one."""
+    one = found.improvement(found.tasks[0], method)
+    first, n = one.data_equivalence[0], one.n[0]
+    lead = f"With {n:.0f} digits it is"
+    if first.beyond == "above":
+        most = found.curve(found.tasks[0], found.scratch).n[-1]
+        return f"{lead} better than scratch with {most:,.0f}."
+    worth = first.equivalent
+    if first.beyond == "below":
+        return f"{lead} no better than scratch with as many."
+    ends = f" [{_digits(worth.low)}, {_digits(worth.high)}]" if worth.low == worth.low else ""
+    return f"{lead} as good as scratch with about {_digits(worth.estimate)}{ends}."
+
+
+def _digits(n: float) -> str:
+    return f"{round(float(f'{n:.3g}')):,}" if math.isfinite(n) else "∞"
+
+
 def said_transfer(found: TransferResult, method: str) -> str:
     """What a start is worth against none."""
     one = found.improvement(found.tasks[0], method)
-    cci, n = one.cci, int(one.n[0])
+    cci = one.cci
     start = f"Digits that lie on their side: a {A} that knows {method} ones is"
-    sure = f"(improvement {cci.estimate:.2f} [{cci.low:.2f}, {cci.high:.2f}])"
+    sure = f"(CCI {cci.estimate:.2f} [{cci.low:.2f}, {cci.high:.2f}])"
     if cci.high < 0:
         return f"{start} a worse start than none {sure}."
     if not cci.low > 0:
         return f"{start} no better a start than none, as far as can be told {sure}."
-    worth = one.data_equivalence[0].equivalent.estimate
-    text = f"{start} a better start than none {sure}."
-    if math.isfinite(worth) and worth > n:
-        text += f" With {n} digits it is as good as scratch with about {about(worth)}."
-    return text
+    return f"{start} a better start than none {sure}. {worth_said(found, method)}"
 
 
 def said_checkpoints(ranking: CheckpointRanking) -> str:

@@ -55,7 +55,7 @@ def _answer(result: TransferResult, task: str) -> str:
     known = [r for r in rows if not math.isnan(r.cci.estimate)]
     if not known:
         alone = f"there is no method beside {result.scratch}, which transfer tasks looks at"
-        return f"{lead}no CCI; {'it needs two sizes' if rows else alone}."
+        return f"{lead}{'no' if lead else 'No'} CCI; {'it needs two sizes' if rows else alone}."
     best = known[0]
     said = [f"{lead}{short(best.method)} has CCI {_interval(best.cci)}{_second(result, known)}."]
     if best.data_equivalence:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from curvewise.cli._console import MOST_WARNINGS, Page, UsageError, sentences, warn
 from curvewise.cli._ranking_tables import table_in_parts
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from curvewise.types import Control, Interval, Result
 
 Gate = Literal["worse", "undecided"]
+Gates = Annotated[list[Gate], Parameter(negative="", show_default=False)]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Kind = Literal["curves", "area", "cci", "ranks", "equivalence", "tasks", "spread"]
 LEGEND = (
     "gain: calibrated risk of {scratch} (1 blind guess, 0 maximal supervision) less that of the "
@@ -181,7 +185,12 @@ def _halving(factor: float) -> str:
     return "–" if factor != factor else number(factor) if factor == float("inf") else times(factor)
 
 
-_HEADINGS = {"std": "standard error", "pvalue": "p", "win_rate": "win rate"}
+_HEADINGS = {
+    "std": "standard error",
+    "pvalue": "p",
+    "win_rate": "win rate",
+    "scratch_runs": "runs of the other",
+}
 
 
 def show_plain(page: Page, result: Result, title: str) -> None:

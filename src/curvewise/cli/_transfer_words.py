@@ -38,11 +38,11 @@ _HOLDS = re.compile(rf"(?<![\w.-])({_NAMES}) (?:holds|names) ({_QUOTED}|[\d.e+]+
 _SPOKEN = re.compile(r"(?<![\w.-])(blind|maximal|where) (is missing|names)\b")
 _BY_TASK = re.compile(rf"(?<![\w.-])sizes=\{{({_QUOTED}): \[([^\]]*)\]\}}")
 _COMMANDS = {
-    r"(?:cw\.|curvewise\.)?blind_guess\([^)]*\)(?:\.control\(\))?|(?:cw\.|curvewise\.)blind_guess\b": (
-        "`curvewise transfer blind`"
-    ),
+    r"(?:cw\.|curvewise\.)?blind_guess\([^)]*\)(?:\.control\(\))?": "`curvewise transfer blind`",
+    r"(?:cw\.|curvewise\.)blind_guess\b": "`curvewise transfer blind`",
     r", or a function \(prediction, targets\) -> loss of each example": "",
     r", or call the column loss if it has no bounds": ", or unit='loss' if it has no bounds",
+    r", or pass Predictions if it is so": "",
     r"\bnp\.nan\b": "nan",
     r"\bstudy\.run\(\)": "`curvewise study run`",
     r"\btest_targets\b(?!=)": "--test",

@@ -60,6 +60,7 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
 NEEDED = ("method", "n", "risk")
 _DOWN = LOWER_IS_BETTER | _names("mse mae rmse perplexity ppl crossentropy ce")
 _UP = HIGHER_IS_BETTER | _names("iou miou dice bleu rouge psnr ssim r2 acc1 acc5")
+_DISTANCES = _names("l1 l2")  # alone they may be a penalty, and are no risk unless chosen
 _UP_WHOLE = re.compile(r"(?:test_|val_|valid_|validation_|eval_)?(?:top_?[15]|exact_match)")
 _RISKS = _DOWN | _UP | SCORES
 _PLACES = (_names("test"), frozenset[str](), _names("val valid validation eval"))
@@ -148,6 +149,8 @@ def higher_is_better(name: str) -> bool | None:
     words = frozenset(normal(name).split("_"))
     if _UP_WHOLE.fullmatch(normal(name)):
         return True
+    if words & _DISTANCES and not words & _UP:
+        return False
     if words & (_UP - HIGHER_IS_BETTER) and not words & _DOWN:
         return True
     return False if words & (_DOWN - LOWER_IS_BETTER) and not words & _UP else direction(name)

@@ -1,4 +1,4 @@
-"""Controls that are given as numbers: are they in the unit of the table?"""
+"""Whether controls that are given as numbers are in the unit of the table."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from curvewise.io._columns import normal
 from curvewise.io._risk_rows import Reading
 from curvewise.types import FloatArray
 
-_SHARES = frozenset("error errors err errs".split())
-_BESIDE = frozenset(
-    "test val valid validation eval rate mean avg average top 1 5 top1 top5 final 01".split()
-)
+_SHARES = frozenset(["error", "errors", "err", "errs"])
+_BESIDE = {"test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average"}
+_BESIDE |= {"top", "1", "5", "top1", "top5", "final", "01"}
 
 
 def check_numbers(
@@ -55,7 +54,7 @@ def _holds_shares(reading: Reading, column: str, unit: str | None, seen: FloatAr
         return True
     words = frozenset(normal(column).split("_"))
     named = bool(words & _SHARES) and words <= _SHARES | _BESIDE
-    return unit is None and named and 0 <= seen.min() and seen.max() <= 100
+    return unit is None and named and seen.min() >= 0 and seen.max() <= 100
 
 
 def _numbers(given: Any) -> Iterator[tuple[str | None, float]]:

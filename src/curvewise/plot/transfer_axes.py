@@ -76,11 +76,13 @@ def thin(ticks: FloatArray, inches: float) -> list[float]:
 
 
 def compact(n: float) -> str:
-    """A training size in three digits: 100, 31.2K, 1M.
+    """A training size in three digits, or four where it has no more: 100, 1024, 31.2K, 1M.
 
-    >>> compact(100.0), compact(31250.0), compact(1e6), compact(0.5)
-    ('100', '31.2K', '1M', '0.5')
+    >>> compact(100.0), compact(1024.0), compact(31250.0), compact(1e6), compact(0.5)
+    ('100', '1024', '31.2K', '1M', '0.5')
     """
+    if 1000 < n < 1e4 and n % 10 and float(n).is_integer():
+        return f"{n:.0f}"
     for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")):
         if n >= 0.9995 * scale:
             return f"{n / scale:.3g}{letter}"

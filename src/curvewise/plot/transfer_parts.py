@@ -245,7 +245,7 @@ def warned(result: Any) -> list[str]:
 def in_words(text: str, longest: int) -> str:
     """Text that ends after a sentence or, if the first is too long, after a word.
 
-    >>> in_words("One is here. Two is not.", 16), in_words("one, two, three", 10)
+    >>> in_words("One is here. Two is not.", 16), in_words("one, two, three", 11)
     ('One is here.', 'one, two …')
     """
     if len(text) <= longest:

@@ -18,26 +18,8 @@ from curvewise.types.risks import ONE_TASK, as_control, measured_control
 ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
 RISKS = ("risk", "loss", "error")
 _SHARES = frozenset(["error", "errors", "err", "errs"])
-_BESIDE = frozenset(
-    [
-        "test",
-        "val",
-        "valid",
-        "validation",
-        "eval",
-        "rate",
-        "mean",
-        "avg",
-        "average",
-        "top",
-        "1",
-        "5",
-        "top1",
-        "top5",
-        "final",
-        "01",
-    ]
-)
+_BESIDE = {"test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average"}
+_BESIDE |= {"top", "1", "5", "top1", "top5", "final", "01"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,8 @@ class WinRate(Result):
         p, low, high = (f"{100 * v:.1f}%" for v in (self.rate.estimate, *self.rate))
         grouped = "" if self.groups is None else f" in {self.groups:,} groups"
         text = (
-            f"{_first_up(self.names[0])} has a lower loss than {self.names[1]} on {p} of {self.examples:,} test examples{grouped}"
+            f"{_first_up(self.names[0])} has a lower loss than {self.names[1]} on {p} of"
+            f" {self.examples:,} test examples{grouped}"
             f" ({self.level:.0%} interval {low} to {high}; p = {number(self.pvalue, 2)} against"
             f" one half): {self._said_verdict()}."
         )

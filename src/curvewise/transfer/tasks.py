@@ -96,7 +96,8 @@ class TaskRanking(Result):
             cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
         cells["mean calibrated risk"] = [_written(row.mean, digits) for row in self.rows]
         cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
-        return format_table(cells, format, digits)
+        text = format_table(cells, format, digits)
+        return text.replace("≤", r"$\leq$").replace(">", "$>$") if format == "latex" else text
 
     def summary(self) -> str:
         """A few sentences."""
