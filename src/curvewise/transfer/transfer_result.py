@@ -197,8 +197,8 @@ class TransferResult(Result):
         Parameters
         ----------
         format : {"markdown", "latex", "text"}
-            Markup of the table. The best of each task is bold, in plain text marked with an asterisk;
-            † and ‡ are explained below the table. Methods without any value are left out.
+            Markup of the table. The best of each task is bold, in plain text marked with an
+            asterisk; † and ‡ are explained below. Methods without any value are left out.
         digits : int
             Decimals.
         layout : {"tasks", "long"}
