@@ -579,7 +579,7 @@ def test_every_group_is_drawn(call, tmp_path, groups):
     seen = call("ranking", "judge", tmp_path / "pool.csv", "--plot", picture)
     assert seen.code == 0, seen.err
     text = picture.read_text()
-    drawn = [name for name in (*names, "union") if f"<!-- {name} -->" in text]
+    drawn = [name for name in (*names, "union") if f">{name}</text>" in text]
     assert drawn == ([*names, "union"] if groups == 3 else [*names[:5], "union"])
     told = "6 of 9 groups are drawn: pool 0, pool 1, pool 2, pool 3, pool 4, union; --where"
     assert (told in words(seen.err)) == (groups == 8)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from curvewise.cli._console import console, rich_table, width_of
 from curvewise.tables import number
-from curvewise.types.risks import ONE_TASK
 
 if TYPE_CHECKING:
     from curvewise.transfer.equivalence import Equivalence
@@ -28,6 +27,8 @@ def answers(result: TransferResult) -> list[str]:
 
 def led(result: TransferResult, task: str) -> str:
     """The task as a sentence about it begins, or nothing where the table has no tasks."""
+    from curvewise.types.risks import ONE_TASK  # brings numpy, which --help does without
+
     return "" if result.tasks == (ONE_TASK,) else f"{short(task)}: "
 
 
