@@ -201,6 +201,18 @@ def test_numbers_have_medians_as_their_guess(tmp_path):
         blind_control(study, "error")
 
 
+def test_images_have_a_guess_for_each_pixel(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 255, (40, 1, 8, 8), dtype=np.uint8)
+    y = np.linspace(0, 1, 64).reshape(1, 1, 8, 8) + rng.normal(0, 0.1, (40, 1, 8, 8))
+    data = Dataset(x[:30], y[:30], x[30:], y[30:], targets="numbers")
+    learner = Learner(Training("unet", loss="l1"))
+    found = blind_control(Study(data, {"scratch": learner}, folder=tmp_path))
+    guess = np.median(y[:30], axis=0)
+    assert found.risk == pytest.approx(np.abs(y[30:] - guess).mean(), rel=1e-5)
+    assert found.risk < 0.5 * np.abs(y[30:] - np.median(y[:30])).mean()
+
+
 def test_examples_won_by_cross_entropy_or_by_errors(study, tmp_path):
     found = study_win_rates(study, "neighbours")
     assert found.n.tolist() == [60, 120, 240]

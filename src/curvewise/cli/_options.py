@@ -29,6 +29,9 @@ def split_numbers(_: Any, tokens: Sequence[Token]) -> list[float]:
 Numbers = Annotated[
     list[float], Parameter(converter=split_numbers, n_tokens=1, negative="", show_default=False)
 ]
+Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
+"""An option that may be repeated."""
+
 Size = Annotated[float | None, Parameter(validator=Number(gt=0))]
 
 

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli._console import UsageError, note
+from curvewise.cli._options import Texts
 from curvewise.cli._ranking_found import Found, there
 from curvewise.cli._ranking_words import worded
 from curvewise.cli._response_inputs import DATA, NETWORK
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _LABELS = ("labels", "label", "y", "targets", "target", "classes")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 
 
 @Parameter(name="*", group=DATA)
@@ -53,7 +53,7 @@ class TargetReading:
     data: str | None = None
     labels: Path | None = None
     part: Literal["train", "test"] = "train"
-    data_option: _Texts = field(default_factory=list)
+    data_option: Texts = field(default_factory=list)
     examples: Annotated[int | None, Parameter(validator=Number(gte=4))] = None
 
     def check(self, found: Sequence[Found]) -> None:
@@ -137,10 +137,10 @@ class FeatureReading:
     """
 
     layer: str | None = None
-    preprocess: _Texts = field(default_factory=list)
+    preprocess: Texts = field(default_factory=list)
     cache: Path | None = None
     factory: str | None = None
-    factory_option: _Texts = field(default_factory=list)
+    factory_option: Texts = field(default_factory=list)
     device: str | None = None
     batch: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
     precision: Literal["float32", "bfloat16", "float16"] = "float32"

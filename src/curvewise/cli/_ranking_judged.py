@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import Parameter
 
 from curvewise.cli._console import Page, UsageError, note, sentences, warn_each
-from curvewise.cli._options import READING
+from curvewise.cli._options import READING, Texts
 from curvewise.cli._ranking_tables import table_in_parts
 from curvewise.cli._ranking_words import as_options, worded
 
@@ -28,7 +28,6 @@ MOST_PANELS = 6
 """Groups that are drawn in one picture."""
 
 HEADS = {"pearson": "Pearson", "kendall": "Kendall", "weighted_kendall": "weighted"}
-_Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 
 
 @Parameter(name="*", group=READING)
@@ -76,12 +75,12 @@ class PoolReading:
     accuracy_column: str | None = None
     measure: str | None = None
     score: str | None = None
-    reference: _Texts = field(default_factory=list)
-    baseline: _Texts = field(default_factory=list)
+    reference: Texts = field(default_factory=list)
+    baseline: Texts = field(default_factory=list)
     unit: Literal["fraction", "percent", "score"] | None = None
     wide: Literal["checkpoints"] | None = None
     repeats: Literal["best", "mean"] | None = None
-    where: _Texts = field(default_factory=list)
+    where: Texts = field(default_factory=list)
 
     def load(self, source: str, measures: Sequence[str]) -> CheckpointScores:
         """Read the table; says on stderr what was taken for what."""

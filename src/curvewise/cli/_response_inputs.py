@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import names_of
-from curvewise.cli._options import Numbers
+from curvewise.cli._options import Numbers, Texts
 from curvewise.cli._response_options import read_options, worded
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ NETWORK = Group("The network", sort_key=3)
 
 TRIED = 16
 """Examples that a network is tried on before it is measured."""
-
-_Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 
 
 @Parameter(name="*", group=DATA)
@@ -58,7 +56,7 @@ class DataReading:
 
     data: str
     part: Literal["train", "test"] = "train"
-    data_option: _Texts = field(default_factory=list)
+    data_option: Texts = field(default_factory=list)
     mean: Numbers = field(default_factory=list)
     std: Numbers = field(default_factory=list)
     normalise: Annotated[bool, Parameter(negative="", show_default=False)] = False

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import STDIN, quietly
-from curvewise.cli._options import READING
+from curvewise.cli._options import READING, Texts
 from curvewise.cli._transfer_words import as_options, worded
 from curvewise.errors import InputError
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from curvewise.types import TransferRisks
 
 _ROLES = ("task", "method", "n", "risk", "seed", "fold")
-_Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 
 
 @Parameter(name="*", group=READING)
@@ -70,14 +69,14 @@ class RiskReading:
     seed_column: str | None = None
     fold_column: str | None = None
     scratch: str | None = None
-    blind: _Texts = field(default_factory=list)
-    maximal: _Texts = field(default_factory=list)
+    blind: Texts = field(default_factory=list)
+    maximal: Texts = field(default_factory=list)
     unit: Literal["fraction", "percent", "loss", "score"] | None = None
     higher_is_better: Annotated[
         bool | None,
         Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better"),
     ] = None
-    where: _Texts = field(default_factory=list)
+    where: Texts = field(default_factory=list)
     drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str) -> TransferRisks:

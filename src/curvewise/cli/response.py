@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 
 from curvewise.cli._console import GATE, UsageError
 from curvewise.cli._files import quietly, save_plot
-from curvewise.cli._options import Drawing, Numbers, Showing
+from curvewise.cli._options import Drawing, Numbers, Showing, Texts
 from curvewise.cli._predictions import Level
 from curvewise.cli._response_inputs import DataReading, NetworkReading
 from curvewise.cli._response_judged import (
@@ -53,7 +53,6 @@ Gate = Literal["worse", "better", "undecided"]
 Models = Annotated[list[str], Parameter(name="MODEL...", negative="")]
 OptionalModels = Annotated[list[str], Parameter(name="MODEL...", negative="", show_default=False)]
 Seed = Annotated[int, Parameter(validator=Number(gte=0))]
-Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 
 
 @response.command

@@ -8,13 +8,9 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.io._columns import normal
 from curvewise.io._risk_rows import Reading
 from curvewise.types import FloatArray
-
-_SHARES = frozenset(["error", "errors", "err", "errs"])
-_BESIDE = {"test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average"}
-_BESIDE |= {"top", "1", "5", "top1", "top5", "final", "01"}
+from curvewise.types.risks import names_share
 
 
 def check_numbers(
@@ -52,9 +48,7 @@ def _holds_shares(reading: Reading, column: str, unit: str | None, seen: FloatAr
     """Whether values are accuracies or errors that lie between 0 and 1 or 0 and 100."""
     if unit in ("fraction", "percent") or reading.top:
         return True
-    words = frozenset(normal(column).split("_"))
-    named = bool(words & _SHARES) and words <= _SHARES | _BESIDE
-    return unit is None and named and seen.min() >= 0 and seen.max() <= 100
+    return unit is None and names_share(column) and seen.min() >= 0 and seen.max() <= 100
 
 
 def _numbers(given: Any) -> Iterator[tuple[str | None, float]]:

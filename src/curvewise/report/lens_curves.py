@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 FEWEST_SIZES = 3
 MOST_TOLD = 12
 """Curves that are told one by one; the table has all."""
-MOST_POINTS = 5_000
-"""Runs that are drawn as points of their own; of more, the mean at each size."""
 
 
 def look_at_curves(looking: Looking) -> None:
@@ -118,10 +116,8 @@ def _ranking_table(ranking: Any) -> Table:
     return Table("ranking", f"Ranking at n = {ranking.at:,.0f} ({what})", columns)
 
 
-def _points(runs: Measurements) -> Measurements | None:
-    """The runs as points of a picture, with what tells them apart; None if they are too many."""
-    if len(runs) > MOST_POINTS:
-        return None
+def _points(runs: Measurements) -> Measurements:
+    """The runs as points of a picture, with what tells them apart."""
     labels = {"fold": runs.labels["fold"], "seed": runs.labels["init_seed"]}
     return replace(runs, labels=labels)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -13,13 +12,10 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.types import Control, FloatArray, TransferRisks, as_floats
-from curvewise.types.risks import ONE_TASK, as_control, measured_control
+from curvewise.types.risks import ONE_TASK, as_control, measured_control, names_share
 
 ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
 RISKS = ("risk", "loss", "error")
-_SHARES = frozenset(["error", "errors", "err", "errs"])
-_BESIDE = {"test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average"}
-_BESIDE |= {"top", "1", "5", "top1", "top5", "final", "01"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +81,7 @@ def _check_controls(given: Given, task: str) -> None:
 
 def _are_shares(unit: str) -> bool:
     """Whether risks are shares of examples by what they are called, in percent or not."""
-    words = set(re.findall(r"[a-z0-9]+", unit.lower()))
-    known = bool(words & _SHARES) and words <= _SHARES | _BESIDE
-    return known or unit.startswith(("1 − ", "100 − "))
+    return names_share(unit) or unit.startswith(("1 − ", "100 − "))
 
 
 def _check_share(role: str, control: Control, task: str, seen: FloatArray) -> None:

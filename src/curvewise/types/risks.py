@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ONE_TASK = "task"
+_SHARES = frozenset(["error", "errors", "err", "errs"])
+_BESIDE = {"test", "val", "valid", "validation", "eval", "rate", "mean", "avg", "average"}
+_BESIDE |= {"top", "1", "5", "top1", "top5", "final", "01"}
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,16 @@ def as_control(value: Any, argument: str, turned: Callable[[float], float] = flo
             "Control, the name of a method, or a dictionary of these by task."
         )
     return Control(turned(float(value)))
+
+
+def names_share(name: str) -> bool:
+    """Whether a risk is a share of the examples by its name, in percent or not.
+
+    >>> names_share("Top-1 error"), names_share("reconstruction error"), names_share("loss")
+    (True, False, False)
+    """
+    words = set(re.findall(r"[a-z0-9]+", name.lower()))
+    return bool(words & _SHARES) and words <= _SHARES | _BESIDE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
