@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,8 @@ from curvewise.nn.resident import find_device
 from curvewise.ranking._prediction import has_test
 from curvewise.ranking.nleep import Settings, nleep_reduced, reduce_features
 from curvewise.types import as_matrix
+
+FIRST = 2  # steps before a loop is recorded
 
 
 def nleep_on_device(
@@ -63,12 +68,55 @@ def nleep_on_device(
     """
     settings = Settings(components, covariance, variant, steps, tolerance)
     place = _place(features, device)
-    with torch.no_grad(), place:
-        x, test = _matrix(features, "features", place), None
+    here = torch.cuda.device(place) if place.type == "cuda" else nullcontext()
+    with torch.no_grad(), here:
+        x, test, xp = _matrix(features, "features", place), None, TorchOn(place)
         if has_test(test_features, test_labels, "test_features"):
             test = _matrix(test_features, "test_features", place)
-        reduced, test = reduce_features(x, test, energy, torch)
-        return nleep_reduced(reduced, labels, test, test_labels, settings, rng, torch)
+        reduced, test = reduce_features(x, test, energy, xp)
+        return nleep_reduced(reduced, labels, test, test_labels, settings, rng, xp)
+
+
+class TorchOn:
+    """torch as an array module whose new arrays lie on one device.
+
+    A ``with torch.device(…)`` would do the same, and slow every call down; on a GPU loops are
+    recorded as well.
+    """
+
+    def __init__(self, place: torch.device) -> None:
+        makers = ("arange", "asarray", "empty", "eye", "zeros")
+        self.__dict__ |= {name: partial(getattr(torch, name), device=place) for name in makers}
+        if place.type == "cuda":
+            self.looped = _recorded
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+
+def _recorded(step: Callable[[], None]) -> Callable[[int], None]:
+    """Steps from a CUDA graph, after a few that let libraries take what memory they need."""
+    stream, graph, taken = torch.cuda.Stream(), torch.cuda.CUDAGraph(), 0  # type: ignore[no-untyped-call]
+
+    def go(times: int) -> None:
+        nonlocal taken
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for number in range(taken, taken + times):
+                if number == FIRST:
+                    graph.capture_begin(capture_error_mode="thread_local")
+                    try:
+                        step()
+                    finally:
+                        graph.capture_end()
+                if number < FIRST:
+                    step()
+                else:
+                    graph.replay()
+        taken += times
+        torch.cuda.current_stream().wait_stream(stream)
+
+    return go
 
 
 def _place(features: Any, device: str | torch.device | None) -> torch.device:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from curvewise.ranking._loops import looped
+
 ROUNDS = 10  # of Lloyd's algorithm: a start for EM, which goes on from there
 
 
@@ -51,16 +53,27 @@ def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
     """
     lengths = (x * x).sum(axis=1)
     rounding = 16 * float(xp.finfo(x.dtype).eps)
-    chances, found = xp.ones_like(lengths), []
-    for k in range(len(draws)):
+
+    def drawn(chances: Any, draw: Any) -> Any:
         sums = xp.cumsum(chances, 0, dtype=xp.float64)
-        row = xp.clip(xp.searchsorted(sums, draws[k : k + 1] * sums[-1:]), 0, len(x) - 1)
-        found.append(x[row])
+        return xp.clip(xp.searchsorted(sums, draw * sums[-1:]), 0, len(x) - 1)
+
+    def apart(row: Any) -> Any:
         both = lengths + lengths[row]
-        apart = both - 2 * (x @ found[-1].T)[:, 0]
-        apart = xp.where(apart > rounding * both, apart, xp.zeros_like(apart))
-        chances = apart if k == 0 else xp.minimum(chances, apart)
-    return xp.concatenate(found)
+        found = both - 2 * (x @ x[row].T)[:, 0]
+        return xp.where(found > rounding * both, found, xp.zeros_like(found))
+
+    first = drawn(xp.ones_like(lengths), draws[:1])
+    chances, at = apart(first), xp.ones_like(first)
+    rows = xp.zeros_like(draws, dtype=first.dtype) + first
+
+    def step() -> None:
+        rows[at] = drawn(chances, draws[at])
+        chances[...] = xp.minimum(chances, apart(rows[at]))
+        at[...] = at + 1
+
+    looped(step, xp)(len(draws) - 1)
+    return x[rows]
 
 
 def nearest(x: Any, centres: Any, xp: Any = np) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.ranking._clusters import parts
+from curvewise.ranking._loops import looped
 
 COVARIANCES = ("diagonal", "shrunk", "tied", "full")
 FLOOR = 1e-4  # of the mean variance, added to every variance: single precision resolves it
@@ -41,8 +42,8 @@ class Mixture:
         each otherwise.
     floor : scalar array
         What was added to variances.
-    trace : tuple
-        Mean log-likelihood of an example before each step of EM, as scalars of the array module.
+    trace : tuple of float
+        Mean log-likelihood of an example before each step of EM.
     """
 
     covariance: str
@@ -50,7 +51,7 @@ class Mixture:
     means: Any
     spread: Any
     floor: Any
-    trace: tuple[Any, ...] = ()
+    trace: tuple[float, ...] = ()
 
     def posteriors(self, x: Any, xp: Any = np) -> Any:
         """Chance of each component given each example; a row for each example."""
@@ -104,13 +105,24 @@ def fit_mixture(
     """
     z = _prepared(x, covariance, xp)
     model = _started(x, z, labels, components, covariance, xp)
-    trace: list[Any] = []
-    while len(trace) < steps:
-        model, likelihood = _step(model, z, responder(model, x.dtype, xp), xp)
-        trace.append(likelihood)
-        if len(trace) % LOOK == 0 and abs(float(trace[-1] - trace[-2])) < tolerance:
+    trace = xp.zeros(steps, dtype=xp.float64)
+    at = xp.zeros(1, dtype=xp.int64)
+
+    def step() -> None:
+        found, likelihood = _step(model, z, responder(model, x.dtype, xp), xp)
+        for name in ("counts", "means", "spread"):
+            getattr(model, name)[...] = getattr(found, name)
+        trace[at] = likelihood
+        at[...] = at + 1
+
+    # Matrices are factored, and rows chosen, with a look at what was found: not to be recorded.
+    go, taken = looped(step, xp if covariance == "diagonal" else np), 0
+    while taken < steps:
+        go(min(LOOK, steps - taken))
+        taken = min(taken + LOOK, steps)
+        if taken % LOOK == 0 and abs(float(trace[taken - 1] - trace[taken - 2])) < tolerance:
             break
-    return replace(model, trace=tuple(trace))
+    return replace(model, trace=tuple(trace[:taken].tolist()))
 
 
 def _prepared(x: Any, covariance: str, xp: Any) -> Any:

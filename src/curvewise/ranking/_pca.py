@@ -115,19 +115,19 @@ def leading(matrix: Any, share: float, xp: Any = np) -> tuple[Any, Any, float]:
 def _iterated(matrix: Any, wanted: float, xp: Any) -> tuple[Any, Any] | None:
     """Leading eigenpairs by subspace iteration; None where most are needed, or gaps are small.
 
-    The block is twice as wide as what is asked of it, and starts from the same random numbers
-    every time.
+    The block is twice as wide as what is asked of it, and starts from the same random signs every
+    time.
     """
     size, random = len(matrix), np.random.default_rng(0)
     image = xp.zeros((size, 0), dtype=matrix.dtype)
     for width in (WIDTH * 2**i for i in range(20)):
         if width > size // 3:
             return None
-        fresh = random.standard_normal((size, width - image.shape[1]))
+        fresh = random.integers(0, 2, (size, width - image.shape[1]), dtype=np.int8) - 0.5
         image = xp.concatenate([image, xp.asarray(fresh, dtype=matrix.dtype)], axis=1)
         for _ in range(LOOKS):
-            block = _orthonormal(matrix @ image, xp)
-            block = _orthonormal(matrix @ (matrix @ block), xp)
+            block = _orthonormal(matrix @ image, xp, passes=1)  # nearly: good enough on the way
+            block = _orthonormal(matrix @ (matrix @ block), xp, passes=2)
             image = matrix @ block
             values, turn = xp.linalg.eigh(block.T @ image)
             values, turn = xp.flip(values, (0,)), xp.flip(turn, (1,))
@@ -157,10 +157,10 @@ def _settled(values: Any, vectors: Any, image: Any, xp: Any) -> bool:
     return float(xp.maximum(worst, xp.abs(gram).max())) < PRECISION
 
 
-def _orthonormal(block: Any, xp: Any) -> Any:
-    """An orthonormal basis of a block, by two Cholesky factors in double precision."""
+def _orthonormal(block: Any, xp: Any, passes: int) -> Any:
+    """An orthonormal basis of a block, by Cholesky factors in double precision."""
     wide = xp.asarray(block, dtype=xp.float64)
-    for _ in range(2):
+    for _ in range(passes):
         gram = wide.T @ wide
         gram = gram + (1e-14 * xp.trace(gram)) * xp.eye(len(gram), dtype=gram.dtype)
         wide = wide @ xp.linalg.inv(xp.linalg.cholesky(gram)).T

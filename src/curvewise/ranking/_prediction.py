@@ -6,6 +6,7 @@ Arrays of probabilities are numpy's or torch's, with ``xp`` the module; labels a
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,12 @@ def predict_labels(
     ndarray
         In the order of the rows of ``asked``.
     """
-    sums = [source[rows].sum(axis=0, dtype=xp.float64) for rows, _ in _by_class(targets)]
-    given = xp.asarray(conditional(xp.stack(sums), xp), dtype=source.dtype)
-    groups = _by_class(asked)
-    found = [tested[rows] @ given[k] for k, (rows, _) in enumerate(groups)]
-    values = np.empty(len(asked.codes))
-    values[np.concatenate([places for _, places in groups])] = xp.concatenate(found).tolist()
+    parts, _ = _by_class(source, targets, xp)
+    sums = xp.stack([part.sum(axis=0, dtype=xp.float64) for part in parts])
+    given = xp.asarray(conditional(sums, xp), dtype=source.dtype)
+    parts, places = _by_class(tested, asked, xp)
+    values = np.empty(len(places))
+    values[places] = xp.concatenate([part @ given[k] for k, part in enumerate(parts)]).tolist()
     return values
 
 
@@ -122,8 +123,9 @@ def same_width(train: Any, test: Any, argument: str) -> None:
         )
 
 
-def _by_class(targets: Targets) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """For each class, its examples and their places among the rows of the targets."""
+def _by_class(values: Any, targets: Targets, xp: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """Rows of an array for each class, and the places of all of them among the targets."""
     order = np.argsort(targets.codes, kind="stable")
-    ends = np.cumsum(np.bincount(targets.codes, minlength=len(targets.classes)))
-    return [(targets.rows[places], places) for places in np.split(order, ends[:-1])]
+    rows = values[xp.asarray(targets.rows[order])]
+    ends = [0, *np.cumsum(np.bincount(targets.codes, minlength=len(targets.classes))).tolist()]
+    return [rows[first:last] for first, last in pairwise(ends)], order
