@@ -399,6 +399,22 @@ def test_searches_come_first_and_their_runs_after_them(tmp_path: Path) -> None:
     assert len(chunk) == 3  # half of them, for there are two workers
 
 
+def test_on_a_gpu_few_runs_of_a_size_get_company_of_other_sizes(tmp_path: Path) -> None:
+    design = Design(sizes=[6, 12, 24], folds=3, grid={"rate": [0.1, 0.2]})
+    jobs = made_study(tmp_path, Learner(training=Training("mlp")), design=design).jobs
+    board, dealt, last = Board(jobs, workers=1, on_gpu=True), [], None
+    while chunk := board.next_chunk(last):
+        last = chunk[0]
+        dealt.append([(j.settings["rate"], j.n) for j in chunk])
+        for job in chunk:
+            board.hear(done(job))
+        board.finish_chunk(chunk, seconds=20.0)
+    assert [len(chunk) for chunk in dealt] == [8, 1, 8, 1]
+    assert [len({rate for rate, _ in chunk}) for chunk in dealt] == [1] * 4
+    assert [n for _, n in dealt[0]] == [24] * 3 + [12] * 3 + [6] * 2
+    assert [j.n for j in Board(jobs, workers=1).next_chunk()] == [24] * 3  # on a CPU
+
+
 def test_every_run_is_dealt_out_once(tmp_path: Path) -> None:
     jobs = network_jobs(tmp_path, sizes=[12, 24], folds=2, seeds=30)
     board = Board(jobs, workers=3)

@@ -161,11 +161,12 @@ def _grown(name: str, maker: Callable[[], Callable[[], Lane]], most: int) -> lis
         return _existing(name, maker, min(most, KEPT.settled[name]))
     lanes = _existing(name, maker, 1)
     seconds = seconds_per_step(lanes)
-    while 2 * len(lanes) <= most:
-        more = _existing(name, maker, 2 * len(lanes))
+    while len(lanes) < most:
+        more = _existing(name, maker, min(2 * len(lanes), most))
         now = seconds_per_step(more)
         if seconds / len(lanes) < WORTH_IT * now / len(more):
-            KEPT.settled[name] = len(lanes)
+            if len(more) == 2 * len(lanes):  # of less than that, little was to be expected
+                KEPT.settled[name] = len(lanes)
             break
         lanes, seconds = more, now
     if len(lanes) == MOST_LANES:

@@ -114,7 +114,7 @@ class Maker:
                     mine.append(job)
             groups: dict[tuple[str, Keep], list[Job]] = {}
             for job in mine:
-                groups.setdefault((group_of(job), self._keep(job)), []).append(job)
+                groups.setdefault((kind_of(job), self._keep(job)), []).append(job)
             for group in groups.values():
                 self._make_alike(group)
         finally:
@@ -188,7 +188,7 @@ class Maker:
     def _train_networks(self, jobs: list[Job]) -> None:
         """Train what is pending; fewer at once while memory lacks, alone what raises in company."""
         pending = {job.id: job for job in jobs}
-        group = group_of(jobs[0])
+        group = kind_of(jobs[0])
         while pending:
             at_once = self._in_flight.get(group, self.most)
             trouble = self._attempt(pending, at_once)
@@ -325,5 +325,10 @@ def groups_of(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 
 
 def group_of(job: Job) -> str:
-    """Names what runs must share to be trained together."""
-    return json.dumps([job.name, job.is_search, job.n, job.needs, dict(job.settings)], default=str)
+    """Names what runs share that take as long as each other and may be trained in one stack."""
+    return f"{job.n} {kind_of(job)}"
+
+
+def kind_of(job: Job) -> str:
+    """Names what runs must share to be trained side by side."""
+    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings)], default=str)

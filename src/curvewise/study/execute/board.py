@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from curvewise.study.execute import events
 from curvewise.study.execute.events import Event
-from curvewise.study.making import group_of, groups_of
+from curvewise.study.making import group_of, groups_of, kind_of
 
 if TYPE_CHECKING:
     from curvewise.study.jobs import Job
@@ -32,12 +32,21 @@ class Board:
         Among how many it is shared out.
     in_flight : int, optional
         How many networks a worker trains at once, and thus the least chunk that makes sense.
+    on_gpu : bool
+        Whether networks are trained side by side, on however many examples each.
     """
 
-    def __init__(self, jobs: Iterable[Job], workers: int, in_flight: int | None = None) -> None:
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        workers: int,
+        in_flight: int | None = None,
+        *,
+        on_gpu: bool = False,
+    ) -> None:
         waiting = sorted(jobs, key=lambda job: -job.cost)  # the long ones first
         self._waiting = {k: deque(v) for k, v in groups_of(waiting).items()}
-        self._workers = max(1, workers)
+        self._workers, self._on_gpu = max(1, workers), on_gpu
         self._first, self._least = in_flight or FIRST_CHUNK, in_flight or LEAST_CHUNK
         self._sizes: dict[str, int] = {}
         self._suspects: deque[Job] = deque()
@@ -57,22 +66,38 @@ class Board:
         """Whether only others' runs are left."""
         return not (self._running or self._suspects or any(self._waiting.values()))
 
-    def next_chunk(self, last: str | None = None) -> list[Job]:
+    def next_chunk(self, last: Job | None = None) -> list[Job]:
         """Take runs for a worker, of the kind it made last where there are some; may be none."""
         if self._suspects:  # alone, so that one that takes its worker down is found
             return self._take([self._suspects.popleft()])
         for key in self._order(last):
             group = self._waiting[key]
-            ready = not group or group[0].needs not in self._open_searches
-            if group and ready:
+            if group[0].needs not in self._open_searches:
                 share = math.ceil(len(group) / self._workers)
                 size = max(1, min(self._size(group[0]), share, len(group)))
-                return self._take([group.popleft() for _ in range(size)])
+                chunk = [group.popleft() for _ in range(size)]
+                return self._take(chunk + self._company(chunk))
         return []
 
-    def _order(self, last: str | None) -> list[str]:
-        keys = list(self._waiting)
-        return sorted(keys, key=lambda k: (k != last, not self._is_search(k)))
+    def _company(self, chunk: list[Job]) -> list[Job]:
+        """Runs on other sizes, where too few of one size are left to keep a GPU busy."""
+        if not self._on_gpu or chunk[0].learner.kind != "network" or chunk[0].is_search:
+            return []
+        kind = kind_of(chunk[0])
+        found: list[Job] = []
+        for group in self._waiting.values():
+            while group and kind_of(group[0]) == kind and len(chunk) + len(found) < self._least:
+                found.append(group.popleft())
+        return found
+
+    def _order(self, last: Job | None) -> list[str]:
+        """Groups as a worker should take them: what it has made ready serves its kind again."""
+        keys = [key for key, group in self._waiting.items() if group]
+        if last is None:
+            return sorted(keys, key=lambda k: not self._is_search(k))
+        group, kind = group_of(last), kind_of(last)
+        others = {k: kind_of(self._waiting[k][0]) != kind for k in keys}
+        return sorted(keys, key=lambda k: (k != group, not self._is_search(k), others[k]))
 
     def _is_search(self, key: str) -> bool:
         return bool(self._waiting[key]) and self._waiting[key][0].is_search

@@ -37,8 +37,8 @@ REPLACED = ".replaced"
 class Drive:
     """One execution of a study, seen from the process that deals out the work."""
 
-    def __init__(self, study: Study, wishes: Wishes, workers: int) -> None:
-        self.study, self.wishes = study, wishes
+    def __init__(self, study: Study, wishes: Wishes, workers: int, *, on_gpu: bool = False) -> None:
+        self.study, self.wishes, self._on_gpu = study, wishes, on_gpu
         self.store: Path = study.runs_folder
         self._start = time.monotonic()
         self._digests = study.label_digests()
@@ -78,7 +78,7 @@ class Drive:
         for identity, standing in self._standings.items():
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
-        self.board = Board(due, self._workers, self.wishes.in_flight)
+        self.board = Board(due, self._workers, self.wishes.in_flight, on_gpu=self._on_gpu)
         say(self._opening(), self.wishes.progress)
         total = sum(job.cost for job in due)
         self._advance = self._exit.enter_context(

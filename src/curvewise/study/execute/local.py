@@ -17,7 +17,7 @@ from curvewise.study.execute.drive import POLL_SECONDS, Drive
 from curvewise.study.execute.options import RunOptions, Wishes, choose_devices
 from curvewise.study.execute.outcome import Outcome
 from curvewise.study.execute.worker import ERRORS, read_message, send_message
-from curvewise.study.making import Maker, group_of
+from curvewise.study.making import Maker
 
 if TYPE_CHECKING:
     from curvewise.study.jobs import Job
@@ -94,7 +94,8 @@ def run_local(
     """
     wishes = Wishes(**options)
     devices = choose_devices(study, device, workers)
-    with Drive(study, wishes, len(devices)) as drive:
+    on_gpu = devices[0] != "cpu"
+    with Drive(study, wishes, len(devices), on_gpu=on_gpu) as drive:
         if workers == 0:
             _run_here(drive, devices[0])
         elif drive.due:
@@ -113,7 +114,7 @@ def _run_here(drive: Drive, device: str) -> None:
     last = None
     while not drive.board.is_finished:
         if chunk := drive.board.next_chunk(last):
-            start, last = time.monotonic(), group_of(chunk[0])
+            start, last = time.monotonic(), chunk[0]
             maker.make(chunk, drive.tried(chunk))
             drive.board.finish_chunk(chunk, time.monotonic() - start)
         else:
@@ -126,7 +127,7 @@ class _Worker:
     def __init__(self, study: Study, device: str, making: dict[str, Any], inbox: Any) -> None:
         self.device = device
         self.chunk: list[Job] = []
-        self.last: str | None = None
+        self.last: Job | None = None
         self.reason: str | None = None
         self.token: str | None = None
         self.is_ready = self.is_busy = False
@@ -150,7 +151,7 @@ class _Worker:
 
     def give(self, chunk: list[Job], tried: dict[str, int]) -> None:
         self.chunk, self.is_busy = chunk, True
-        self.last, self.began = group_of(chunk[0]), time.monotonic()
+        self.last, self.began = chunk[0], time.monotonic()
         self.send((chunk, tried))
 
     def _listen(self, hello: Any, inbox: Any) -> None:

@@ -98,7 +98,7 @@ def run_ray(
                 f"cpus={cpus:g}, gpus={gpus:g}: no node of the cluster has that much for one task."
             )
         slots = room if workers is None else max(1, workers)
-        with Drive(study, wishes, slots) as drive:
+        with Drive(study, wishes, slots, on_gpu=gpus > 0) as drive:
             if drive.due:
                 _Tasks(ray, drive, slots, cpus, gpus).run()
             return drive.outcome()
