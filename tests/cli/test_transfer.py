@@ -142,6 +142,81 @@ def test_gates(call, losses, options, code):
     assert ("--fail-if worse holds for bad" in seen.err) == (code == 3)
 
 
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("--sizes a=100,1000 b=100", "write --sizes a=100,1000 --sizes b=100."),
+        ("--sizes=a=100,1000 b=100 c=10", "write --sizes a=100,1000 --sizes b=100 --sizes c=10."),
+        ("--blind a=1 b=2 --maximal 0", "write --blind a=1 --blind b=2."),
+        ("--method good bad", "write --method good --method bad."),
+        ("--weight log uniform", "Unused Tokens: ['uniform']."),
+        ("good bad", "Unused Tokens: ['good', 'bad']."),
+    ],
+)
+def test_a_value_too_many_is_told_how_to_be_passed(call, losses, typed, wanted):
+    seen = call("transfer", "measure", losses, *typed.split())
+    assert seen.code == 2
+    assert wanted in words(seen.err.replace("│", ""))
+
+
+def test_an_option_that_is_repeated(call, losses):
+    seen = call("transfer", "measure", losses, "--where", "seed=0", "--where", "seed=1", "--json")
+    assert seen.code == 1  # the controls have other seeds
+    more = ("--where", "seed=-1", "--where", "seed=", "--maximal", "0.1")
+    options = ("--where", "seed=0", "--where", "seed=1", *more)
+    seen = call("transfer", "measure", losses, *options, "--json")
+    assert seen.code == 0, seen.err
+    assert {k for c in seen.document["curves"] for k in c["runs"]} == {2}
+
+
+@pytest.mark.parametrize("width", [45, 60, 80])
+def test_narrow_terminals_break_no_name(call, losses, monkeypatch, width):
+    names = {"good": "fashion-mnist-pretrained", "bad": "imagenet21k-supervised"}
+    text = losses.read_text()
+    for short, long in names.items():
+        text = text.replace(f",{short},", f",{long},")
+    losses.write_text(text)
+    monkeypatch.setenv("COLUMNS", str(width))
+    seen = call("transfer", "measure", losses, "--pairs")
+    tables = [line for line in seen.out.splitlines() if len(line) <= width]
+    for name in names.values():
+        assert sum(line.startswith(f"{name} ") for line in tables) > 1
+        assert not any(line.startswith(name[:6]) and name not in line for line in tables)
+    marks = ("method ", "difference ")
+    assert all(any(line.startswith(mark) for line in tables) for mark in marks)
+
+
+def test_a_control_of_one_row_and_as_a_number_say_the_same(call, losses):
+    rows = call("transfer", "measure", losses)
+    kept = [k for k in losses.read_text().splitlines() if "gold" not in k and "blind" not in k]
+    losses.write_text("\n".join(kept) + "\n")
+    given = call("transfer", "measure", losses, "--blind", "1", "--maximal", "0.1")
+    assert rows.out == given.out
+    assert "blind guess: rows of 'blind-guess', taken as exact; max" in words(rows.err)
+    assert "blind guess: given, taken as exact; maximal supervision: given, taken as exact" in (
+        words(given.err)
+    )
+    assert rows.err.count("warning:") == given.err.count("warning:") == 0
+
+
+def test_maximal_supervision_that_scratch_beats_at_a_size(call, losses):
+    seen = call("transfer", "measure", losses, "--maximal", "0.5", "--method", "bad")
+    assert seen.code == 0, seen.err
+    err = words(seen.err)
+    assert "scratch beats maximal supervision (a risk of 0.5) at n = 10,000 (0.35" in err
+    assert "Pass --maximal with what all the data gives, or leave it out" in err
+    seen = call("transfer", "measure", losses, "--maximal", "0.8", "--method", "bad")
+    assert seen.code == 1
+    assert "--maximal 0.8 of task 'a' is beaten by scratch on the whole" in words(seen.err)
+
+
+def test_a_blind_guess_in_percent_beside_losses_is_asked_about(call, losses):
+    seen = call("transfer", "measure", losses, "--blind", "90")
+    assert seen.code == 0
+    assert "--blind 90 is more than 10 times the largest risk" in words(seen.err)
+    assert "is it in percent? Then pass 0.9." in words(seen.err)
+
+
 def test_one_run_of_each_decides_nothing(call, tmp_path):
     path = tmp_path / "once.csv"
     path.write_text(
@@ -206,7 +281,14 @@ def test_columns_rows_and_stdin(call, losses, start):
         ("method,n,loss\nscratch,10,0.5\n", "--blind is missing for task 'task'"),
         (
             "method,n,loss\nscratch,10,0.5\nblind,0,0.1\ngold,0,0.9\n",
-            "pass --higher-is-better if they are accuracies",
+            "Exchange --blind and --maximal if they are mixed up, or read the table with "
+            "--higher-is-better if higher is better.",
+        ),
+        (
+            "method,n,accuracy\nscratch,10,0.5\nblind,0,0.9\ngold,0,0.1\n",
+            "--blind 0.1 (measured) of task 'task' is not above --maximal 0.9 (measured): the "
+            "values are turned into risks, as higher were better. Exchange --blind and --maximal "
+            "if they are mixed up, or read the table with --lower-is-better if lower is better.",
         ),
     ],
 )

@@ -307,11 +307,14 @@ class TestControls:
         assert one.cci.low == pytest.approx(two.cci.low, rel=1e-12)
         assert one.gain[0] == pytest.approx(two.gain[0] * 1.9 / 0.9)
 
-    def test_an_unknown_error_is_said(self) -> None:
-        found = measure(maximal=Control(0.1, np.nan))
-        assert any("error of maximal supervision is not known" in w for w in found.warnings)
-        exact = measure().improvement("a", "one").cci
-        assert found.improvement("a", "one").cci.low == exact.low
+    def test_one_run_and_a_number_are_taken_as_exact_alike(self) -> None:
+        gold = {"task": "a", "method": "gold", "n": -1, "seed": 0, "risk": 0.1}
+        guess = {**gold, "method": "guess", "risk": 1.0}
+        found = measure([*rows(), gold, guess], maximal="gold", blind="guess")
+        assert np.isnan([found.maximal["a"].std, found.blind["a"].std]).all()
+        number = measure()
+        assert found.warnings == number.warnings == ()
+        check_same(found, number)
 
     @pytest.mark.parametrize("value", [True, [0.1], {"a": object()}], ids=["flag", "list", "thing"])
     def test_what_is_no_control_is_an_error(self, value: object) -> None:
@@ -321,12 +324,16 @@ class TestControls:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"blind": None}, "cw.blind_guess"),
+            ({"blind": None}, "blind is missing for task 'a': pass blind= with .* cw.blind_guess"),
             ({"tasks": []}, "tasks is empty"),
             ({"blind": "guess"}, "has no risk on task 'a'"),
             ({"maximal": "scratch"}, "starts from nothing"),
             ({"maximal": {"b": 0.1}}, "'b', which is none of"),
-            ({"blind": 0.05}, "is not above maximal"),
+            (
+                {"blind": 0.05},
+                r"blind=0.05 \(given\) of task 'a' is not above maximal=0.1 \(given\).* Exchange "
+                r"blind= and maximal= .* load_risks\(…, higher_is_better=True\) if higher",
+            ),
             ({"blind": 0.05, "maximal": None}, "no method is better than a blind guess"),
         ],
         ids=["missing", "no task", "unknown", "scratch", "task", "order", "assumed"],
@@ -595,7 +602,7 @@ class TestErrors:
 
     def test_scratch_that_always_failed(self) -> None:
         given = [{**r, "risk": np.nan} if r["method"] == "scratch" else r for r in rows()]
-        with pytest.raises(InputError, match="every run of scratch"):
+        with pytest.raises(InputError, match=r"every run of scratch=.* \(all 9 risks .* tasks="):
             measure(given)
 
     def test_sizes_without_scratch(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.measure import measure_transfer
 
@@ -38,8 +40,51 @@ def test_maximal_supervision_that_all_of_scratch_beats_turns_the_sign_too():
     rows["loss"][6:] = [r + 0.5 for r in rows["loss"][6:]]  # the method is worse than scratch
     with pytest.raises(InputError, match=r"beaten by every run of scratch"):
         measure_transfer(rows, blind=1.5, maximal=0.72)
-    found = measure_transfer(rows, blind=1.5, maximal=0.69)  # one size of scratch is above it
-    assert found.improvement("task", "net").gain.max() < 0
+    with pytest.raises(InputError, match=r"scratch on the whole, at n = 1000 \(0\.5\), n = 10,000"):
+        measure_transfer(rows, blind=1.5, maximal=0.69)  # one size of scratch is above it
+
+
+def outcome(maximal: float, weight: str) -> tuple[float, str]:
+    """CCI of the method (NaN if it was refused), and what was said of maximal supervision."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = measure_transfer(table("loss"), blind=0.95, maximal=maximal, weight=weight)
+        except InputError as error:
+            return np.nan, str(error)
+    return found.improvement("task", "net").cci.estimate, "".join(str(w.message) for w in caught)
+
+
+@pytest.mark.parametrize("weight", ["scratch", "uniform", "log"])
+def test_a_better_method_never_scores_below_0_and_a_beaten_control_is_said(weight):
+    """The method has the lower risk at every size, whatever maximal supervision is."""
+    tried = {m: outcome(m, weight) for m in np.arange(0.005, 0.9, 0.01).tolist()}
+    refused = [m for m, (cci, _) in tried.items() if np.isnan(cci)]
+    assert all("sign of CCI" in tried[m][1] for m in refused)
+    assert 0.4 < min(refused) < 0.7  # between the lowest and the highest mean of scratch
+    for maximal, (cci, said) in tried.items():
+        if maximal in refused:
+            continue
+        assert cci > 0
+        assert ("scratch beats maximal supervision" in said) == (maximal > 0.4)
+        assert ("n = 10,000 (0.4)" in said) == ("Pass maximal= with" in said) == (maximal > 0.4)
+        assert ("n = 1000 (0.5)" in said) == (maximal > 0.5)
+    assert max(set(tried) - set(refused)) > 0.4
+
+
+def test_sizes_of_one_method_at_which_the_sign_turns_round():
+    rows = table("loss")
+    keep = [
+        i
+        for i, (m, n) in enumerate(zip(rows["method"], rows["n"], strict=True))
+        if m == "scratch" or n > 100
+    ]
+    few = {k: [v[i] for i in keep] for k, v in rows.items()}
+    with pytest.warns(CurvewiseWarning) as caught:
+        found = measure_transfer(few, blind=0.95, maximal=0.53)
+    assert found.improvement("task", "net").cci.estimate < 0
+    assert any("net: scratch beats maximal" in str(w.message) for w in caught)
+    assert "turns the sign of CCI round" in found.improvement("task", "net").warnings[0]
 
 
 def test_the_error_names_the_task():
@@ -57,6 +102,25 @@ def test_a_fraction_beside_percentages():
     guess = blind_guess([0, 1, 2, 3, 4, 0], "error")
     with pytest.raises(InputError, match=r"looks like a fraction beside percentages .*66\.6667"):
         measure_transfer(table("error", 100), blind=guess.control(), maximal=0.1)
+
+
+@pytest.mark.parametrize("name", ["risk", "loss"])
+@pytest.mark.parametrize(
+    ("blind", "message"),
+    [
+        (90, r"blind=90 is more .* largest risk, 0\.704: is it in percent\? .* 0\.9\."),
+        (7.05, r"is it in percent\? Then pass 0\.0705\."),
+        (300, r"blind=300 .* is it in their unit\?"),
+    ],
+)
+def test_a_blind_guess_far_above_all_risks(name, blind, message):
+    with pytest.warns(CurvewiseWarning, match=message):
+        measure_transfer(table(name), blind=blind, maximal=0.1)
+
+
+def test_a_blind_guess_may_be_far_above_risks_that_are_no_fractions():
+    assert not measure_transfer(table("loss"), blind=7.0, maximal=0.1).warnings
+    assert not measure_transfer(table("loss", 2), blind=90, maximal=0.1).warnings
 
 
 def test_losses_have_no_bounds():

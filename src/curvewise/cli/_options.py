@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter, Token
+from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensError
 from cyclopts.validators import Number
 
 from curvewise.cli._console import Page, UsageError, check_folder
@@ -33,6 +35,28 @@ Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 """An option that may be repeated."""
 
 Size = Annotated[float | None, Parameter(validator=Number(gt=0))]
+
+
+def told(error: CycloptsError) -> Any:
+    """What to print of words that were not understood; of a value too many, how to pass it."""
+    from cyclopts import CycloptsPanel
+
+    again = _repeated(error) if isinstance(error, UnusedCliTokensError) else ""
+    return CycloptsPanel(f"One value for each option: write {again}." if again else error)
+
+
+def _repeated(error: UnusedCliTokensError) -> str:
+    """The option before values too many, once for each of them; nothing if it may not be."""
+    words, lost = error.root_input_tokens or [], error.unused_tokens or []
+    place = words.index(lost[0]) if lost and lost[0] in words else 0
+    before = words[max(place - 2, 0) : place]
+    if before and before[-1].startswith("--"):  # --option=value is one word
+        before = before[-1].split("=", 1)
+    known = error.app.assemble_argument_collection() if error.app and len(before) == 2 else ()
+    if not any(before[0] in argument.names and argument.token_count()[1] for argument in known):
+        return ""
+    values = [before[1], *takewhile(lambda word: word in lost, words[place:])]
+    return " ".join(f"{before[0]} {quote(value)}" for value in values)
 
 
 @Parameter(name="*", group=READING)

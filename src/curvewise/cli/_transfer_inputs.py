@@ -57,7 +57,7 @@ class RiskReading:
     higher_is_better
         The values are accuracies or scores. By default the column's name says so.
     where
-        Only rows with this, as COLUMN=VALUE; may be repeated.
+        Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
     drop_failed
         Leave out failed runs, and say how many.
     """
@@ -179,16 +179,18 @@ def _number(word: str) -> float | str:
 
 
 def _where(pairs: Sequence[str]) -> dict[str, Any] | None:
-    found = {}
+    """Values by column; several of one column are any of them."""
+    found: dict[str, list[Any]] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--where {pair!r} must read COLUMN=VALUE, such as split=test.")
         try:
-            found[name.strip()] = json.loads(value)  # numbers, true, null; else a text
+            read = json.loads(value)  # numbers, true, null; else a text
         except ValueError:
-            found[name.strip()] = value
-    return found or None
+            read = value
+        found.setdefault(name.strip(), []).append(read)
+    return {name: v[0] if len(v) == 1 else v for name, v in found.items()} or None
 
 
 def read_sizes(words: Sequence[str]) -> Any:

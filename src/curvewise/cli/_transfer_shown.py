@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from curvewise.cli._console import MOST_WARNINGS, Page, UsageError, sentences, warn
+from curvewise.cli._console import (
+    MOST_WARNINGS,
+    Page,
+    UsageError,
+    console,
+    rich_table,
+    sentences,
+    warn,
+    width_of,
+)
 from curvewise.cli._ranking_tables import table_in_parts
 from curvewise.cli._transfer_answers import (
     answers,
@@ -74,7 +83,7 @@ def show_transfer(page: Page, result: TransferResult, every: bool = False) -> No
             if rows := [r for r in result.improvements if r.task == task]:
                 columns = details(result, rows)
                 narrow = narrow or "p" not in columns
-                page.table(_title(result, rows), columns, None)
+                table_in_parts(page, _title(result, rows), columns)
         if result.improvements:
             legend = LEGEND.format(scratch=result.scratch)
             page.say(legend + NARROW * narrow, style="dim")
@@ -141,17 +150,23 @@ def show_comparison(
     title = f"{what} of CCI ({100 * result.level:.4g}% intervals; p adjusted by Holm)"
     if len(kept) < len(rows):
         title += f"; --table text prints all {len(rows)}"
-    columns = {
-        "task": [r.task for r in kept],
-        "CCI of": [r.one for r in kept],
-        "less that of": [r.two for r in kept],
-        "difference": decimals(r.difference.estimate for r in kept),
+    numbers: dict[str, list[Any]] = {
         "low": decimals(r.difference.low for r in kept),
         "high": decimals(r.difference.high for r in kept),
         "p": [chance(r.pvalue) for r in kept],
         "adjusted": [chance(r.adjusted) for r in kept],
     }
-    page.table(title, columns, None)
+    by = decimals(r.difference.estimate for r in kept)
+    columns: dict[str, list[Any]] = {
+        "task": [r.task for r in kept],
+        "CCI of": [r.one for r in kept],
+        "less that of": [r.two for r in kept],
+        "difference": by,
+        **numbers,
+    }
+    if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
+        columns = {"difference": [_said(r) for r in kept], "CCI": by, **numbers}
+    table_in_parts(page, title, columns)
     tell(compared.all_warnings, every)
 
 

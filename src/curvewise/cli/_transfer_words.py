@@ -43,6 +43,7 @@ _COMMANDS = {
     r", or a function \(prediction, targets\) -> loss of each example": "",
     r", or call the column loss if it has no bounds": ", or unit='loss' if it has no bounds",
     r", or pass Predictions if it is so": "",
+    r"load_risks\(…, (\w+=\w+)\)": r"\1",
     r"\bnp\.nan\b": "nan",
     r"\bstudy\.run\(\)": "`curvewise study run`",
     r"\btest_targets\b(?!=)": "--test",
@@ -83,9 +84,6 @@ def as_options(message: str) -> str:
     message = _BY_TASK.sub(_sizes, message)
     message = _HOLDS.sub(_option, message)
     message = _SPOKEN.sub(r"--\1 \2", message)
-    message = message.replace(
-        "turn accuracies into errors", "pass --higher-is-better if they are accuracies"
-    )
     return _PAIR.sub(_option, message).replace("≡", "=")  # which is no argument's, and must stay
 
 

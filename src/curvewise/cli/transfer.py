@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from curvewise.cli._console import GATE, UsageError, warn
 from curvewise.cli._files import quietly, save_plot
-from curvewise.cli._options import Drawing, Numbers, Showing
+from curvewise.cli._options import Drawing, Numbers, Showing, told
 from curvewise.cli._predictions import Level, Words
 from curvewise.cli._transfer_files import blind, wins
 from curvewise.cli._transfer_inputs import (
@@ -39,6 +39,7 @@ transfer = App(
     "was run) has a row for each run: method, "
     "training size and test loss, and task, seed and fold where there are several. The controls "
     "are methods of it, training from scratch, a blind guess and maximal supervision, or numbers.",
+    error_formatter=told,
 )
 
 Table = Annotated[str, Parameter(name="TABLE")]

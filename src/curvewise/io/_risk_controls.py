@@ -205,4 +205,7 @@ def _said(
     given = "" if all(c.source.startswith("measured") for c in control.values()) else "given"
     lost = [task for task in tasks if task not in control]
     how = " and ".join(filter(None, (measured, given)))
+    exact = [task for task, one in control.items() if not one.std > 0]  # one run, or a number
+    if exact:
+        how += ", taken as exact" + ("" if len(exact) == len(control) else f" for {listed(exact)}")
     return f"{called.said}: {how}" + (f"; none for {listed(lost)}" if lost else "")

@@ -181,7 +181,11 @@ def cells_of(
     assert blind is not None
     lost = np.isnan(own.risk)
     if lost[own.methods == risks.scratch].all():
-        raise InputError(f"every run of scratch={risks.scratch!r} on task {task!r} failed.")
+        raise InputError(
+            f"every run of scratch={risks.scratch!r} on task {task!r} failed (all "
+            f"{int((own.methods == risks.scratch).sum())} risks are NaN): run it again, or choose "
+            "other tasks with tasks=."
+        )
     good = own.select(~lost)
     keys = list(zip(good.methods.tolist(), good.n.tolist(), strict=True))
     cells = {key: i for i, key in enumerate(dict.fromkeys(keys))}
@@ -196,7 +200,7 @@ def cells_of(
     if maximal is None:
         best = int(np.argmin(runs.mean))
         maximal = _assumed(runs, best, list(cells)[best])
-    _check_order(task, blind, maximal)
+    _check_order(task, blind, maximal, any("turned into" in text for text in risks.notes))
     failed = zip(own.methods[lost].tolist(), own.n[lost].tolist(), strict=True)
     used = {n for _, n in cells} if sizes is None else set(sizes.tolist())
     left = {key: i for key, i in cells.items() if key[1] in used}
@@ -223,8 +227,9 @@ def _check_controls(scratch: str, task: str, names: list[str], blind: Control | 
         )
     if blind is None:
         raise InputError(
-            f"blind is missing for task {task!r}: pass the risk of the best constant guess, which "
-            "cw.blind_guess(targets, loss) computes, or the name of the method whose rows hold it."
+            f"blind is missing for task {task!r}: pass blind= with the risk of the best constant "
+            "guess, which cw.blind_guess(targets, loss) computes, or with the name of the method "
+            "whose rows hold it."
         )
 
 
@@ -258,15 +263,22 @@ def _assumed(runs: Runs, best: int, key: tuple[str, float]) -> Control:
     )
 
 
-def _check_order(task: str, blind: Control, maximal: Control) -> None:
+def _check_order(task: str, blind: Control, maximal: Control, turned: bool) -> None:
     if blind.risk > maximal.risk:
         return
-    remedy = (
-        "no method is better than a blind guess, so that there is no scale: pass maximal= with a "
-        "risk that can be reached"
-        if maximal.assumed
-        else "risks are lower-is-better; turn accuracies into errors, or check which is which"
-    )
+    if maximal.assumed:
+        remedy = (
+            "no method is better than a blind guess, so that there is no scale: pass maximal= "
+            "with a risk that can be reached"
+        )
+    else:
+        what = "turned into risks, as higher were better" if turned else "read as lower is better"
+        remedy = (
+            f"the values are {what}. Exchange blind= and maximal= if they are mixed up, or read "
+            f"the table with load_risks(…, higher_is_better={not turned}) if "
+            f"{'lower' if turned else 'higher'} is better"
+        )
     raise InputError(
-        f"blind={blind.risk:g} of task {task!r} is not above maximal={maximal.risk:g}: {remedy}."
+        f"blind={blind.risk:g} ({blind.source}) of task {task!r} is not above "
+        f"maximal={maximal.risk:g} ({maximal.source}): {remedy}."
     )

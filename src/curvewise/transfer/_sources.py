@@ -54,29 +54,14 @@ def read_source(
 
 
 def _check_controls(given: Given, task: str) -> None:
-    """Raise where a control is in another unit than the risks, or turns the sign of CCI round."""
+    """Raise where a control is in another unit than the risks."""
     own = given.risks.of(task=task)
     seen = own.risk[~np.isnan(own.risk)]
-    blind, maximal = given.blind.get(task), given.maximal.get(task)
-    if not len(seen):
+    if not len(seen) or not _are_shares(given.risks.unit):
         return
-    if _are_shares(given.risks.unit):
-        for role, control in (("blind", blind), ("maximal", maximal)):
-            if control is not None:
-                _check_share(role, control, task, seen)
-    start = own.risk[(own.methods == own.scratch) & ~np.isnan(own.risk)]
-    ordered = maximal is not None and (blind is None or blind.risk > maximal.risk)
-    if maximal is None or maximal.assumed or not ordered or not len(start):
-        return
-    if (start < maximal.risk).all():
-        who = "every run" if (seen < maximal.risk).all() else f"every run of {own.scratch}"
-        raise InputError(
-            f"maximal={maximal.risk:.6g} of task {task!r} is beaten by {who} (risks from "
-            f"{seen.min():.4g} to {seen.max():.4g}), which would turn the sign of CCI round. Is it "
-            "in the unit of the risks, a fraction among fractions, an error among errors? Pass "
-            "maximal= with the risk that all the data gives, by task where units differ, or leave "
-            "it out."
-        )
+    for role, controls in (("blind", given.blind), ("maximal", given.maximal)):
+        if task in controls:
+            _check_share(role, controls[task], task, seen)
 
 
 def _are_shares(unit: str) -> bool:

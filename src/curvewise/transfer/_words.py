@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from curvewise.tables import number, whole
 from curvewise.transfer._cells import Task
+from curvewise.transfer._maximal import beaten
 from curvewise.transfer.comparison import Settings
 from curvewise.types import FloatArray
 from curvewise.types.risks import ONE_TASK
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
     from curvewise.transfer.transfer_result import Improvement, RiskCurve, TransferResult
 
 LOWER = 0.1  # how much lower maximal supervision might be, of the distance to the blind guess
+FAR = 10  # how many times the largest of risks between 0 and 1 a blind guess may be
 
 
 def task_alarms(task: Task, settings: Settings, alone: bool) -> list[str]:
     """What the user should act on, for a task as a whole that may be the only one."""
     found = [
         *([_assumed(task, settings)] if task.maximal.assumed else []),
+        *beaten(task),
+        *_far(task),
         *_failures(task),
         *_no_spread(task),
         *_twice(task),
@@ -33,6 +37,19 @@ def task_alarms(task: Task, settings: Settings, alone: bool) -> list[str]:
         *_rising(task, settings),
     ]
     return [f"{task.name}: {text}" for text in found]
+
+
+def _far(task: Task) -> list[str]:
+    """A blind guess in percent, by the look of it, beside risks that are fractions."""
+    blind, risks = task.blind.risk, task.runs.value
+    low, high = float(risks.min()), float(risks.max())
+    if low < 0 or not 0 < high <= 1 or blind <= FAR * high:
+        return []
+    asked = f"in percent? Then pass {blind / 100:.6g}." if blind <= 100 else "in their unit?"
+    return [
+        f"blind={blind:.6g} is more than {FAR} times the largest risk, {number(high)}: is it "
+        f"{asked} Calibrated risks and gains hang on it; CCI does not."
+    ]
 
 
 def _failures(task: Task) -> list[str]:
@@ -148,12 +165,14 @@ def _listed(sizes: Sequence[float]) -> str:
 
 def task_notes(task: Task, curves: Sequence[RiskCurve]) -> list[str]:
     """What else there is to know of a task."""
-    found = [_unknown(task, role) for role in ("blind", "maximal") if _is_unknown(task, role)]
-    found += [f"{task.name}: {text}" for text in (*_borrowed(task), *_one_subset(task))]
+    found = [f"{task.name}: {text}" for text in (*_borrowed(task), *_one_subset(task))]
     own = [c for c in curves if c.task == task.name]
     for text, chosen in (
         ("worse than the blind guess", [_where(c, c.calibrated > 1) for c in own]),
-        ("better than maximal supervision", [_where(c, c.calibrated < 0) for c in own]),
+        (
+            "better than maximal supervision",
+            [_where(c, c.calibrated < 0) for c in own if c.method != task.scratch],
+        ),
     ):
         said = [part for part in chosen if part]
         if said:
@@ -192,15 +211,6 @@ def _one_subset(task: Task) -> list[str]:
         "every method was trained on one subset of each size, so that intervals are about other "
         "seeds on these subsets, not about other subsets."
     ]
-
-
-def _is_unknown(task: Task, role: str) -> bool:
-    return math.isnan(getattr(task, role).std) and not (role == "maximal" and task.best is not None)
-
-
-def _unknown(task: Task, role: str) -> str:
-    name = {"blind": "the blind guess", "maximal": "maximal supervision"}[role]
-    return f"{task.name}: the error of {name} is not known; intervals take its risk as exact."
 
 
 def _where(curve: RiskCurve, mask: NDArray[np.bool_]) -> str:

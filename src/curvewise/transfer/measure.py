@@ -16,6 +16,7 @@ from curvewise.stats import holm
 from curvewise.tables import number
 from curvewise.transfer._cells import Estimate, Task, cells_of
 from curvewise.transfer._chosen import Sizes, check_methods, chosen_sizes, chosen_tasks
+from curvewise.transfer._maximal import check_maximal, is_turned
 from curvewise.transfer._sources import ControlLike, Given, read_source
 from curvewise.transfer._words import task_alarms, task_notes
 from curvewise.transfer.comparison import Settings
@@ -77,12 +78,16 @@ def measure_transfer(
     Warns
     -----
     CurvewiseWarning
-        If maximal supervision is assumed, runs failed, nothing was run twice, methods rest on
-        different sizes, or scratch gets worse with more data.
+        If maximal supervision is assumed or beaten by scratch at some size, the blind guess looks
+        like a percentage beside fractions, runs failed, nothing was run twice, methods rest on
+        different sizes, or scratch gets worse with more data. Maximal supervision that scratch
+        beats on the whole, which would turn the sign of CCI round, is an error.
 
     Notes
     -----
     The blind guess sets the scale of calibrated risks and gains; CCI does not depend on it.
+    Intervals count the error of a control that has one: of several runs, an Interval or a Control.
+    One run and a plain number have none, and are taken as exact.
 
     Intervals are about other runs of the same kind (not about other pretrainings): by the delta
     method, with the spread between runs of each method and size and Satterthwaite's degrees of
@@ -128,6 +133,8 @@ def measure_transfer(
     given = read_source(source, scratch, blind, maximal)
     check_methods(given.risks, methods)
     cells = [_task(given, name, sizes, methods) for name in chosen_tasks(given.risks, sizes, tasks)]
+    for task in cells:
+        check_maximal(task, weight)
     curves = tuple(c for task in cells for c in _curves(task, level))
     rows = tuple(r for task in cells for r in _adjusted(_improvements(task, settings)))
     alone = len(cells) == 1
@@ -233,17 +240,22 @@ def _improvement(task: Task, method: str, settings: Settings) -> Improvement:
         gain_ends=gain_end(n, gain, low, high) if told else None,
         data_equivalence=_equivalence(task, method, level),
         borrowed=task.borrows(method, n),
-        warnings=_alarms(n, found),
+        warnings=_alarms(task, n, found, settings.weight),
     )
 
 
-def _alarms(n: FloatArray, found: Estimate) -> tuple[str, ...]:
+def _alarms(task: Task, n: FloatArray, found: Estimate, weight: Weight) -> tuple[str, ...]:
     if len(n) < 2:
         return (
             f"one size shared with scratch, n = {number(n[0])}: CCI needs two; its gain is there.",
         )
     if math.isnan(found.value):
         return ("scratch encloses no area over these sizes, so that there is no CCI.",)
+    if is_turned(task, n, weight):
+        return (
+            f"{task.scratch} beats maximal supervision over the sizes shared with it, which turns "
+            "the sign of CCI round: pass a lower maximal=, or leave it out.",
+        )
     return ()
 
 

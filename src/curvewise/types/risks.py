@@ -35,7 +35,8 @@ class Control:
     risk : float
         In the unit of the losses.
     std : float
-        Its standard error: 0 where the risk is known, NaN where the error is not.
+        Its standard error: 0 where the risk is known, NaN where the error is not. Either way
+        intervals take the risk as exact.
     source : str
         Where it is from, in words: "measured", "given", "best observed risk", "asymptote", ….
     assumed : bool
