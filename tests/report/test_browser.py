@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -17,7 +19,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.report.content import Report, Reproduce, Runs, Table
+from curvewise.report.content import Report, Reproduce, Runs, Section, Table
 from curvewise.report.page import page_of
 from curvewise.report.results import results_report
 from curvewise.tables import number
@@ -122,8 +124,8 @@ def many_runs(count: int = RUNS) -> Runs:
         "note": [f"run {i}" for i in index],
     }
     failures = (
-        SimpleNamespace(count=9, learners=("oak",), message="out of memory"),
-        SimpleNamespace(count=12, learners=("elm", "ash"), message="<b>diverged</b>"),
+        SimpleNamespace(count=9, learners=("oak",), message="out of memory", example="a1"),
+        SimpleNamespace(count=12, learners=("elm", "ash"), message="<b>diverged</b>", example="b2"),
     )
     return Runs((f"{count:,} runs.",), columns, failures)
 
@@ -346,6 +348,7 @@ def test_slider_reads_off_the_curve(opened: Opened, in_unit: Any) -> None:
         field.fill(str(n))
         for curve in curves:
             error, reliance, _ = readings(page)[curve.learner]
+            assert error.split()[0] == number(curve.error_at(n))  # and to the digit between
             close(error, curve.interval_at(n).error, 0.01)
             close(reliance, curve.interval_at(n).data_reliance, 0.01)
     slider.focus()
@@ -452,6 +455,75 @@ def test_intervals_without_end_are_shown_as_such(opened: Opened, tmp_path: Path)
     assert reading(samples)[2] == math.inf
 
 
+def test_interval_aside_of_its_estimate_is_shown_where_it_is(
+    opened: Opened, tmp_path: Path
+) -> None:
+    n = np.repeat([50.0, 100.0, 200.0, 400.0], [8, 4, 2, 1])
+    error = [0.1708, 0.1667, 0.1708, 0.1458, 0.2014, 0.2056, 0.1597, 0.1833]
+    error += [0.1056, 0.1014, 0.1306, 0.1181, 0.0903, 0.0667, 0.0736]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        curves = cw.fit_learning_curves({"yew": (n, error)})
+    wanted = curves["yew"].samples_to_reach(0.3)
+    assert wanted.estimate < wanted.low - 1
+    page = opened(written(tmp_path, results_report(curves)))
+    page.get_by_label("Target error").fill("0.3")
+    found = reading(readings(page)["yew"][2])
+    assert found == tuple(round(v) for v in (wanted.estimate, wanted.low, wanted.high))
+
+
+def test_what_lies_far_beyond_the_data_is_marked(opened: Opened, studied: Any) -> None:
+    path, curves = studied
+    page = opened(path)
+    field = page.get_by_label("Training size N as a number")
+    caution = page.locator(".panel > .hint")
+    target = page.get_by_label("Target error (%)")
+    easy = max(c.error_at(400) for c in curves)
+    target.fill(f"{easy:.3g}")
+    assert page.locator(".far").count() == 0
+    assert caution.text_content() == ""
+    field.fill("1600")
+    assert page.locator(".far").count() == 0
+    field.fill("1700")
+    assert page.locator(".far").count() == 2 * len(curves)
+    assert "beyond 4 times the largest size" in caution.text_content()
+    field.fill("400")
+    hard = curves["oak"].error_at(3000)
+    target.fill(f"{hard:.4g}")
+    beyond = [c.learner for c in curves if 1600 < c.samples_to_reach(hard).estimate < math.inf]
+    assert "oak" in beyond
+    marked = page.locator("tr:has(.far)")
+    assert [row.get_attribute("data-learner") for row in marked.all()] == beyond
+    left, _, right, _ = inner_box(page)
+    edge = float(page.locator(".beyond").get_attribute("x"))
+    assert edge == pytest.approx(placed("log", 1600, left, right), abs=0.1)
+
+
+def test_numbers_beside_the_chart_sort_as_they_change(opened: Opened, studied: Any) -> None:
+    path, curves = studied
+    page = opened(path)
+    head = page.locator(".reading thead th").nth(1)
+    for n in (25.0, 400.0):
+        page.get_by_label("Training size N as a number").fill(str(n))
+        head.get_by_role("button").click()
+        rising = head.get_attribute("aria-sort") == "ascending"
+        wanted = sorted(curves, key=lambda c: c.error_at(n), reverse=not rising)
+        assert list(readings(page)) == [c.learner for c in wanted]
+
+
+def test_numbers_beside_the_chart_do_not_run_into_each_other(
+    opened: Opened, tmp_path: Path
+) -> None:
+    laws = {"yew": (0.02, 1.2), "fir, with a longer name": (5.0, 20.0)}
+    page = opened(written(tmp_path, results_report(curves_of("fraction", laws))))
+    for width in (1440, 1000, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        over = page.eval_on_selector_all(
+            ".reading td", "all => all.map((e) => e.scrollWidth - e.clientWidth)"
+        )
+        assert max(over) <= 0, width
+
+
 def column(page: Any, table: str, index: int) -> list[str]:
     return page.eval_on_selector_all(
         f"{table} tbody tr", f"all => all.map((r) => r.children[{index}].textContent)"
@@ -520,6 +592,21 @@ def test_runs_are_turned_filtered_and_sorted(opened: Opened, crowded: Path) -> N
 
 def background(page: Any) -> str:
     return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_runs_that_are_found_are_saved(opened: Opened, hostile: Path) -> None:
+    page = opened(hostile)
+    page.get_by_label("Show runs that contain").fill("quotes")
+    for count in (1, len(HOSTILE)):
+        with page.expect_download() as awaited:
+            page.get_by_role("button", name="Save as CSV").click()
+        text = Path(awaited.value.path()).read_bytes().decode("utf-8-sig")
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        assert len(rows) == count
+        for row in rows:
+            assert row["learner"] == row["__proto__"] == HOSTILE[int(row["constructor"])]
+        page.get_by_label("Show runs that contain").fill("")
+    assert awaited.value.suggested_filename == "runs.csv"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -629,6 +716,67 @@ def test_paper_has_no_controls_and_every_warning(opened: Opened, studied: Any) -
 
 
 @pytest.fixture(scope="session")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with a table of many columns."""
+    columns = {"learner": ["augmented"], "note": ["two words"]}
+    columns |= {f"quantity {i}": [0.012345 * (i + 1)] for i in range(14)}  # type: ignore[misc]
+    table = Table("wide", "Wide", columns)
+    report = Report("Wide", "How wide?", ("So.",), sections=(Section("One", tables=(table,)),))
+    return written(tmp_path_factory.mktemp("wide"), report)
+
+
+def lines_of(page: Any, selector: str) -> list[int]:
+    script = "all => all.map((e) => { const r = document.createRange(); r.selectNodeContents(e);"
+    script += " return new Set([...r.getClientRects()].map((b) => Math.round(b.top))).size; })"
+    return page.eval_on_selector_all(selector, script)
+
+
+def test_no_word_is_broken_because_a_table_is_wide(opened: Opened, wide: Path) -> None:
+    page = opened(wide)
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert lines_of(page, "td:first-child bdi") == [1]
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_paper_has_every_column_and_no_number_in_pieces(opened: Opened, wide: Path) -> None:
+    page = opened(wide, viewport={"width": 688, "height": 1000})  # of A4 between its margins
+    page.emulate_media(media="print")
+    table = page.locator(".sortable").bounding_box()
+    assert table["x"] + table["width"] <= 688
+    assert set(lines_of(page, "td.number bdi")) == {1}
+
+
+def test_paper_begins_with_the_picture(opened: Opened, studied: Any) -> None:
+    page = opened(studied[0], viewport={"width": 688, "height": 1000})
+    page.emulate_media(media="print")
+    kept = "(e) => getComputedStyle(e).breakInside"
+    assert page.locator("#picture figure").evaluate(kept) == "auto"  # its legend may go on
+    assert page.locator("#picture .picture").evaluate(kept) == "avoid"
+
+
+@pytest.mark.parametrize("name", ["evil \u202e name", "שלום", "שלום עולם", "مصنف"])
+def test_no_name_turns_numbers_around(opened: Opened, tmp_path: Path, name: str) -> None:
+    text = f"Best is {name} 0.17 [0.15, 0.18], then oak."
+    page = opened(written(tmp_path, Report("T", "Q?", (text,), warnings=(text,))))
+    for selector in (".answer p", ".warnings li"):
+        places = page.locator(selector).evaluate(
+            """(e) => ["0.17", "[0.15", "0.18]", "then"].map((part) => {
+                const walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
+                while (walk.nextNode()) {
+                    const at = walk.currentNode.data.indexOf(part);
+                    if (at < 0) continue;
+                    const range = document.createRange();
+                    range.setStart(walk.currentNode, at);
+                    range.setEnd(walk.currentNode, at + part.length);
+                    return range.getBoundingClientRect().left;
+                } })"""
+        )
+        assert places == sorted(places)
+        assert len(set(places)) == 4
+
+
+@pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     laws = {name: (5.0 + i, 100.0 + 9 * i) for i, name in enumerate(HOSTILE)}
     curves = curves_of("percent", laws)
@@ -648,9 +796,10 @@ def test_names_are_shown_and_not_run(opened: Opened, hostile: Path, width: int) 
     assert column(page, ".sortable", 0) == HOSTILE
     assert column(page, "#runs-table", 0) == HOSTILE
     assert column(page, "#runs-table", 1) == HOSTILE
-    assert page.locator(".warnings li").all_text_contents()[: len(HOSTILE)] == HOSTILE
+    plainly = [name.replace("\u202e", "") for name in HOSTILE]  # which would turn the rest around
+    assert page.locator(".warnings li").all_text_contents()[: len(HOSTILE)] == plainly
     for i, name in enumerate(HOSTILE):
-        button = page.locator(".legend button").nth(i)
+        button = page.locator(".legend tbody button").nth(i)
         button.click()
         page.mouse.move(1, 1)
         assert drawn_above(page) == [name]

@@ -26,8 +26,10 @@ def test_line_and_band_are_those_of_the_curve(curve: cw.LearningCurve) -> None:
     assert (np.diff(n) > 0).all()
     assert n[0] == 1.0
     assert n[-1] == pytest.approx(4e8)
-    assert 400.0 in chart["n"]
-    assert 400.0 in chart["slider"]["n"]
+    for sizes in (chart["n"], chart["slider"]["n"]):
+        assert {400.0, 1600.0} <= set(sizes)  # what sentences name is read off to the digit
+        assert np.diff(np.log10(sizes)).min() > 0.008
+    assert chart["x"]["supported"] == chart["series"][0]["supported"] == 1600
 
 
 def test_points_are_runs_or_where_there_are_many_their_means(curve: cw.LearningCurve) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
@@ -105,6 +106,23 @@ def test_numbers_of_cells_are_what_javascript_reads() -> None:
     table = Table("t", "Numbers", {"value": values})
     cells = Elements(page_of(report(sections=(Section("One", tables=(table,)),)))).of("td")
     assert [c.get("data-value") for c in cells] == ["1.5", "Infinity", "-Infinity", "", "3.0", None]
+
+
+def test_gaps_stand_below_the_numbers_of_their_column() -> None:
+    table = Table("t", "Numbers", {"learner": ["a", "b"], "std": [None, 0.5]})
+    cells = Elements(page_of(report(sections=(Section("One", tables=(table,)),)))).of("td")
+    assert [c["class"] for c in cells] == ["short", "number", "short", "number"]
+
+
+def test_what_the_first_screen_says_is_not_said_again() -> None:
+    said = {"answer": ("One is 1.", "Two is 2."), "warnings": ("Beware of it.",)}
+    first = Section("One", ("One is 1. Two is 2.",), ("Beware of it.",))
+    second = Section("Two", ("Three is 3.",), ("Beware of it.", "And of that."))
+    whole = replace(report(sections=(first, second)), **said)
+    page = page_of(replace(whole, warnings=("Beware of it.", "And of that.")))
+    assert page.count("One is 1.") == page.count("Three is 3.") == 1
+    assert page.count("Beware of it.") == 2  # on top, and of one section alone
+    assert page.count("And of that.") == 1
 
 
 def test_runs_come_back_from_the_page() -> None:

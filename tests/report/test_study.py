@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import curvewise as cw
 from curvewise.report.study import BEST, study_report
 from curvewise.report.writing import write_report
 from curvewise.study import Design, Learner, Study, load_study, standings
+from curvewise.tables import number
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +109,45 @@ def test_a_study_that_failed_says_why(copied):
     reasons = found.runs.columns["reason"]
     assert sum("max_features" in str(reason) for reason in reasons) == 15
     assert any("15 of 30 runs failed (tree)" in w for w in found.warnings)
+
+
+def test_learners_without_a_curve_are_named_and_one_that_is_ahead_too(tmp_path):
+    near = {"n_neighbors": 60, "weights": "distance"}  # cannot be fitted to 50 examples
+    learners = {
+        "near": Learner(estimator="sklearn.neighbors:KNeighborsClassifier", options=near),
+        "guess": Learner(estimator="sklearn.dummy:DummyClassifier"),
+        "never": Learner(estimator="sklearn.dummy:DummyClassifier", options={"strategy": "none"}),
+    }
+    study = Study("digits", learners, Design(sizes=[50, 100, 200], folds=1), folder=tmp_path)
+    study.run(workers=0, progress=False)
+    found = study_report(study)
+    lost = "near (runs at 2 sizes) or never (no run that ended well)"
+    assert f"There is no curve of {lost}: one takes 3 sizes." in found.answer
+    ahead = [text for text in found.answer if text.startswith("Yet near has the lowest mean error")]
+    errors = found.found["errors"]
+    (value,) = (
+        e
+        for k, n, e in zip(errors["learner"], errors["n"], errors["error"], strict=True)
+        if (k, n) == ("near", 200)
+    )
+    assert ahead == [f"Yet near has the lowest mean error at n = 200: {number(value)}."]
+    section = next(s for s in found.sections if s.title.startswith("How does"))
+    assert section.text[:2] == (f"There is no curve of {lost}: one takes 3 sizes.", *ahead)
+
+
+def test_one_reason_with_many_paths_is_one_warning(tmp_path):
+    command = f"{shlex.quote(sys.executable)} -c \"raise OSError('cannot write {{out}}')\""
+    design = Design(sizes=[50, 100, 200], folds=1)
+    good = Learner(estimator="sklearn.naive_bayes:GaussianNB")
+    study = Study(
+        "digits", {"own": Learner(command=command), "bayes": good}, design, folder=tmp_path
+    )
+    study.run(workers=0, progress=False)
+    found = study_report(study)
+    assert [f.count for f in found.runs.failures] == [3]
+    assert len([w for w in found.warnings if "cannot write" in w]) == 1
+    assert any(w.startswith("3 of 6 runs failed (own): ") for w in found.warnings)
+    assert not any("cannot write" in text for text in found.runs.text)  # the table has it
 
 
 def test_a_damaged_record_is_counted_and_named(copied):

@@ -9,6 +9,7 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError
 from curvewise.learning.answers import FARTHEST
+from curvewise.learning.base import EXTRAPOLATION_LIMIT
 from curvewise.types import FloatArray, Measurements
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ REACH = 10.0
 """Curves are drawn up to this multiple of the largest size."""
 
 DENSITY = 12
-"""Points of a curve for each factor of ten in size; the browser goes straight between them."""
+"""Points of a curve for each factor of ten in size; the browser goes smoothly between them."""
 
 MOST_POINTS = 5_000
 """Of more runs than this, the mean of each size is drawn."""
@@ -43,7 +44,8 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
     largest = max(c.largest_n for c in curves)
     smallest = min(float(np.min(c.n)) for c in curves)
     first = max(min(1.0, smallest), smallest / 1e3)
-    exact = {c.largest_n for c in curves}
+    ends = {c.largest_n for c in curves}
+    exact = {k * n for n in ends for k in (1.0, EXTRAPOLATION_LIMIT)}
     grid = _grid(first, largest * FARTHEST, exact)
     sizes = _grid(smallest, largest * REACH, exact)
     series = [_series(c, grid, sizes, runs) for c in curves]
@@ -56,7 +58,7 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
         "title": f"{word.capitalize()} against training size",
         "scales": ["log", "linear", "root"],
         "scale": "log",
-        "x": {"range": [smallest, largest * REACH]},
+        "x": {"range": [smallest, largest * REACH], "supported": EXTRAPOLATION_LIMIT * largest},
         "y": {
             "range": _room(values, unit.bounded),
             "label": f"{word} ({unit.suffix})" if unit.suffix else word,
@@ -76,8 +78,12 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
 
 
 def _grid(low: float, high: float, exact: Iterable[float]) -> FloatArray:
+    """Sizes evenly spaced in log n, and some exactly; none is almost another."""
     even = np.geomspace(low, high, 2 + int(DENSITY * np.log10(high / low)))
-    return np.union1d(even, sorted(exact)[-DENSITY:])
+    kept = np.array(sorted(exact)[-DENSITY:])
+    apart = np.abs(np.log10(even[:, None] / kept)).min(axis=1) * DENSITY > 0.1
+    apart[[0, -1]] = True
+    return np.union1d(even[apart], kept)
 
 
 def _room(values: Sequence[float], bounded: bool) -> list[float]:
@@ -97,6 +103,7 @@ def _series(
         "points": _points(curve, runs),
         "line": {k: _short(band[v]) for k, v in _BAND.items()},
         "reliance": _reliance(curve, sizes),
+        "supported": EXTRAPOLATION_LIMIT * curve.largest_n,
         "worsens": bool(ends[0] > ends[1] if curve.unit.name == "score" else ends[1] > ends[0]),
     }
 

@@ -77,7 +77,8 @@ class Runs:
     columns : dict of str to sequence
         A row for each run.
     failures : tuple
-        Reasons for which runs failed, with ``count``, ``learners`` and ``message``.
+        Reasons for which runs failed, with ``count``, ``learners``, ``message`` and the id of one,
+        ``example``.
     """
 
     text: tuple[str, ...]

@@ -141,6 +141,7 @@ def _runs(runs: Runs | None) -> list[str]:
             "runs": [f.count for f in runs.failures],
             "learners": [_safe(", ".join(f.learners)) for f in runs.failures],
             "reason": [_safe(f.message) for f in runs.failures],
+            "one of them": [_safe(f.example) for f in runs.failures],
         }
         lines += ["Why runs failed:", "", format_table(columns, "markdown"), ""]
     return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Section, Table
-from curvewise.report.looking import Looking, attempted, drawn, named, quietly, sentences
-from curvewise.report.results import section_of
+from curvewise.report.looking import Looking, attempted, drawn, named, quietly
+from curvewise.report.results import section_of, sentences
+from curvewise.tables import number
 
 if TYPE_CHECKING:
     from curvewise.learning.base import Curve
@@ -35,6 +36,8 @@ def look_at_curves(looking: Looking) -> None:
     curved = [k for k, found in sizes.items() if len(found) >= FEWEST_SIZES]
     if not curved:
         return
+    left = {k: len(sizes.get(k, ())) for k in looking.runs.learners if k not in curved}
+    looking.left_out += [*_without_curve(left), *_ahead(looking, left)]
     title = f"How does the {looking.word} fall with data?"
     try:
         with quietly():
@@ -68,9 +71,9 @@ def _before_curves(looking: Looking) -> list[str]:
     """What the curves leave out and what they count as a run."""
     runs = looking.runs
     assert runs is not None
-    text = []
+    text = list(looking.left_out)
     if lost := int((~np.isfinite(runs.error)).sum()):
-        text.append(f"{lost} failed run(s) are left out of the curves.")
+        text.append(f"{_counted(lost, 'failed run')} left out of the curves.")
     if runs.shared_subsets:
         text.append(
             "What the fits count as a run is the mean over the seeds of one training subset, "
@@ -78,6 +81,38 @@ def _before_curves(looking: Looking) -> list[str]:
             f"table of {'losses' if looking.word == 'loss' else 'errors'}."
         )
     return text
+
+
+def _without_curve(sizes: Mapping[str, int]) -> list[str]:
+    """Name the learners without a curve, and why they have none.
+
+    >>> _without_curve({"net": 2, "tree": 1})
+    ['There is no curve of net (runs at 2 sizes) or tree (runs at 1 size): one takes 3 sizes.']
+    """
+    if not sizes:
+        return []
+    why = {0: "no run that ended well", 1: "runs at 1 size"}
+    every = [f"{k} ({why.get(many, f'runs at {many} sizes')})" for k, many in sizes.items()]
+    named_ones = every[:MOST_TOLD]
+    if len(every) > MOST_TOLD:
+        named_ones.append(f"{len(every) - MOST_TOLD} more, which the table of errors has")
+    said = " or ".join(filter(None, [", ".join(named_ones[:-1]), named_ones[-1]]))
+    return [f"There is no curve of {said}: one takes {FEWEST_SIZES} sizes."]
+
+
+def _ahead(looking: Looking, left: Iterable[str]) -> list[str]:
+    """Say so if a learner without a curve has the lowest mean at the largest size."""
+    columns = looking.found["errors"]
+    rows = zip(columns["n"], columns[looking.word], columns["learner"], strict=True)
+    known = [row for row in rows if row[1] is not None]
+    n, value, learner = min(known, key=lambda row: (-row[0], row[1]))
+    if learner not in left:
+        return []
+    return [f"Yet {learner} has the lowest mean {looking.word} at n = {n:,}: {number(value)}."]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what} is" if count == 1 else f"{count:,} {what}s are"
 
 
 def _unfitted(failures: Mapping[str, str]) -> list[str]:

@@ -37,6 +37,8 @@ class Looking:
         What was said so far.
     found : dict
         The results behind it.
+    left_out : list of str
+        Sentences on learners that the answer cannot be about.
     """
 
     study: Study
@@ -45,6 +47,7 @@ class Looking:
     runs: Measurements | None = None
     sections: list[Section] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def word(self) -> str:
@@ -120,11 +123,3 @@ def file_name(label: str) -> str:
     'net-rate-0.1-2'
     """
     return re.sub(r"[^A-Za-z0-9_.]+", "-", label).strip("-")[:80]
-
-
-def sentences(result: Result) -> str:
-    """The summary of a result without its warnings."""
-    text = result.summary()
-    for warning in result.all_warnings:
-        text = text.replace(f" Beware: {warning}", "")
-    return text

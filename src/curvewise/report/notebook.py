@@ -1,4 +1,4 @@
-"""Results in a notebook: the same sentences, warnings and tables as in a report."""
+"""Results in a notebook: the same sentences, warnings, picture and tables as in a report."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from curvewise.types import Result
 
 
 def html_of(result: Result) -> str:
-    """A result as HTML for a notebook; pictures are drawn when asked for, by ``plot()``."""
-    return fragment_of(section_of(result, pictures=False))
+    """A result as HTML for a notebook; what can be played with is in :func:`write_report`."""
+    return fragment_of(section_of(result, alive=False))

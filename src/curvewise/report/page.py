@@ -6,16 +6,15 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import CurvewiseError, MissingDependencyError
 from curvewise.report.content import Figure, Report, Runs, Section, Table
-from curvewise.tables import number
+from curvewise.report.tabled import has_intervals, is_number, shown_columns
 from curvewise.types import plain
 
 if TYPE_CHECKING:
@@ -26,6 +25,9 @@ SCRIPTS = ("base.js", "curves.js", "panel.js", "chart.js", "tables.js", "start.j
 
 MOST_ROWS = 2_000
 """Rows of a table that are written out; of longer ones the first, and how many there are."""
+
+MOST_SVG = 500_000
+"""Letters of a picture that a notebook keeps with a result."""
 
 
 def page_of(report: Report) -> str:
@@ -70,7 +72,9 @@ def _environment() -> Any:
             'A report needs jinja2, which is not installed: pip install "curvewise[report]".'
         ) from error
     pages = DictLoader({"report.html": _asset("report.html"), **_PARTS})
-    return Environment(loader=pages, autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=pages, autoescape=True, undefined=StrictUndefined)
+    environment.filters["said"] = said
+    return environment
 
 
 _PARTS = {
@@ -78,30 +82,34 @@ _PARTS = {
 {% if chart %}<div data-chart="{{ chart }}">{% endif %}
 <div class="still" tabindex="0" role="img" aria-label="{{ title }}">{{ svg }}</div>
 {% if chart %}</div>{% endif %}
-<figcaption>{{ title }}</figcaption>
+<figcaption>{{ title | said }}</figcaption>
 </figure>""",
     "table": """<div class="scroll" tabindex="0" role="region" aria-label="{{ title }}">
 <table class="sortable"><caption>{{ title }}</caption>
-<thead><tr>{% for name in names %}<th scope="col"{% if name in right %} class="number"{% endif %}>\
-<button type="button">{{ name }}</button></th>{% endfor %}</tr></thead>
+<thead><tr>{% for c in columns %}<th scope="col"{% if c.is_number %} class="number"{% endif %}>\
+<button type="button">{{ c.name }}</button></th>{% endfor %}</tr></thead>
 <tbody>
 {% for row in rows %}\
 <tr{% if row.learner is not none %} data-learner="{{ row.learner }}"{% endif %}>\
-{% for cell in row.cells %}<td{% if cell.value is not none %} class="number" \
-data-value="{{ cell.value }}"{% endif %}><bdi>{{ cell.text }}</bdi></td>{% endfor %}</tr>
+{% for cell in row.cells %}<td{% if columns[loop.index0].is_number %} class="number"\
+{% elif cell.text | length < 25 %} class="short"{% endif %}\
+{% if cell.value is not none %} data-value="{{ cell.value }}"{% endif %}><bdi>{{ cell.text }}</bdi>\
+{% if cell.interval %} <span class="range">{{ cell.interval }}</span>{% endif %}</td>\
+{% endfor %}</tr>
 {% endfor %}</tbody></table></div>
 {% if left %}<p>{{ left }} further rows are not shown here; the export has all.</p>{% endif %}""",
     "plain": """<table><caption>{{ title }}</caption>
-<thead><tr>{% for name in names %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead>
+<thead><tr>{% for c in columns %}<th scope="col">{{ c.name }}</th>{% endfor %}</tr></thead>
 <tbody>
-{% for row in rows %}<tr>{% for cell in row.cells %}<td><bdi>{{ cell.text }}</bdi></td>\
+{% for row in rows %}<tr>{% for cell in row.cells %}<td><bdi>{{ cell.text }}</bdi>\
+{% if cell.interval %} {{ cell.interval }}{% endif %}</td>\
 {% endfor %}</tr>
 {% endfor %}</tbody></table>
 {% if left %}<p>{{ left }} further rows are not shown.</p>{% endif %}""",
     "warnings": """<details class="warnings"{% if is_open %} open{% endif %}>\
 <summary>{{ texts | length }} {{ "warning" if texts | length == 1 else "warnings" }}</summary>\
 <ul tabindex="0">\
-{% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul></details>""",
+{% for text in texts %}<li>{{ text | said }}</li>{% endfor %}</ul></details>""",
 }
 
 
@@ -129,6 +137,11 @@ def svg_of(figure: Figure, prefix: str = "") -> str:
     svg = svg_text(figure.draw)
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<path\b[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
+    return _prefixed(svg, prefix)
+
+
+def _prefixed(svg: str, prefix: str) -> str:
     named = re.compile(r'(\bid="|url\(#|href="#)')
     return re.sub(r"<[^>]*>", lambda tag: named.sub(rf"\1{prefix}", tag[0]), svg)
 
@@ -144,43 +157,60 @@ def embedded(data: Any) -> Markup:
 
 
 def fragment_of(section: Section, most: int = 60) -> str:
-    """A section as HTML for a notebook: sentences, warnings and tables, no scripts."""
+    """A section as HTML for a notebook: sentences, warnings, picture and tables, no scripts."""
     environment = _environment()
-    parts = [str(escape(text)) for text in section.text]
-    found = [_raw(f"<p>{text}</p>") for text in parts]
+    found = [_raw(f"<p>{said(text)}</p>") for text in section.text]
     found += [_warned(environment, section.warnings, True)] if section.warnings else []
+    found += [_raw(_still(figure)) for figure in section.figures]
     found += [_tabled(environment, table, "plain", most) for table in section.tables]
     return f'<div class="curvewise">{"".join(found)}</div>'
 
 
+def _still(figure: Figure) -> str:
+    """A picture for a notebook, or nothing where it cannot be drawn: the numbers stand without."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fonts: nobody asked for a picture
+            svg = svg_of(figure)
+    except (CurvewiseError, ImportError):
+        return ""
+    if len(svg) > MOST_SVG:
+        return "<p>The picture is large: draw it with <code>.plot()</code>.</p>"
+    prefix = f"c{hashlib.sha256(svg.encode()).hexdigest()[:12]}-"  # among the other outputs
+    fitted = _prefixed(svg, prefix).replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
+    frame = "background:#fff;max-width:46em;padding:.5em"
+    return f'<div role="img" aria-label="{escape(figure.title)}" style="{frame}">{fitted}</div>'
+
+
+_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_LEFTWARD = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: +[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*"
+)
+
+
+def said(text: Any) -> Markup:
+    """A sentence as HTML, in which no name that is read to the left turns numbers around.
+
+    >>> print(said("a\u202eb <i> \u05d0: 0.17"))
+    ab &lt;i&gt; <bdi>א</bdi>: 0.17
+    """
+    plainly = str(escape(_TURNING.sub("", str(text))))
+    return _raw(_LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", plainly))
+
+
 def _tabled(environment: Any, table: Table, kind: str = "table", most: int = MOST_ROWS) -> Markup:
-    names = list(table.columns)
-    columns = [list(c)[:most] for c in table.columns.values()]
+    columns = shown_columns(table, most)
     total = len(next(iter(table.columns.values()), ()))
-    right = {k for k, c in zip(names, columns, strict=True) if any(map(_is_number, c))}
-    learners = next((c for k, c in zip(names, columns, strict=True) if k == "learner"), None)
+    count = min(total, most)
+    learners = list(table.columns.get("learner", ()))[:count]
     rows = [
-        {
-            "learner": None if learners is None else str(learners[i]),
-            "cells": [_cell(c[i], table.digits) for c in columns],
-        }
-        for i in range(min(total, most))
+        {"learner": str(learners[i]) if learners else None, "cells": [c.cells[i] for c in columns]}
+        for i in range(count)
     ]
-    left = max(0, total - most)
     template = environment.get_template(kind)
-    return _raw(template.render(title=table.title, names=names, right=right, rows=rows, left=left))
-
-
-def _cell(value: Any, digits: int) -> dict[str, Any]:
-    if not _is_number(value):
-        return {"text": "–" if value is None else str(value), "value": None}
-    known = plain(float(value))  # infinities as JavaScript reads them
-    text = "–" if known is None else number(float(value), digits)
-    return {"text": text, "value": "" if known is None else known}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+    brackets = ", with intervals in brackets" if has_intervals(columns) else ""
+    title = table.title if "interval" in table.title else f"{table.title}{brackets}"
+    return _raw(template.render(title=title, columns=columns, rows=rows, left=total - count))
 
 
 def _warned(environment: Any, texts: Sequence[str], is_open: bool) -> Markup:
@@ -188,9 +218,14 @@ def _warned(environment: Any, texts: Sequence[str], is_open: bool) -> Markup:
 
 
 def _keyed(report: Report) -> list[dict[str, Any]]:
-    """Sections with a key for links: made of a number, whatever the title is."""
+    """Sections with a key for links, made of a number, and without what the first screen says."""
     return [
-        {**{k: getattr(s, k) for k in s.__dataclass_fields__}, "key": f"section-{i}"}
+        {
+            **{k: getattr(s, k) for k in s.__dataclass_fields__},
+            "key": f"section-{i}",
+            "is_answer": s.text == (" ".join(report.answer),),
+            "warnings": () if set(s.warnings) == set(report.warnings) else s.warnings,
+        }
         for i, s in enumerate(report.sections, start=1)
     ]
 
@@ -212,13 +247,14 @@ def _failures(runs: Runs) -> Table | None:
         "runs": [f.count for f in runs.failures],
         "learners": [", ".join(f.learners) for f in runs.failures],
         "reason": [f.message for f in runs.failures],
+        "one of them": [f.example for f in runs.failures],
     }
     return Table("failures", "Why runs failed", columns)
 
 
 def _packed(values: list[Any]) -> dict[str, Any]:
     """A column in few letters: words are said once."""
-    if all(v is None or _is_number(v) for v in values):
+    if all(v is None or is_number(v) for v in values):
         return {"values": [None if v is None else _short(v) for v in values]}
     words = list(dict.fromkeys("" if v is None else str(v) for v in values))
     places = {word: i for i, word in enumerate(words)}
@@ -249,8 +285,3 @@ def _raw(text: str) -> Markup:
 def _hash(script: str) -> str:
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
-
-
-def table_columns(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Columns as lists of plain values."""
-    return {k: list(np.asarray(v, dtype=object)) for k, v in columns.items()}

@@ -47,7 +47,7 @@ def results_report(
         question=question or QUESTIONS.get(lens, sections[0].title),
         answer=first_sentences(first.summary()),
         figure=next((f for s in sections for f in s.figures), None),
-        warnings=tuple(dict.fromkeys(w for _, r in named for w in r.all_warnings)),
+        warnings=tuple(dict.fromkeys(w for s in sections for w in s.warnings)),
         sections=sections,
     )
 
@@ -74,38 +74,52 @@ def section_of(
     title: str | None = None,
     runs: Measurements | None = None,
     *,
-    pictures: bool = True,
+    alive: bool = True,
 ) -> Section:
-    """The section of one result: sentences, picture, table, method and settings."""
+    """The section of one result: sentences, picture (for a browser alive), table and method."""
     lens = lens_of(result)
     name = _file(title or type(result).__name__)
     heading = title or QUESTIONS.get(lens, type(result).__name__)
     return Section(
         title=heading,
-        text=(_without_warnings(result),),
-        warnings=tuple(result.all_warnings),
-        figures=_figures(result, name, heading, runs) if pictures else (),
+        text=(sentences(result),),
+        warnings=warnings_of(result),
+        figures=_figures(result, name, heading, _chart(result, runs) if alive else None),
         tables=_tables(result, name),
         method=METHODS.get(lens, ()),
         settings=_settings(result),
     )
 
 
-def _without_warnings(result: Result) -> str:
+def sentences(result: Result) -> str:
+    """The summary of a result without its warnings."""
     text = result.summary()
     for warning in result.all_warnings:
         text = text.replace(f" Beware: {warning}", "")
     return text
 
 
+def warnings_of(result: Result) -> tuple[str, ...]:
+    """All warnings of a result: of many curves each one's, not the first and how many there are."""
+    from curvewise.learning.many import LearningCurves
+
+    if not isinstance(result, LearningCurves):
+        return tuple(result.all_warnings)
+    each = [f"{c.learner}: {w}" for c in result for w in c.all_warnings]
+    lost = [f"{name} could not be fitted: {why}" for name, why in result.failures.items()]
+    told = (*each, *(f"{name}: {why}" for name, why in result.failures.items()))
+    own = [w for w in result.warnings if not w.endswith(told)]
+    return tuple(dict.fromkeys([*own, *each, *lost]))
+
+
 def _figures(
-    result: Result, name: str, title: str, runs: Measurements | None
+    result: Result, name: str, title: str, chart: Mapping[str, Any] | None
 ) -> tuple[Figure, ...]:
     from curvewise.plot.dispatch import PICTURES
 
     if not any(kind in PICTURES for kind in type(result).__mro__):
         return ()
-    return (Figure(name, title, result.plot, _chart(result, runs)),)
+    return (Figure(name, title, result.plot, chart),)
 
 
 def _chart(result: Result, runs: Measurements | None) -> Mapping[str, Any] | None:
@@ -138,9 +152,12 @@ def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:
 
     >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D. Beware: x.", 2)
     ('A is 1.5 [1, 2].', 'B is 2.')
+    >>> first_sentences("digits: A is best. letters: B is.", 1)
+    ('digits: A is best.', 'letters: B is.')
     """
     parts = re.split(r"(?<=[.?!])\s+(?=[^a-z])", text.split(" Beware: ")[0].strip())
-    return tuple(parts[:few])
+    labelled = re.compile(r"(?<=[.?!])\s+(?=[^\s.:]+: )")
+    return tuple(line for part in parts[:few] for line in labelled.split(part))
 
 
 def _file(label: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Reproduce, Runs
+from curvewise.report.results import sentences
 
 if TYPE_CHECKING:
     from curvewise.study.standings import Planned
@@ -27,9 +29,7 @@ def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
 
 
 def _text(planned: Sequence[Planned], status: Status) -> tuple[str, ...]:
-    from curvewise.report.looking import sentences
-
-    text = [sentences(status)]
+    text = [sentences(replace(status, failures=()))]  # which have a table
     made = [run.record["environment"] for run in planned if run.record]
     if made:
         words = {"devices": "device", "systems": "platform", "Python": "python"}

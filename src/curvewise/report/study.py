@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,7 @@ def study_report(
         return StudyReport(
             title=title or study.name,
             question=question or asked,
-            answer=(*answer, *_so_far(status, answer)),
+            answer=(*answer, *looking.left_out, *_so_far(status, answer)),
             figure=figure,
             warnings=tuple(
                 dict.fromkeys([*said, *(w for s in looking.sections for w in s.warnings)])
@@ -153,6 +154,11 @@ def _so_far(status: Status, answer: Sequence[str]) -> tuple[str, ...]:
 def _notes(looking: Looking, status: Status) -> list[str]:
     """What failed and what is missing; the measurements tell it, where there are some."""
     if looking.runs is not None:
-        return list(looking.runs.notes)
+        failed = [
+            f"{f.count:,} of {status.planned:,} runs failed ({', '.join(f.learners)}): {f.message}"
+            for f in status.failures
+        ]
+        alone = re.compile(r"\d+ of \d+ runs failed \(")  # each reason by itself, paths and all
+        return [*failed, *(n for n in looking.runs.notes if not alone.match(n))]
     left = f"{status.planned - status.done - status.failed:,} of {status.planned:,} planned runs"
     return [f"{left} are not made yet.", *looking.study.partition.warnings]

@@ -82,7 +82,7 @@ class Chart {
     this.groups = new Map();
     this.points = [];
     for (const series of spec.series) this.curve(area, series, inner);
-    this.above = draw("g", { "clip-path": `url(#${spec.id}-inside)` }, svg);
+    this.above = draw("g", { class: "above", "clip-path": `url(#${spec.id}-inside)` }, svg);
     this.lines = draw("g", {}, svg);
     this.halo = draw("circle", { r: "7", class: "halo", visibility: "hidden" }, svg);
     this.marks();
@@ -112,11 +112,20 @@ class Chart {
       draw("line", { x1: inner.x, x2: right, y1: y, y2: y }, grid);
       draw("text", { x: inner.x - 8, y: y + 4, "text-anchor": "end" }, grid, tick(t));
     }
+    if (spec.x.supported) this.unsupported(inner);
     const name = { "text-anchor": "middle", class: "name" };
     const label = spec.x.label || SCALES[this.scale].label;
     draw("text", { ...name, x: (inner.x + right) / 2, y: this.box.height - 8 }, grid, label);
     const across = (inner.y + bottom) / 2;
     draw("text", { ...name, x: 14, y: across, transform: `rotate(-90 14 ${across})` }, grid, spec.y.label);
+  }
+
+  unsupported(inner) {
+    const x = this.X(this.spec.x.supported);
+    const right = inner.x + inner.width;
+    if (x >= right) return;
+    draw("rect", { class: "beyond", x, y: inner.y, width: right - x, height: inner.height }, this.grid);
+    draw("text", { x: x - 5, y: inner.y + 12, "text-anchor": "end" }, this.grid, "4 × largest size");
   }
 
   curve(area, series, inner) {

@@ -22,7 +22,7 @@ const sizesBetween = (low, high) => {
   return ticks.filter((t) => t >= low * 0.999 && t <= high * 1.001);
 };
 
-// --- what can be read off a curve: values at sizes ns, between them straight in log n
+// --- what can be read off a curve: values at sizes ns, between them smooth in log n
 const after = (ns, n) => {
   let [low, high] = [0, ns.length - 1];
   while (low < high) {
@@ -33,17 +33,31 @@ const after = (ns, n) => {
   return Math.max(low, 1);
 };
 const readAt = (ns, values, n) => {
+  // The cubic through the nearest four, which stays between the nearest two.
   const i = after(ns, n);
-  const share = Math.min(Math.max(Math.log(n / ns[i - 1]) / Math.log(ns[i] / ns[i - 1]), 0), 1);
   const [a, b] = [values[i - 1], values[i]];
-  if (!Number.isFinite(a) || !Number.isFinite(b)) return share < 1 ? a : b;
-  return a + share * (b - a);
+  const x = Math.log(Math.min(Math.max(n, ns[i - 1]), ns[i]));
+  if (!Number.isFinite(a) || !Number.isFinite(b)) return n < ns[i] ? a : b;
+  const near = [i - 2, i - 1, i, i + 1].filter((k) => Number.isFinite(values[k]));
+  const at = near.map((k) => Math.log(ns[k]));
+  const found = near.reduce((sum, k, j) => {
+    const weight = at.reduce((w, u, m) => (m === j ? w : (w * (x - u)) / (at[j] - u)), 1);
+    return sum + weight * values[k];
+  }, 0);
+  return Math.min(Math.max(found, Math.min(a, b)), Math.max(a, b));
 };
 const crossing = (ns, values, target, i) => {
   // Where a falling line between sizes i − 1 and i is at the target.
-  const share = (values[i - 1] - target) / (values[i - 1] - values[i]);
-  return ns[i - 1] * (ns[i] / ns[i - 1]) ** Math.min(Math.max(share, 0), 1);
+  let [low, high] = [Math.log(ns[i - 1]), Math.log(ns[i])];
+  for (let step = 0; step < 20; step += 1) {
+    const middle = (low + high) / 2;
+    if (readAt(ns, values, Math.exp(middle)) > target) low = middle;
+    else high = middle;
+  }
+  return Math.exp((low + high) / 2);
 };
+const nearestTo = (place, places) =>
+  places.reduce((best, i) => (best === undefined || Math.abs(i - place) < Math.abs(best - place) ? i : best), undefined);
 const samplesFor = (ns, line, target, worsens) => {
   // Values fall; the interval holds the sizes around the crossing whose band holds the target.
   const { value, low, high } = line;
@@ -57,13 +71,15 @@ const samplesFor = (ns, line, target, worsens) => {
   const start = found < 0 ? end : found;
   const n = start === end ? Infinity : start === 0 ? ns[0] : crossing(ns, value, target, start);
   if (start === end && !inside(end - 1)) return { n, low: Infinity, high: Infinity };
-  let left = start;
+  // Where a prior has pulled the curve out of its own band, the interval is aside.
+  const aside = inside(start) || inside(start - 1) ? undefined : nearestTo(start, ns.map((_, i) => i).filter(inside));
+  let left = aside ?? start;
   while (left > 0 && inside(left - 1)) left -= 1;
-  let right = start;
+  let right = aside ?? start;
   while (right < end && inside(right)) right += 1;
   return {
     n,
-    low: left === 0 ? 0 : left === end ? ns[end - 1] : Math.min(n, crossing(ns, low, target, left)),
-    high: right === end ? Infinity : right === 0 ? 0 : Math.max(n, crossing(ns, high, target, right)),
+    low: left === 0 ? 0 : left === end ? ns[end - 1] : crossing(ns, low, target, left),
+    high: right === end ? Infinity : right === 0 ? 0 : crossing(ns, high, target, right),
   };
 };

@@ -10,6 +10,7 @@ class Panel {
     const bar = make("div", { class: "controls" }, panel);
     if (spec.slider) this.slider(bar);
     if (spec.target) this.targetField(bar);
+    this.caution = make("p", { class: "hint", role: "status" }, panel);
     this.legend(panel, bar);
   }
 
@@ -63,20 +64,23 @@ class Panel {
     const { spec } = this;
     const suffix = spec.y.suffix ? ` (${spec.y.suffix})` : "";
     const list = make("div", { class: "legend", role: "group", "aria-label": "Learners" }, panel);
+    this.list = list;
     const table = make("table", { class: "reading" }, list);
     if (spec.intervals) make("caption", {}, table, `In brackets: ${spec.intervals}.`);
     const head = make("tr", {}, make("thead", {}, table));
-    make("th", { scope: "col" }, head, "learner");
+    const heading = (text = null) => make("button", { type: "button" }, make("th", { scope: "col" }, head), text);
+    heading("learner");
     if (spec.slider) {
-      this.headN = make("th", { scope: "col" }, head);
-      make("th", { scope: "col", title: "data-reliance" }, head, `reliance β_N${suffix}`);
+      this.headN = heading();
+      heading(`reliance β_N${suffix}`).title = "data-reliance";
     }
-    if (spec.target) this.asked = make("th", { scope: "col" }, head);
+    if (spec.target) this.asked = heading();
     const body = make("tbody", {}, table);
     this.rows = spec.series.map((series) => this.legendRow(body, series));
     if (spec.series.length > MANY) this.search(bar, list);
     if (spec.slider) this.startN();
     if (spec.target) this.readTarget();
+    sortable(table);
   }
 
   legendRow(body, series) {
@@ -113,9 +117,20 @@ class Panel {
       cell.replaceChildren("");
       make("span", { class: "range" }, cell, "");
     }
+    cell.dataset.value = Number.isNaN(value) ? "" : value;
     cell.firstChild.data = `${say(value)} `;
     const known = !Number.isNaN(low) && !Number.isNaN(high);
     cell.lastChild.textContent = known ? `[${say(low, 3)}, ${say(high, 3)}]` : "";
+  }
+
+  // What lies so far beyond the data that only the form of the curve speaks stands in italics.
+  beyond(cell, n, series) {
+    cell.classList.toggle("far", Number.isFinite(n) && n > series.supported);
+  }
+
+  warn() {
+    const text = $(".far", this.list) ? "In italics: beyond 4 times the largest size measured, which the data do not support." : "";
+    if (this.caution.textContent !== text) this.caution.textContent = text;
   }
 
   readN() {
@@ -127,9 +142,11 @@ class Panel {
       const at = (ns, values) => readAt(ns, values, markN);
       const { line } = series;
       this.write(error, ...["value", "low", "high"].map((k) => at(line.n || spec.n, line[k])));
+      for (const cell of [error, reliance]) this.beyond(cell, markN, series);
       if (!series.reliance) reliance.textContent = "–";
       else this.write(reliance, ...["value", "low", "high"].map((k) => at(spec.slider.n, series.reliance[k])));
     });
+    this.warn();
   }
 
   readTarget() {
@@ -151,9 +168,13 @@ class Panel {
         this.target <= floor
           ? { n: Infinity, low: Infinity, high: Infinity }
           : samplesFor(line.n || spec.n, series.falling, sign * this.target, series.worsens);
-      if (Number.isNaN(found.n)) cell.textContent = "none can be named";
-      else this.write(cell, found.n, found.low, found.high, about);
+      this.beyond(cell, found.n, series);
+      if (Number.isNaN(found.n)) {
+        cell.dataset.value = "";
+        cell.textContent = "none can be named";
+      } else this.write(cell, found.n, found.low, found.high, about);
     });
+    this.warn();
   }
 
   hovered(name) {

@@ -37,6 +37,12 @@ const sortable = (table) => {
   });
 };
 
+const save = (name, text) => {
+  const place = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv" }));
+  make("a", { href: place, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(place), 1000);
+};
+
 // --- the runs, a page of them at a time
 const PAGE = 50;
 class Runs {
@@ -58,6 +64,8 @@ class Runs {
     this.back = this.turner(foot, "Previous", -1);
     this.said = make("span", { role: "status" }, foot);
     this.on = this.turner(foot, "Next", 1);
+    const saved = make("button", { type: "button" }, foot, "Save as CSV");
+    saved.addEventListener("click", () => save("runs.csv", this.csv()));
     const wide = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All runs" });
     wide.append(table);
     place.replaceChildren(bar, wide, foot);
@@ -135,6 +143,14 @@ class Runs {
     this.said.textContent = `${found} of ${all} runs, page ${this.page + 1} of ${pages}`;
     this.back.disabled = this.page === 0;
     this.on.disabled = this.page === pages - 1;
+  }
+
+  // Those that are found, in the order shown, with all digits that the page has.
+  csv() {
+    const quoted = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+    const plain = (value) => (typeof value === "number" ? String(value) : quoted(value));
+    const lines = this.rows.map((i) => this.names.map((name) => plain(this.cell(name, i))).join(","));
+    return [this.names.map(quoted).join(","), ...lines, ""].join("\r\n");
   }
 
   row(i) {
