@@ -19,9 +19,9 @@ from curvewise.study.dataset import Dataset
 
 HERE = Path(__file__).parent
 SCRATCH = "MobileNetV2 from scratch"
-USUAL = {"optimiser": "sgd", "momentum": 0.9, "weight_decay": 0.0, "batch": 64}
-RATES = (0.003, 0.01, 0.03)
-EPOCHS, IMAGES, TESTED = 10, 2_000, 2_000
+USUAL = {"optimiser": "adamw", "weight_decay": 0.01, "batch": 64}
+RATES = (0.0001, 0.0003, 0.001)
+EPOCHS, IMAGES, TESTED = 6, 2_000, 2_000
 
 
 def pack_weights(folder: Path) -> None:
@@ -72,9 +72,7 @@ def make_study(
     if scratch:
         body = next(m for m in POOL if m.body == "mobilenet-v2" and not m.options)
         learners[SCRATCH] = Learner(
-            cw.nn.Training(
-                "networks:finetuned", _options(body, given), **how | {"weight_decay": 0.01}
-            )
+            cw.nn.Training("networks:finetuned", _options(body, given), **how)
         )
     data = Dataset(x, y, test_x, test_y, name=task)
     grid = {"rate": list(rates)}
@@ -94,11 +92,20 @@ def _options(member: Member, given: list[list[float]]) -> dict[str, Any]:
 
 
 def finetune(
-    folder: Path, out: Path, *, device: str | None = None, workers: int = 2, **how: Any
+    folder: Path,
+    out: Path,
+    *,
+    tasks: Sequence[str] = TASKS,
+    device: str | None = None,
+    workers: int = 2,
+    **how: Any,
 ) -> None:
-    """Run the studies and write the test accuracy of every network at every rate."""
+    """Run the studies and write the test accuracy of every network at every rate.
+
+    Other tasks that the file holds stay in it.
+    """
     tables = []
-    for task in TASKS:
+    for task in tasks:
         study = make_study(task, folder, **how)
         print(study.run(device=device, workers=workers, compile=False).summary(), flush=True)
         wanted = ("learner", "rate", "error", "train_error", "seconds", "reason")
@@ -116,4 +123,8 @@ def finetune(
                 }
             )
         )
-    pd.concat(tables).to_csv(out, index=False, float_format="%.5g")
+    if out.is_file():
+        kept = pd.read_csv(out)
+        tables.append(kept[~kept["task"].isin(tasks)])
+    whole = pd.concat(tables).sort_values("task", kind="stable")
+    whole.to_csv(out, index=False, float_format="%.5g")

@@ -30,6 +30,7 @@ def judge_pool(scores: Path, finetuned: Path, out: Path) -> None:
         best = pd.read_csv(finetuned).groupby(["task", "checkpoint"])["accuracy"].max()
         keys = pd.MultiIndex.from_frame(table[["task", "checkpoint"]])
         truths["finetune"] = pd.Series(best.reindex(keys).to_numpy(), index=table.index)
+        truths["finetune or probe"] = truths["finetune"].fillna(table["probe"])
     sources = {m.name: m.source for m in POOL}
     own = table["task"].map(OWN) == table["checkpoint"].map(sources)
     found = []

@@ -74,10 +74,10 @@ def main(asked: argparse.Namespace) -> None:
 
         chosen = [m for m in chosen if m.body]
         given = _given(asked, "images", "tested", "device", "rates", "epochs", "precision")
-        given["scratch"] = not asked.only
-        finetune(
-            asked.work, asked.out / "finetune.csv", members=chosen, workers=asked.workers, **given
-        )
+        given |= {"scratch": not asked.only, "workers": asked.workers, "members": chosen}
+        if asked.tasks:
+            given["tasks"] = asked.tasks
+        finetune(asked.work, asked.out / "finetune.csv", **given)
 
 
 def _given(asked: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -93,12 +93,12 @@ if __name__ == "__main__":
     parser.add_argument("--mnist", help="folder with the IDX files of MNIST")
     parser.add_argument("--cifar10", help="CIFAR-10, unless it is below CURVEWISE_DATA")
     parser.add_argument("--only", nargs="*", help="checkpoints whose name contains one of these")
-    parser.add_argument("--tasks", nargs="*", help="for features and score; all by default")
+    parser.add_argument("--tasks", nargs="*", help="all by default")
     parser.add_argument("--device", help="cpu, cuda or cuda:0; by default what there is")
     parser.add_argument("--images", type=int, help="to train on (score 1000, finetune 2000)")
     parser.add_argument("--tested", type=int, help="to test on (score 500, finetune 2000)")
-    parser.add_argument("--rates", nargs="+", type=float, help="of learning (0.003, 0.01, 0.03)")
-    parser.add_argument("--epochs", type=int, help="of fine-tuning (10)")
+    parser.add_argument("--rates", nargs="+", type=float, help="of learning (1e-4, 3e-4, 1e-3)")
+    parser.add_argument("--epochs", type=int, help="of fine-tuning (6)")
     parser.add_argument("--precision", choices=["bfloat16", "float32"], help="(bfloat16)")
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")
     parser.add_argument("--work", type=Path, default=HERE / "pool-runs", help="for what is large")

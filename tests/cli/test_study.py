@@ -127,7 +127,7 @@ def test_failed_runs_make_the_exit_status_one(call, file):
     assert again.document["failures"][0]["count"] == 15
     report = call("study", "report", file)
     assert report.code == 0
-    assert "15 failed run(s) are left out of the curves" in report.out
+    assert "15 failed runs are left out of the curves" in report.out
 
 
 def test_fresh_makes_the_runs_anew(call, file):
