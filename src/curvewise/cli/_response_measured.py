@@ -29,16 +29,14 @@ SHEET_COLUMNS = 7
 
 def find_change(name: str) -> Any:
     """A perturbation by its name, or a function out of a module."""
-    from curvewise.nn._foreign import find_factory
+    from curvewise.nn._own_code import find_function
     from curvewise.nn.perturbations import find_perturbation
 
-    module, colon, function = name.partition(":")
     try:
-        made: Any = find_factory(module, function, Path()) if colon else name
+        made: Any = find_function("perturbation", name, Path()) if ":" in name else name
         return find_perturbation(made)
     except InputError as error:
-        said = str(error).replace("architecture=", "perturbation=")
-        raise UsageError(as_options(said)) from error
+        raise UsageError(as_options(str(error))) from error
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from curvewise.errors import InputError
 from curvewise.nn._dense import unet
-from curvewise.nn._foreign import find_factory, hugging_face_model, timm_model
+from curvewise.nn._foreign import hugging_face_model, timm_model
 from curvewise.nn._mlp import linear, mlp
+from curvewise.nn._own_code import find_function
 from curvewise.nn._plain import cnn, nin, vgg11, vgg13, vgg16, vgg19
 from curvewise.nn._resnet import resnet9, resnet18, resnet34, resnet50
 from curvewise.nn._weights import load_part, load_weights
@@ -153,7 +154,7 @@ def _made(
     if kind == "hf" and isinstance(classes, int):
         return hugging_face_model((folder or Path()) / rest, shape, classes, options)
     if own:
-        factory = find_factory(kind, rest, folder)
+        factory = find_function("architecture", name, folder)
     elif name in {**ARCHITECTURES, **DENSE}:
         factory = {**ARCHITECTURES, **DENSE}[name]
     else:

@@ -94,6 +94,12 @@ class Request:
             )
         return path
 
+    def rest(self) -> dict[str, Any]:
+        """All that nobody has taken yet."""
+        left = {k: v for k, v in self._options.items() if k not in self._taken}
+        self._taken |= set(left)
+        return left
+
     def finish(self) -> None:
         """Refuse options that were not taken."""
         if left := [key for key in self._options if key in self and key not in self._taken]:

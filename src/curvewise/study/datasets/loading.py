@@ -17,6 +17,7 @@ from curvewise.study.datasets import (
     idx,
     image_folders,
     npz,
+    own,
     packaged,
     tables,
     vision,
@@ -46,6 +47,8 @@ REMEDIES = {
     "cifar10": "fetch its binary version (cifar-10-binary.tar.gz) and unpack it",
     "cifar100": "fetch its binary version (cifar-100-binary.tar.gz) and unpack it",
 }
+
+OWN = re.compile(r"[\w.]{2,}:\w+")  # module:function; no drive of Windows
 
 NAMES = (*packaged.NAMES, *PLACED)
 """Data that can be asked for by name."""
@@ -82,6 +85,9 @@ def load_dataset(
         predict: (examples,), (examples, k) or images, whose axes are those of the inputs;
         ``standardise=True`` lets a study standardise them.
 
+        ``"MODULE:FUNCTION"``, or ``{"function": …}`` with its options, calls a function of your
+        own, which gives a :class:`Dataset`.
+
         ``examples`` and ``test_examples`` take at most that many, drawn class by class (numbers:
         from all) with a fixed seed. ``name`` beside ``path`` only says what to call the data.
     folder : path
@@ -108,6 +114,8 @@ def load_dataset(
     'examples: 200 of 1,797, drawn class by class with seed 0.'
     """
     request = Request(_options(spec, Path(folder)), Path(folder))
+    if "function" in request:
+        return own.make_own(request)
     limits = request.count("examples"), request.count("test_examples")
     targets = request.one_of("targets", TARGETS, "classes")
     standardise = request.one_of("standardise", (True, False), False)
@@ -130,6 +138,8 @@ def _options(spec: Any, folder: Path) -> dict[str, Any]:
         raise InputError(f"data={brief(spec)}: give a name, a path, or a table with either.")
     if spec.startswith("hf:"):
         return {"hf": spec.removeprefix("hf:")}
+    if OWN.fullmatch(spec) and not (folder / spec).exists():
+        return {"function": spec}
     mistyped = re.fullmatch(r"[\w-]+", spec) and not (folder / spec).exists()
     return {"name" if spec.lower() in NAMES or mistyped else "path": spec}
 
@@ -150,7 +160,9 @@ def _source(request: Request) -> Source:
 def _from_name(request: Request) -> Source:
     name = request.text("name")
     if name is None:
-        raise InputError("data has neither name, path, hf nor torchvision: give one of them.")
+        raise InputError(
+            "data has neither name, path, hf, torchvision nor function: give one of them."
+        )
     known = name.lower()
     if known in packaged.NAMES:
         return packaged.load_packaged(known)

@@ -1,0 +1,123 @@
+"""Data that a function of the user's makes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.errors import InputError
+from curvewise.study import Dataset
+
+MODULE = """
+import numpy as np
+import curvewise as cw
+from curvewise.study import Dataset
+
+def clouds(n=60, apart=2.0):
+    y = np.arange(n) % 3
+    x = np.random.default_rng(0).normal(size=(n, 4)) + apart * np.eye(3, 4)[y]
+    return Dataset(x.astype(np.float32), y, name="clouds")
+
+def slopes(n=60):
+    x = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32)
+    return Dataset(x, x.sum(axis=1), targets="numbers")
+
+def arrays():
+    return np.zeros((3, 2)), np.arange(3)
+
+def breaks():
+    raise RuntimeError("the disk is gone")
+
+def stops():
+    raise SystemExit(3)
+
+def picky():
+    raise cw.InputError("n=0: give more.")
+"""
+
+STUDY = """
+name = "own"
+store = "runs"
+
+[data]
+function = "own_data:clouds"
+apart = 5.0
+
+[learners.bayes]
+estimator = "sklearn.naive_bayes:GaussianNB"
+
+[design]
+sizes = [12, 24]
+folds = 2
+test = 12
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "own_data.py").write_text(MODULE)
+    return tmp_path
+
+
+@pytest.mark.parametrize("spec", ["own_data:clouds", {"function": "own_data:clouds"}])
+def test_a_function_beside_the_study_makes_the_data(folder: Path, spec) -> None:
+    found = cw.load_dataset(spec, folder=folder)
+    assert isinstance(found, Dataset)
+    assert (len(found.x), found.name) == (60, "clouds")
+
+
+def test_all_other_options_are_the_functions(folder: Path) -> None:
+    spec = {"function": "own_data:clouds", "n": 30, "apart": 9.0}
+    found = cw.load_dataset(spec, folder=folder)
+    assert len(found.x) == 30
+    assert found.x[0, 0] > 5
+
+
+def test_numbers_can_be_made_too(folder: Path) -> None:
+    found = cw.load_dataset("own_data:slopes", folder=folder)
+    assert found.is_numbers
+    np.testing.assert_allclose(found.y[:, 0], found.x.sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("own_data:arrays", "gives tuple: let it return"),
+        ("own_data:breaks", "fails with RuntimeError: the disk is gone"),
+        ("own_data:stops", "fails with SystemExit: 3"),
+        ("own_data:picky", "n=0: give more"),
+        ("own_data:missing", "the module has no function 'missing'; it has"),
+        ("nowhere_data:clouds", "cannot import 'nowhere_data': put nowhere_data.py in the folder"),
+        ({"function": "own_data"}, "give 'module:function'"),
+        ({"function": 3}, "give a text"),
+        ({"function": "own_data:clouds", "m": 3}, "fails with TypeError"),
+    ],
+)
+def test_what_goes_wrong_names_the_function(folder: Path, spec, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        cw.load_dataset(spec, folder=folder)
+
+
+def test_a_study_file_runs_on_it_in_workers_and_is_the_same_when_saved(folder: Path) -> None:
+    (folder / "study.toml").write_text(STUDY)
+    study = cw.load_study(folder / "study.toml")
+    assert study.run(workers=1, progress=False).done == 4
+    assert (study.frame()["error"] < 0.2).all()  # 5 apart: nearly no overlap
+    again = cw.load_study(study.save(folder / "again.toml"))
+    assert [j.id for j in again.jobs] == [j.id for j in study.jobs]
+    assert again.status().done == 4
+
+
+def test_other_data_are_other_runs(folder: Path) -> None:
+    (folder / "study.toml").write_text(STUDY)
+    (folder / "wider.toml").write_text(STUDY.replace("apart = 5.0", "apart = 6.0"))
+    one, two = (cw.load_study(folder / f"{name}.toml") for name in ("study", "wider"))
+    assert not {j.id for j in one.jobs} & {j.id for j in two.jobs}
+
+
+def test_a_file_with_a_colon_in_its_name_is_a_file(folder: Path) -> None:
+    np.savez(folder / "odd:npz", x=np.zeros((4, 2), np.float32), y=np.array([0, 1, 0, 1]))
+    (folder / "odd:npz.npz").rename(folder / "odd:npz")
+    with pytest.raises(InputError, match="are not read"):
+        cw.load_dataset("odd:npz", folder=folder)
