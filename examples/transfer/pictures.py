@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import curvewise as cw
+from curvewise.study import Dataset
 
-TASKS = ("classes", "edges", "colours")
+Make = Callable[[NDArray[np.uint8]], tuple[NDArray[np.generic], NDArray[np.float32]]]
+
+FOLDER = Path(__file__).resolve().parent / "transfer-runs"
 TRAIN, TEST = 40_000, 2_000
 GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """How bright red, green and blue look."""
 
 
-def prepare_images(folder: Path, train: int = TRAIN, test: int = TEST) -> None:
+def prepare_images(train: int = TRAIN, test: int = TEST) -> None:
     """Write the first images of CIFAR-10, as the JPEG files they came as, to one small file."""
     import os
 
@@ -27,19 +31,43 @@ def prepare_images(folder: Path, train: int = TRAIN, test: int = TEST) -> None:
             kept[f"{part}_jpeg"] = stored[f"{part}_jpeg"][: offsets[-1]]
             kept[f"{part}_offsets"] = offsets
             kept[f"{part}_labels"] = stored[f"{part}_labels"][:count]
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / "cifar10_jpeg.npz", **kept)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    np.savez(FOLDER / "cifar10_jpeg.npz", **kept)
 
 
-def read_task(folder: Path, task: str) -> tuple[NDArray[np.generic], ...]:
-    """Inputs and targets to train on, then those to test on."""
-    whole = cw.load_dataset({"name": "cifar10", "path": str(folder / "cifar10_jpeg.npz")})
+def classes(images: int, tested: int) -> Dataset:
+    """Photographs, and what is on them."""
+    whole = _photographs()
     assert whole.test_x is not None
     assert whole.test_y is not None
-    if task == "classes":
-        return whole.x, whole.y, whole.test_x, whole.test_y
-    make = {"edges": _edges, "colours": _colours}[task]
-    return (*make(whole.x), *make(whole.test_x))
+    return Dataset(whole.x[:images], whole.y[:images], whole.test_x[:tested], whole.test_y[:tested])
+
+
+def edges(images: int, tested: int) -> Dataset:
+    """Photographs, and how steep their brightness is at each place."""
+    return _numbers(_edges, images, tested)
+
+
+def colours(images: int, tested: int) -> Dataset:
+    """Grey photographs, and the colours they had."""
+    return _numbers(_colours, images, tested)
+
+
+def clothes() -> Dataset:
+    """Fashion-MNIST, for the start that is trained here."""
+    with np.load(FOLDER / "fashion-mnist.npz") as stored:
+        return Dataset(stored["x"], stored["y"])
+
+
+def _photographs() -> Dataset:
+    return cw.load_dataset({"name": "cifar10", "path": FOLDER / "cifar10_jpeg.npz"})
+
+
+def _numbers(make: Make, images: int, tested: int) -> Dataset:
+    whole = _photographs()
+    assert whole.test_x is not None
+    pairs = make(whole.x[:images]), make(whole.test_x[:tested])
+    return Dataset(*pairs[0], *pairs[1], targets="numbers")
 
 
 def _edges(images: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.float32]]:

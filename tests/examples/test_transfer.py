@@ -2,13 +2,13 @@
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 import curvewise as cw
 
@@ -32,10 +32,9 @@ def example(monkeypatch):
 def images(example, data_dir, monkeypatch, tmp_path):
     """A few images of CIFAR-10, as the example keeps them."""
     monkeypatch.setenv("CURVEWISE_DATA", str(data_dir))
-    example.pictures.prepare_images(tmp_path, train=40, test=10)
-    for start in ("fashion-mnist", "imagenet"):  # studies look for them
-        save_file({"body.0": torch.zeros(1)}, tmp_path / f"{start}.safetensors")
-    return tmp_path
+    monkeypatch.setattr(example.pictures, "FOLDER", tmp_path)
+    example.pictures.prepare_images(train=40, test=10)
+    return example.pictures
 
 
 @pytest.mark.parametrize("size", [32, 64])
@@ -65,43 +64,59 @@ def test_every_stage_is_half_as_large_as_the_one_before(example):
     assert seen == [32, 16, 8, 4, 2]
 
 
-def test_edges_are_sobels(example, images):
-    x, y, _, _ = example.pictures.read_task(images, "edges")
-    grey = np.tensordot([0.299, 0.587, 0.114], x[0] / 255.0, axes=1)
+def test_edges_are_sobels(images):
+    found = images.edges(30, 10)
+    assert (len(found.x), len(found.test_x), found.is_numbers) == (30, 10, True)
+    grey = np.tensordot([0.299, 0.587, 0.114], found.x[0] / 255.0, axes=1)
     i, j = 10, 17  # by hand, at one place
     patch = grey[i - 1 : i + 2, j - 1 : j + 2]
     weights = np.array([[1, 2, 1], [0, 0, 0], [-1, -2, -1]])
     steep = np.hypot((patch * weights).sum(), (patch * weights.T).sum()) / 4
-    assert y[0, 0, i, j] == pytest.approx(steep, abs=1e-5)
+    assert found.y[0, 0, i, j] == pytest.approx(steep, abs=1e-5)
 
 
-def test_colours_and_brightness_make_the_image(example, images):
-    x, chroma, _, _ = example.pictures.read_task(images, "colours")
-    whole = example.pictures.read_task(images, "classes")[0] / 255.0
-    grey = x[:, 0] / 255.0
-    assert np.abs(grey + chroma[:, 0] - whole[:, 2]).max() < 0.003  # rounded to 255 steps
-    assert np.abs(grey + chroma[:, 1] - whole[:, 0]).max() < 0.003
+def test_colours_and_brightness_make_the_image(images):
+    found = images.colours(40, 10)
+    whole = images.classes(40, 10).x / 255.0
+    grey = found.x[:, 0] / 255.0
+    assert np.abs(grey + found.y[:, 0] - whole[:, 2]).max() < 0.003  # rounded to 255 steps
+    assert np.abs(grey + found.y[:, 1] - whole[:, 0]).max() < 0.003
 
 
-@pytest.mark.parametrize("task", ["classes", "edges"])
-def test_studies_are_as_described(example, images, task):
-    scale = example.run.Scale((8, 16), 40, 2, 32, {"train": 2, "maximal": 3}, 4, "float32", 10)
-    study = example.run.make_study(task, images, scale)
-    assert len(study.jobs) == 3 * 2 * 2
-    assert study.dataset.is_numbers == (task != "classes")
+@pytest.mark.parametrize("task", ["classes", "edges", "colours"])
+def test_study_files_differ_in_their_starts_alone(example, images, task):
+    study = cw.load_study(FOLDER / f"{task}.toml")
     trained = {name: learner.training for name, learner in study.learners.items()}
     assert {name: t.weights_into for name, t in trained.items()} == {
         "scratch": None,
         "fashion-mnist": "body",
         "imagenet": "body",
     }
-    most = example.run.make_study(task, images, scale, maximal=True)
-    assert {job.n for job in most.jobs} == {40}
+    for name, training in trained.items():
+        assert training.weights == (
+            f"transfer-runs/{name}.safetensors" * (name != "scratch") or None
+        )
+        assert replace(training, weights=None, weights_into=None) == trained["scratch"]
+    assert study.design.sizes == (50, 200, 800, 3200, 12800)
+    assert study.design.folds == 3
+    asked = dict(study.data)
+    assert asked.pop("function") == f"pictures:{task}"
+    assert len(getattr(images, task)(**asked).x) == 40  # all there are in this test
+
+
+def test_maximal_supervision_differs_from_its_study_in_size_and_length(example):
+    study = cw.load_study(FOLDER / "edges.toml")
+    most = example.run.with_most(study)
+    assert most.data == {**study.data, "images": 40_000}
+    assert most.design.sizes == (40_000,)
+    assert list(most.learners) == ["imagenet"]
+    training = most.learners["imagenet"].training
+    assert replace(training, steps=1000) == study.learners["imagenet"].training
 
 
 def test_what_came_of_the_runs_is_whole():
     risks = cw.load_risks(FOLDER / "risks.csv")
-    assert set(risks.task_names) == {"classes", "edges"}
+    assert set(risks.task_names) == {"classes", "edges", "colours"}
     assert set(risks.method_names) == {"scratch", "fashion-mnist", "imagenet"}
     assert np.isfinite(risks.risk).all()
     counts = {
