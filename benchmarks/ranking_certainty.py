@@ -5,10 +5,11 @@
 Prints the table ``RELIABILITY`` of ``curvewise.ranking.certainty``, and the stated certainty beside
 the observed share, leaving one target out at a time (its reliability comes from the others):
 
-- ``architectures``: 19 architectures × 9 targets, fine-tuned; the constants come from these.
-- ``frozen``: the same with a linear classifier on frozen features.
-- ``segmentation``: 16 sources × 17 targets of another kind, with the constants of
-  ``architectures``: none comes from it.
+- ``architectures``: 19 architectures × 9 targets, fine-tuned by others; the constants come from
+  these and the next.
+- ``checkpoints``: 16 networks × 3 targets, fine-tuned in examples/checkpoints.
+- ``frozen``: 19 architectures × 9 targets with a linear classifier on frozen features.
+- ``segmentation``: 16 sources × 17 targets of another kind, with the constants: none comes from it.
 
 The form of the model (scores as they are rather than their ranks, reliability that varies between
 tasks) was chosen with these tables in view, so that agreement is a little flattered; targets share
@@ -46,6 +47,8 @@ PRINTED = {  # how the paper's tables call what has no other reference
     "mi w/ pca ($\\alpha=0.50$)": "mi-pca-0.5",
 }
 KS = (1, 3, 5)
+FIRST = 8  # column of scores.csv that holds a measure
+THERE, HERE = "stable_transfer", "examples/checkpoints"
 Task = tuple[np.ndarray, np.ndarray]
 
 
@@ -55,14 +58,16 @@ def main() -> None:
     table = folder / "source_model_architectures_table.csv"
     tuned, frozen = read(table, "Test Accuracy", "True"), read(table, "Test Accuracy", "False")
     other = read(folder / "source_datasets_table.csv", "Test Mean IoU", None)
-    known = constants(tuned, folder / "neucrab_tables")
+    pool = read_pool(ROOT / "examples" / "checkpoints")
+    known = constants(tuned, pool, folder / "neucrab_tables")
     for name, found in known.items():
         print(f"    {name!r}: {found},", file=sys.stderr)
     rows = []
     for name in tuned:
-        rows += calibration("architectures", name, tuned[name], None)
-        rows += calibration("frozen", name, frozen[name], None)
-        rows += calibration("segmentation", name, other[name], known[name])
+        rows += calibration("architectures", name, tuned[name], pool[name])
+        rows += calibration("checkpoints", name, pool[name], tuned[name])
+        rows += calibration("frozen", name, frozen[name])
+        rows += calibration("segmentation", name, other[name], given=known[name])
     show(rows)
     print(
         json.dumps(
@@ -89,13 +94,40 @@ def read(path: Path, accuracy: str, tuned: str | None) -> dict[str, list[Task]]:
     }
 
 
-def constants(tuned: dict[str, list[Task]], printed: Path) -> dict[str, Reliability]:
+def read_pool(folder: Path) -> dict[str, list[Task]]:
+    """The same of the checkpoints that were fine-tuned here, without those that know the task."""
+    best: dict[tuple[str, str], float] = defaultdict(float)
+    with (folder / "finetune.csv").open() as file:
+        for row in csv.DictReader(file):
+            key = row["task"], row["checkpoint"]
+            best[key] = max(best[key], float(row["accuracy"]))
+    tasks: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    with (folder / "scores.csv").open() as file:
+        for row in csv.DictReader(file):
+            key = row["task"], row["checkpoint"]
+            if key in best and (row["task"], row["source"]) != ("cifar10", "CIFAR-10"):
+                for name in (n for n in list(row)[FIRST:] if row[n]):
+                    tasks[name][row["task"]].append((float(row[name]), best[key]))
+    return {
+        name: [tuple(np.array(pairs).T) for pairs in own.values()] for name, own in tasks.items()
+    }
+
+
+def constants(
+    tuned: dict[str, list[Task]], pool: dict[str, list[Task]], printed: Path
+) -> dict[str, Reliability]:
     """Reliability of each measure that has a reference, and of one that has none."""
-    known = {name: reliability(tasks, "stable_transfer") for name, tasks in sorted(tuned.items())}
+    both = {name: tuned[name] + pool[name] for name in sorted(tuned)}
+    known = {name: reliability(tasks, f"{THERE}, {HERE}") for name, tasks in both.items()}
     spread = math.sqrt(np.mean([found.spread**2 for found in known.values()]))
     for name, values in sorted(pearsons(printed).items()):
-        mean = float(np.mean(np.arctanh(values)))
-        known[name] = Reliability(round(mean, 3), round(spread, 3), 4, "NeuCRaB")
+        own = [correlation(task) for task in pool.get(name, [])]
+        mean = float(np.mean(np.arctanh([*values, *own])))
+        source = f"NeuCRaB, {HERE}" if own else "NeuCRaB"
+        known[name] = Reliability(round(mean, 3), round(spread, 3), 4 + len(own), source)
+    for name in sorted(set(pool) - set(known)):
+        mean = float(np.mean(np.arctanh([correlation(task) for task in pool[name]])))
+        known[name] = Reliability(round(mean, 3), round(spread, 3), len(pool[name]), HERE)
     lower = float(np.quantile([found.fisher for found in known.values()], 0.25))
     known[""] = Reliability(round(lower, 3), round(spread, 3), 4, "")
     return known
@@ -115,18 +147,27 @@ def pearsons(folder: Path) -> dict[str, list[float]]:
 
 def reliability(tasks: list[Task], source: str) -> Reliability:
     """Mean and spread of Fisher's z over tasks."""
-    z = np.arctanh([np.corrcoef(scores, accuracy)[0, 1] for scores, accuracy in tasks])
+    z = np.arctanh([correlation(task) for task in tasks])
     mean, spread = float(z.mean()), float(z.std(ddof=1))
     return Reliability(round(mean, 3), round(spread, 3), len(tasks), source)
 
 
+def correlation(task: Task) -> float:
+    """Pearson's."""
+    return float(np.corrcoef(*task)[0, 1])
+
+
 def calibration(
-    table: str, name: str, tasks: list[Task], given: Reliability | None
+    table: str,
+    name: str,
+    tasks: list[Task],
+    further: list[Task] | None = None,
+    given: Reliability | None = None,
 ) -> list[dict[str, object]]:
-    """Stated certainty and observed share for each k."""
+    """Stated certainty and observed share for each k, from other and from further tasks."""
     stated, seen = [], []
     for i, (scores, accuracy) in enumerate(tasks):
-        others = given or reliability(tasks[:i] + tasks[i + 1 :], "")
+        others = given or reliability(tasks[:i] + tasks[i + 1 :] + (further or []), "")
         chances = best_certainty(scores, reliability=others, rng=i)
         order = np.argsort(-scores, kind="stable")
         place = int(np.flatnonzero(order == accuracy.argmax())[0])

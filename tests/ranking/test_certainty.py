@@ -44,6 +44,11 @@ def tuned(benchmark, data_dir):
     return benchmark.read(table, "Test Accuracy", "True")
 
 
+@pytest.fixture(scope="module")
+def pool(benchmark):
+    return benchmark.read_pool(benchmark.ROOT / "examples" / "checkpoints")
+
+
 @pytest.mark.parametrize("r", [0.0, 0.3, 0.8, -0.5])
 def test_two_checkpoints_have_a_closed_form(r):
     """Standardised scores are 1 and −1: P = Φ(2r / √(2(1 − r²)))."""
@@ -106,27 +111,29 @@ def test_what_is_said_of_references():
     assert np.mean(np.array(below) < UNKNOWN.fisher) <= 0.3
 
 
-def test_constants_are_those_of_the_benchmark(benchmark, tuned, data_dir):
-    printed = benchmark.constants(tuned, data_dir / "ranking" / "neucrab_tables")
+def test_constants_are_those_of_the_benchmark(benchmark, tuned, pool, data_dir):
+    printed = benchmark.constants(tuned, pool, data_dir / "ranking" / "neucrab_tables")
     default = printed.pop("")
     assert printed == RELIABILITY
     assert (default.fisher, default.spread) == (UNKNOWN.fisher, UNKNOWN.spread)
 
 
-def test_stated_certainty_holds_for_a_target_left_out(benchmark, tuned):
+def test_stated_certainty_holds_for_a_target_left_out(benchmark, tuned, pool):
     """Within twice the spread that nine targets leave, for the measures that tell something."""
     for name in ("nleep", "logme", "gbc"):
-        for row in benchmark.calibration("architectures", name, tuned[name], None):
+        for row in benchmark.calibration("architectures", name, tuned[name], pool[name]):
             assert abs(row["stated"] - row["observed"]) < 2 * row["expected spread"], row
 
 
 def test_stated_certainty_holds_for_segmentation(benchmark, data_dir):
-    """17 targets of another kind with the constants of fine-tuned classification."""
+    """17 targets of another kind: not overstated, and told better than these by a little only."""
     table = data_dir / "ranking" / "source_datasets_table.csv"
     other = benchmark.read(table, "Test Mean IoU", None)
     for name in ("nleep", "logme"):
-        for row in benchmark.calibration("segmentation", name, other[name], RELIABILITY[name]):
-            assert abs(row["stated"] - row["observed"]) < 2 * row["expected spread"], row
+        known = RELIABILITY[name]
+        for row in benchmark.calibration("segmentation", name, other[name], given=known):
+            over = (row["stated"] - row["observed"]) / row["expected spread"]
+            assert -3 < over < 1, row
 
 
 def test_population_scores_of_two_have_a_closed_form():

@@ -567,8 +567,8 @@ def test_a_measure_without_a_reference_warns_and_takes_that_of_another() -> None
     assert lent.best_certainty == own.best_certainty
     np.testing.assert_array_equal(lent.chance_best, own.chance_best)
     assert alone.chance_best[0] < own.chance_best[0]
-    with pytest.raises(InputError, match=r"reliability='knn' has no reference: .* nleep"):
-        rank_by(wrapped, reliability="knn")
+    with pytest.raises(InputError, match=r"reliability='mine' has no reference: .* nleep"):
+        rank_by(wrapped, reliability="mine")
 
 
 def test_intervals_end_where_scores_do() -> None:
