@@ -160,7 +160,7 @@ def test_weights_with_a_factory(tmp_path, name):
     )
     assert "holds weights alone" in refusal(path)
     assert "its options are width" in refusal(path, **options, options={"wdth": 5})
-    assert "has no function 'mak'" in refusal(path, factory="nets_of_test:mak", folder=tmp_path)
+    assert "has no 'mak'" in refusal(path, factory="nets_of_test:mak", folder=tmp_path)
 
 
 def test_names_that_do_not_fit_are_told_with_what_is_close(tmp_path):

@@ -87,7 +87,7 @@ def test_numbers_can_be_made_too(folder: Path) -> None:
         ("own_data:breaks", "fails with RuntimeError: the disk is gone"),
         ("own_data:stops", "fails with SystemExit: 3"),
         ("own_data:picky", "n=0: give more"),
-        ("own_data:missing", "the module has no function 'missing'; it has"),
+        ("own_data:missing", "the module has no 'missing'; it has"),
         ("nowhere_data:clouds", "cannot import 'nowhere_data': put nowhere_data.py in the folder"),
         ({"function": "own_data"}, "give 'module:function'"),
         ({"function": 3}, "give a text"),

@@ -171,7 +171,7 @@ def test_a_class_of_ones_own_beside_the_study(tmp_path: Path):
     [
         ("sklearn.nowhere:SVC", {}, "sklearn.nowhere"),
         ("no_such_module_anywhere:SVC", {}, "no_such_module_anywhere"),
-        ("sklearn.svm:NoSuchClass", {}, "no class NoSuchClass"),
+        ("sklearn.svm:NoSuchClass", {}, "has no .NoSuchClass.; it has"),
         ("sklearn.svm:SVC", {"c": 1}, "does not take the options"),
         ("sklearn.preprocessing:StandardScaler", {}, "no method predict"),
     ],

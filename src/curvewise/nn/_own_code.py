@@ -46,7 +46,7 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
     if not callable(result):
         names = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
         raise InputError(
-            f"{asked}: the module has no function {function!r}; it has {', '.join(names[:10])}."
+            f"{asked}: the module has no {function!r}; it has {', '.join(names[:10])}."
         )
     return result
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn._own_code import find_function
 from curvewise.nn.task import Examples, Trained
 from curvewise.study._classes import HARD_NOTE, log_loss, one_hot
 from curvewise.study._numbers import as_predicted, number_losses
@@ -128,39 +126,19 @@ def make_estimator(learner: Learner, folder: Path | None = None) -> Any:
 
 
 def _named_class(place: str, folder: Path | None) -> Any:
-    module, _, name = place.partition(":")
     try:
-        with _importable(folder):
-            found = import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name == "sklearn":
+        return find_function("estimator", place, folder)
+    except InputError as error:
+        if getattr(error.__cause__, "name", None) == "sklearn":
             raise MissingDependencyError(
                 f"estimator={place!r} needs scikit-learn, which is not installed: "
                 'pip install "curvewise[sklearn]".'
             ) from error
-        raise InputError(f"estimator={place!r} cannot be imported: {error}.") from error
+        raise
     except (Exception, SystemExit) as error:
         raise InputError(
             f"estimator={place!r} cannot be imported: {type(error).__name__}: {error}."
         ) from error
-    if not callable(getattr(found, name, None)):
-        raise InputError(f"estimator={place!r}: there is no class {name} in {module}.")
-    return getattr(found, name)
-
-
-@contextmanager
-def _importable(folder: Path | None) -> Iterator[None]:
-    """Let modules be found in the study's folder, too."""
-    if folder is None:
-        yield
-        return
-    place = str(folder.resolve())
-    sys.path.insert(0, place)
-    try:
-        yield
-    finally:
-        if place in sys.path:
-            sys.path.remove(place)
 
 
 def _check_options(place: str, options: Mapping[str, Any], model: Any) -> None:
