@@ -541,3 +541,10 @@ def test_wins_name_the_files(call, tmp_path):
     seen = call("transfer", "wins", file["swav"], file["none"])
     assert "swav has a lower loss than none on" in words(seen.out)
     assert "Examples on which swav beats none" in words(seen.out)
+
+
+def test_a_factor_beyond_what_was_measured_is_a_bound(call):
+    path = Path(__file__).parents[2] / "examples" / "transfer" / "risks.csv"
+    shown = call("transfer", "tasks", path).out
+    assert "> 256" in shown
+    assert "∞" not in shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,53 @@ def test_ranking_chances_are_calibrated():
         said.append(r.probability_best[0])
         was.append(int(r.learners[0]) == int(np.argmin(alphas)))
     assert np.mean(said) == pytest.approx(np.mean(was), abs=0.1)
+
+
+def test_chances_are_calibrated_where_the_prior_pulls_the_predictions():
+    """At four times the data and with any γ: what has chance p is the best in a share p."""
+    rng = np.random.default_rng(11)
+    said, was = [], []
+    for _ in range(120):
+        curves, truth = [], []
+        for name in "abc":
+            gamma, alpha, beta = -rng.uniform(0.25, 0.95), *rng.normal(8, 1.5, size=2)
+            eta = beta * 400**-gamma
+            curves.append(learner(rng, alpha, eta, name, gamma=gamma))
+            truth.append(alpha + eta * 1600**gamma)
+        r = cw.rank_learners(curves, at=1600)
+        said += r.probability_best.tolist()
+        was += [name == "abc"[int(np.argmin(truth))] for name in r.learners]
+    chance, best = np.array(said), np.array(was)
+    for low, high in ((0.0, 0.2), (0.2, 0.8), (0.8, 1.1)):
+        some = (chance >= low) & (chance < high)
+        assert some.sum() > 25
+        assert best[some].mean() == pytest.approx(chance[some].mean(), abs=0.1)
+
+
+def test_the_most_probable_learner_leads_and_a_better_prediction_is_explained():
+    """The numbers of Fashion-MNIST at n = 16,000: the prior pulls the prediction of one."""
+    ranking = cw.learning.LearnerRanking(
+        at=16000.0,
+        learners=("augmented", "plain", "small"),
+        error=np.array([0.1092, 0.1101, 0.124]),
+        low=np.array([0.1092, 0.1006, 0.0947]),
+        high=np.array([0.1391, 0.122, 0.142]),
+        probability_best=np.array([0.06, 0.71, 0.23]),
+        level=0.95,
+        kind="confidence",
+        unit=cw.Unit("fraction"),
+    )
+    text = ranking.summary()
+    assert text.startswith("At n = 16,000, plain is most probably the best of 3: its chance is 71%")
+    assert "small has 23%: train both further" in text
+    assert (
+        "augmented has the best prediction, 0.1092 [0.1092, 0.1391], yet its chance is 6%" in text
+    )
+    agreed = replace(ranking, probability_best=np.array([0.9, 0.06, 0.04])).summary()
+    assert agreed == (
+        "At n = 16,000, augmented is predicted best with 0.1092 [0.1092, 0.1391]; the chance that "
+        "it is the best of 3 is 90%."
+    )
 
 
 def test_far_extrapolation_is_flagged():

@@ -100,10 +100,28 @@ def test_failures_are_reported_not_dropped(table):
     assert "could not be fitted" in many.summary()
 
 
+def test_the_answer_comes_first(table):
+    """Who has the lowest error where all were measured, then how many are flagged."""
+    many = cw.fit_learning_curves(table, unit="percent")
+    n = min(c.largest_n for c in many)
+    best = min(many, key=lambda c: c.error_at(n))
+    said = f"{best.learner} has the lowest error of 6 learners at n = {n:.0f}: "
+    assert many.summary().startswith(said)
+    assert "flagged" not in many.summary()
+    two = cw.fit_learning_curves(
+        {k: v[np.isin(table["learner"], ["m0", "m1"])] for k, v in table.items()}, unit="loss"
+    )
+    assert " has the lowest loss of 2 learners at n = " in two.summary()
+    keep = table["learner"] == "m2"
+    one = cw.fit_learning_curves({k: v[keep] for k, v in table.items()}, unit="percent")
+    assert one.summary().startswith("m2: e_N ")
+
+
 def test_flagged_curves_are_counted(table):
     table["error"][table["learner"] == "m1"] = table["error"][table["learner"] == "m1"][::-1]
     with pytest.warns(CurvewiseWarning, match="1 of 6 curves are flagged"):
-        cw.fit_learning_curves(table, unit="percent")
+        many = cw.fit_learning_curves(table, unit="percent")
+    assert " 1 of 6 curves flagged." in many.summary().split(" Beware")[0]
 
 
 def test_missing_columns_are_named(table):

@@ -88,6 +88,17 @@ def test_ranks_with_intervals_the_best_on_top(result):
     assert legend == ["by separation", "by nearest"]
 
 
+def test_what_the_legend_names_can_be_seen(result):
+    """Where measures agree, small dots lie on large ones; a measure without ranks is not named."""
+    same = replace(result, measure_ranks=dict.fromkeys(result.scores, result.ranks))
+    order = [line.get_gid() for line in draw(same).lines]
+    assert order.index("curvewise-other") > order.index("curvewise-rank")
+    nothing = np.full(len(result.ranks), np.nan)
+    ax = draw(replace(result, measure_ranks={"separation": result.ranks, "nearest": nothing}))
+    assert of(ax.lines, "curvewise-other") == []
+    assert ax.get_legend() is None
+
+
 def test_the_line_is_under_those_to_try_and_the_caption_says_how_sure(result):
     ax = draw(result)
     (line,) = of(ax.lines, "curvewise-top")

@@ -71,6 +71,7 @@ def test_runs_stand_beside_exact_independent_errors(errors):
     np.testing.assert_allclose(line.get_ydata(), pmf[wrong] * v.runs * width * 4)
     assert ax.get_xlabel() == "test error of a run (%)"
     assert ax.get_ylabel() == "runs (of 60)"
+    assert "cut off" not in caption(ax)
 
 
 def test_the_three_standard_deviations_are_bars_about_the_mean(errors):
@@ -87,6 +88,23 @@ def test_the_three_standard_deviations_are_bars_about_the_mean(errors):
     np.testing.assert_allclose(ends, sorted(set(wanted)), atol=1e-12)
     texts = [t.get_text() for t in of(ax.texts, "curvewise-spread")]
     assert texts[:2] == ["std test set", Measure("fraction").told(v.test_set_interval)]
+
+
+def test_a_curve_far_above_the_runs_leaves_the_histogram_readable():
+    """All variance is real: independent errors would crowd into a small part of a bin."""
+    rng = np.random.default_rng(0)
+    wrong = rng.uniform(size=(200, 1000)) < rng.uniform(0.2, 0.8, (200, 1))
+    for measure in (decompose_variance, measure_accuracy_distribution):
+        ax = draw(quietly(measure, wrong))
+        highest = max(b.get_height() for b in of(ax.patches, "curvewise-histogram"))
+        lines = of(ax.lines, "curvewise-predicted")
+        assert max(np.max(line.get_ydata()) for line in lines) > 3 * highest
+        assert highest > 0.35 * ax.get_ylim()[1]
+        assert "cut off" in caption(ax)
+        ax.figure.draw_without_rendering()
+        for line in lines:
+            top = ax.transAxes.inverted().transform(line.get_clip_box().corners())[:, 1].max()
+            assert top < 0.96, "what stands on top is not crossed"
 
 
 def test_losses_have_a_normal_curve():

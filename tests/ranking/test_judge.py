@@ -192,6 +192,8 @@ def test_differences_are_paired(judged: RankingJudgement) -> None:
         judged.comparisons(value="speed")
     with pytest.raises(InputError, match="there is no such row"):
         judged.comparisons(["m0", "m9"])
+    with pytest.raises(InputError, match="measures='kendall' must be a list of two or more"):
+        judged.comparisons("kendall")
 
 
 def test_many_tasks_have_an_exact_test_for_the_same_checkpoints() -> None:

@@ -29,8 +29,17 @@ def arrays():
 def breaks():
     raise RuntimeError("the disk is gone")
 
+def breaks_within():
+    return breaks()
+
+def ragged():
+    return Dataset(np.zeros((3, 2), np.float32), np.arange(2))
+
 def stops():
     raise SystemExit(3)
+
+def needs(n):
+    return clouds(n)
 
 def picky():
     raise cw.InputError("n=0: give more.")
@@ -57,6 +66,7 @@ test = 12
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "own_data.py").write_text(MODULE)
+    (tmp_path / "own_broken.py").write_text("def clouds(:\n    pass\n")
     return tmp_path
 
 
@@ -84,17 +94,26 @@ def test_numbers_can_be_made_too(folder: Path) -> None:
     ("spec", "said"),
     [
         ("own_data:arrays", "gives tuple: let it return"),
-        ("own_data:breaks", "fails with RuntimeError: the disk is gone"),
-        ("own_data:stops", "fails with SystemExit: 3"),
-        ("own_data:picky", "n=0: give more"),
+        ("own_data:breaks", "fails in own_data.py, line 19 with RuntimeError: the disk is gone"),
+        ("own_data:breaks_within", "fails in own_data.py, line 19 with RuntimeError"),
+        ("own_data:stops", "fails in own_data.py, line 28 with SystemExit: 3"),
+        ("own_data:picky", "data.function='own_data:picky': n=0: give more"),
+        ("own_data:ragged", "data.function='own_data:ragged': y has shape"),
+        ("own_broken:clouds", r"fails with SyntaxError: .*own_broken.py, line 1"),
         ("own_data:missing", "the module has no 'missing'; it has"),
         ("nowhere_data:clouds", "cannot import 'nowhere_data': put nowhere_data.py in the folder"),
         ({"function": "own_data"}, "give 'module:function'"),
         ({"function": 3}, "give a text"),
-        ({"function": "own_data:clouds", "m": 3}, "fails with TypeError"),
+        ({"function": "own_data:clouds", "m": 3}, "argument 'm'; it takes n, apart"),
+        ({"function": "own_data:breaks", "m": 3}, "argument 'm'; it takes no options"),
+        ("own_data:needs", "required argument: 'n'; it takes n"),
+        ("own_data.py:clouds", "give 'own_data:clouds', without '.py'"),
     ],
 )
-def test_what_goes_wrong_names_the_function(folder: Path, spec, said: str) -> None:
+def test_what_goes_wrong_names_the_function(
+    folder: Path, spec, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)  # where code without a file would seem to be
     with pytest.raises(InputError, match=said):
         cw.load_dataset(spec, folder=folder)
 

@@ -89,6 +89,25 @@ def test_every_state_is_counted_once(tmp_path):
     json.dumps(status.to_dict(), allow_nan=False)
 
 
+def test_the_numbers_of_the_sentence_add_up(tmp_path):
+    """Each run is counted once, and what will be made again is said behind its number."""
+    study = make(tmp_path)
+    for job in study.jobs[:4]:
+        done(study, job)
+    for job in study.jobs[4:]:
+        failed(study, job, "no")
+    said = "study: 4 of 12 runs done, 8 failed (to be tried again). "
+    assert study.status().summary().startswith(said)
+    for job in study.jobs[4:6]:
+        failed(study, job, "no", attempts=3)
+    (study.runs_folder / study.jobs[0].id / "record.json").write_bytes(b"{")
+    said = "study: 3 of 12 runs done, 8 failed (6 to be tried again), 1 damaged (to be made again)."
+    assert study.status().summary().startswith(said)
+    for job in study.jobs[6:]:
+        failed(study, job, "no", attempts=3)
+    assert "8 failed (none to be tried again)" in study.status().summary()
+
+
 def test_failures_are_gathered_by_their_reason(tmp_path):
     study = make(tmp_path)
     net, svm = study.jobs[:6], study.jobs[6:]

@@ -124,6 +124,40 @@ def test_table_and_columns():
     json.dumps(found.to_dict())
 
 
+def _cells(columns, name, task):
+    row = columns["task"].index(task)
+    return [columns[f"{name}{end}"][row] for end in ("", "_low", "_high")]
+
+
+def test_columns_hold_bounds_and_no_number_that_was_not_found():
+    """What the sentence calls "≤ 100" or "> 10,000" is no number, but lies between two."""
+    curves = {"easy": np.linspace(0.4, 0.05, 5), "hard": (SIZES / 100) ** -0.1}
+    found = rank_tasks(_risks(curves, noise=1e-4))
+    columns = found.columns()
+    assert _cells(columns, "n_0.75", "easy") == pytest.approx([np.nan, 0, 100], nan_ok=True)
+    assert _cells(columns, "n_0.5", "hard") == pytest.approx([np.nan, 10000, np.inf], nan_ok=True)
+    assert _cells(columns, "halving", "hard") == pytest.approx([np.nan, 100, np.inf], nan_ok=True)
+    inside = found.row("hard").at(0.75).n
+    assert _cells(columns, "n_0.75", "hard") == [inside.estimate, inside.low, inside.high]
+    with pytest.warns(CurvewiseWarning):
+        bare = rank_tasks(_risks(curves, runs=1)).columns()
+    assert _cells(bare, "n_0.75", "easy") == pytest.approx([np.nan, 0, 100], nan_ok=True)
+    assert _cells(bare, "n_0.5", "hard") == pytest.approx([np.nan, 10000, np.inf], nan_ok=True)
+    assert _cells(bare, "halving", "hard") == pytest.approx([np.nan, 100, np.inf], nan_ok=True)
+
+
+def test_bounds_reach_as_far_as_the_interval():
+    """What may lie between sizes nevertheless, "> 10,000 (or from 9020)", is in the columns."""
+    found = rank_tasks(_risks({"a": np.linspace(0.9, 0.56, 5)}, noise=0.03))
+    at = found.row("a").at(0.5)
+    assert at.beyond == "above"
+    assert "(or from" in str(at)
+    estimate, low, high = _cells(found.columns(), "n_0.5", "a")
+    assert np.isnan(estimate)
+    assert (low, high) == (at.n.low, np.inf)
+    assert low < 10000
+
+
 def test_means_are_comparable_over_the_sizes_all_tasks_span():
     """A line in log n has the same mean over a stretch, whatever else was measured."""
     line = 1 - 0.15 * np.log10(SIZES)

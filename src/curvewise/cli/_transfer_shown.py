@@ -33,6 +33,7 @@ from curvewise.errors import InputError
 from curvewise.tables import number
 
 if TYPE_CHECKING:
+    from curvewise.transfer._task_curve import TaskNeeds
     from curvewise.transfer.comparison import ComparedMethods, TransferComparison
     from curvewise.transfer.tasks import TaskRanking
     from curvewise.transfer.transfer_result import Improvement, TransferResult
@@ -190,14 +191,17 @@ def show_tasks(
         for level in result.levels:
             columns[f"n at {level:g}"] = [str(row.at(level)) for row in result.rows]
         columns["mean risk"] = decimals(row.mean.estimate for row in result.rows)
-        columns["data × to halve"] = [_halving(row.halving.estimate) for row in result.rows]
+        columns["data × to halve"] = [_halving(row) for row in result.rows]
         what = f"Training size at which {measured.scratch} comes down to a calibrated risk"
         table_in_parts(page, f"{what} ({100 * result.level:.4g}% intervals)", columns)
     tell([*more, *result.all_warnings], every)
 
 
-def _halving(factor: float) -> str:
-    return "–" if factor != factor else number(factor) if factor == float("inf") else times(factor)
+def _halving(row: TaskNeeds) -> str:
+    factor = row.halving.estimate
+    if factor != factor:
+        return "–"
+    return f"> {number(row.spanned, 3)}" if factor == float("inf") else times(factor)
 
 
 _HEADINGS = {

@@ -97,10 +97,10 @@ class LearningCurves(Result):
         }
 
     def summary(self) -> str:
-        """How many curves there are, the best at its N, what failed."""
-        parts = [f"{len(self.curves)} learning curves."]
-        if len(self.curves) > FEW:
-            parts.append(self._best())
+        """The best at the largest size that all have, how many are flagged, what failed."""
+        parts = [self._best()] if len(self.curves) > 1 else []
+        if flagged := self._flagged():
+            parts.append(f"{flagged} of {len(self.curves)} curves flagged.")
         for curve in list(self) if len(self.curves) <= FEW else []:
             n = curve.largest_n if self.at is None else self.at
             at = curve.interval_at(n)
@@ -114,14 +114,24 @@ class LearningCurves(Result):
         return " ".join([*parts, *(f"Beware: {w}" for w in self.all_warnings)])
 
     def _best(self) -> str:
-        """The best three, at the largest size that all of them have."""
+        """The best, at the largest size that all of them have; of many, the next two as well."""
         curves = list(self)
         n = min(c.largest_n for c in curves) if self.at is None else self.at
-        score = curves[0].unit.name == "score"
+        unit = curves[0].unit.name
+        score, word = unit == "score", {"score": "highest score", "loss": "lowest loss"}
         ranked = sorted(curves, key=lambda c: float(c.error_at(n)) * (-1 if score else 1))
-        said = [f"{c.learner} {c._say(c.interval_at(n).error)}" for c in ranked[:3]]
-        word = "Highest score" if score else "Lowest error"
-        return f"{word} at n = {number(n)}: {', '.join(said)}."
+        said = [c._say(c.interval_at(n).error) for c in ranked[:3]]
+        text = f"{ranked[0].learner} has the {word.get(unit, 'lowest error')} of"
+        text += f" {len(curves)} learners at n = {number(n)}"
+        if len(curves) <= FEW:
+            return f"{text}."
+        then = [f"{c.learner} {e}" for c, e in zip(ranked[1:], said[1:], strict=False)]
+        return f"{text}: {said[0]}; then {', '.join(then)}."
+
+    def _flagged(self) -> int:
+        """How many curves have warnings, counted as ``all_warnings`` does."""
+        few = len(self.curves) <= 20
+        return sum(bool(c.all_warnings if few else c.warnings) for c in self)
 
 
 def fit_learning_curves(

@@ -30,7 +30,9 @@ class LearnerRanking(Result):
     error, low, high : ndarray, shape (K,)
         Predicted error and its interval, in the unit of the fits.
     probability_best : ndarray, shape (K,)
-        Chance that each is the best at N, taking the learners as independent.
+        Chance that each is the best at N, taking the learners as independent. It goes by the
+        whole intervals, so that the best prediction need not have the highest chance: the prior
+        on γ that power laws are fitted with moves the prediction and not the interval.
     kind : str
         Of the intervals: "confidence" for power laws, "prediction" for form="auto".
     """
@@ -47,7 +49,7 @@ class LearnerRanking(Result):
     warnings: tuple[str, ...] = ()
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per learner, best first."""
+        """One row per learner, the best prediction first."""
         return {
             "learner": list(self.learners),
             "error": self.error,
@@ -58,22 +60,28 @@ class LearnerRanking(Result):
 
     def summary(self) -> str:
         """Which to choose, and how sure that is."""
-        unit = self.unit.suffix
-        text = (
-            f"At n = {number(self.at)}, {self.learners[0]} is predicted best with"
-            f" {number(float(self.error[0]))}{unit} [{number(float(self.low[0]))},"
-            f" {number(float(self.high[0]))}]; the chance that it is the best of"
-            f" {len(self.learners)} is {self.probability_best[0]:.0%}."
-        )
-        rival = int(
-            np.argmax(np.where(np.arange(len(self.learners)) == 0, -1, self.probability_best))
-        )
-        if len(self.learners) > 1 and self.probability_best[0] < 0.8:
-            text += (
-                f" {self.learners[rival]} has {self.probability_best[rival]:.0%}: train both"
-                " further before choosing."
-            )
+        likely, *others = np.argsort(-self.probability_best, kind="stable").tolist()
+        name, chance = self.learners[likely], self.probability_best
+        text = f"At n = {number(self.at)}, {name} is "
+        if likely == 0:
+            text += f"predicted best with {self._said(0)}; the chance that it is the best of"
+            text += f" {len(self.learners)} is {chance[0]:.0%}."
+        else:
+            text += f"most probably the best of {len(self.learners)}: its chance is"
+            text += f" {chance[likely]:.0%}, its prediction {self._said(likely)}."
+        if others and chance[likely] < 0.8:
+            text += f" {self.learners[others[0]]} has {chance[others[0]]:.0%}: train both further"
+            text += " before choosing."
+        if likely != 0:
+            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its"
+            text += f" chance is {chance[0]:.0%}: chances go by all of an interval, and a"
+            text += " prediction need not lie in its middle."
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+
+    def _said(self, i: int) -> str:
+        """A prediction with its interval."""
+        low, high = number(float(self.low[i])), number(float(self.high[i]))
+        return f"{number(float(self.error[i]))}{self.unit.suffix} [{low}, {high}]"
 
 
 def rank_learners(

@@ -23,6 +23,8 @@ OTHER = "curvewise-other"
 VALUE = "curvewise-value"
 TOP = "curvewise-top"
 KINDS = ("ranks", "scores", "agreement")
+LARGE, SMALL = 7.5, 4.4
+"""Sizes of the dots of the measure that ranks, and of the others, which must fit on them."""
 SHOWN = 60
 """Checkpoints shown of a longer ranking."""
 
@@ -97,15 +99,16 @@ def plot_checkpoint_ranking(
 def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, str]]:
     """Ranks with intervals, among the ranks by other measures."""
     place: FloatArray = np.arange(float(shown))
-    others = [name for name in result.scores if name != result.by]
-    for name in others:
-        _dots(ax, result.measure_ranks[name][:shown], place, NEUTRAL, 3.4, OTHER)
+    ranks = {k: v[:shown] for k, v in result.measure_ranks.items() if k != result.by}
+    others = [name for name, found in ranks.items() if np.isfinite(found).any()]
     low, high = result.rank_low[:shown], result.rank_high[:shown]
     seen = [high, *(ranks[:shown] for ranks in result.measure_ranks.values())]
     top = float(np.nanmax([1.0, *np.concatenate(seen)]))
     limits = (0.4, top + 0.6)
     bars(ax, place, low, high, colour(0), limits=limits, horizontal=True, width=1.8)
-    _dots(ax, result.ranks[:shown], place, colour(0), 6.0, RANK)
+    _dots(ax, result.ranks[:shown], place, colour(0), LARGE, RANK)
+    for name in others:  # on top, where equal ranks would hide them
+        _dots(ax, ranks[name], place, NEUTRAL, SMALL, OTHER, rim=0.7)
     ax.set_xlim(*limits)
     step = next(
         s for s in (1, 2, 5, 10, 20, 50, 100, 1000) if top / s <= (6 if is_narrow(ax) else 10)
@@ -114,8 +117,8 @@ def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, s
     ax.set_xlabel("rank")
     if not others:
         return []
-    mine = Line2D([], [], color=colour(0), marker="o", ms=6.0, lw=1.8)
-    theirs = Line2D([], [], color=NEUTRAL, marker="o", ms=3.4, ls="none")
+    mine = Line2D([], [], color=colour(0), marker="o", ms=LARGE, lw=1.8)
+    theirs = Line2D([], [], color=NEUTRAL, marker="o", ms=SMALL, mec="white", ls="none")
     what = shorten(clean(others[0]), 24) if len(others) == 1 else "another measure"
     return [(mine, f"by {shorten(clean(result.by), 24)}"), (theirs, f"by {what}")]
 
@@ -133,8 +136,10 @@ def _scores(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, 
     return []
 
 
-def _dots(ax: Axes, x: FloatArray, y: FloatArray, shade: str, size: float, gid: str) -> None:
-    look: dict[str, Any] = {"linestyle": "none", "mew": 0.0, "label": "_rank"}
+def _dots(
+    ax: Axes, x: FloatArray, y: FloatArray, shade: str, size: float, gid: str, rim: float = 0.0
+) -> None:
+    look: dict[str, Any] = {"linestyle": "none", "mec": "white", "mew": rim, "label": "_rank"}
     ax.plot(x, y, marker="o", color=shade, ms=size, gid=gid, **look)
 
 

@@ -22,7 +22,7 @@ CHANCE = "curvewise-chance"
 
 
 def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = SHOWN) -> Axes:
-    """Draw the ranking as a forest plot, best on top, with the chance of being best at the right.
+    """Draw the ranking as a forest plot, best prediction on top, with the chance of being best.
 
     Parameters
     ----------

@@ -43,8 +43,8 @@ def plot_accuracy_distribution(
         key = _distributions(ax, result, binomial)
         ax.set_xlabel("test accuracy of a run (%)")
         room = len(key) * (0.11 if is_narrow(ax) else 0.07) if legend and not own else 0.0
-        count_axis(ax, 0.05 + room, result.runs)
-        lines = [_accuracy_caption(result), *warned(result)]
+        cut = count_axis(ax, 0.05 + room, result.runs)
+        lines = [_accuracy_caption(result), *cut, *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, loc="upper left")
     return ax
 

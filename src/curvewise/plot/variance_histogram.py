@@ -23,6 +23,11 @@ LIKELY = 3e-4
 FEW_POINTS = 25
 """Up to here each number of errors is marked on the curve."""
 
+TALLEST = 2.0
+"""Curves more than so many times as high as the highest bar are cut off, to keep bars readable."""
+
+CUT_OFF = "A curve that is too high for the picture is cut off."
+
 
 def edges_of(values: FloatArray, step: float) -> FloatArray:
     """Edges of bins, by Freedman and Diaconis; whole numbers of errors where values come in steps.
@@ -77,10 +82,17 @@ def histogram(
     return bars
 
 
-def count_axis(ax: Axes, room: float, runs: int) -> None:
-    """Counts of runs, with a share of the axis left free on top."""
-    heights = [float(np.max(np.asarray(line.get_ydata()))) for line in ax.lines]
-    heights += [float(b.get_height()) for b in ax.patches if isinstance(b, Rectangle)]
-    ax.set_ylim(0.0, max([*heights, 1.0]) / (1 - room))
+def count_axis(ax: Axes, room: float, runs: int) -> list[str]:
+    """Counts of runs, with a share of the axis left free on top; says so if a curve is cut off."""
+    curves = [line for line in ax.lines if line.get_gid() == PREDICTED]
+    peak = max(float(np.max(np.asarray(line.get_ydata()))) for line in curves)
+    bars = max(float(b.get_height()) for b in ax.patches if isinstance(b, Rectangle))
+    top = max(bars, min(peak, TALLEST * bars), 1.0)
+    ax.set_ylim(0.0, top / (1 - room))
     ax.set_ylabel(f"runs (of {runs:,})")
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    if peak <= top:
+        return []
+    for line in curves:
+        line.set_clip_path(Rectangle((0.0, 0.0), 1.0, 1 - room, transform=ax.transAxes))
+    return [CUT_OFF]

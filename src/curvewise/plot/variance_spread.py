@@ -56,8 +56,9 @@ def plot_decomposition(
             finish(ax, own, [], _examples_caption(result), caption=caption)
             return ax
         key = _runs(ax, result, measure)
+        cut = count_axis(ax, 0.22, result.runs)
         _spreads(ax, result, measure)
-        lines = _runs_caption(result)
+        lines = [_runs_caption(result), *cut, *warned(result)]
         # The bars on top say what the colours are; in someone's Axes there is no room to repeat it.
         finish(ax, own, key if own else [], lines, legend=legend, caption=caption, columns=2)
     return ax
@@ -78,7 +79,6 @@ def _runs(ax: Axes, result: VarianceDecomposition, measure: Measure) -> list[tup
         x, y = normal(float(errors.mean()), float(measure.of(result.independent_std)), scale)
     line = curve(ax, x, y, SERIES["independent"], "-")
     ax.set_xlabel(measure.label("test error of a run"))
-    count_axis(ax, 0.22, result.runs)
     how = "independent errors" if result.groups is None else "independent groups"
     how = how if exact else f"{how} (normal)"
     return [(bars[0], f"{result.runs:,} runs"), (line, how)]
@@ -133,14 +133,13 @@ def _bar(ax: Axes, mean: float, reach: float, height: float, **look: Any) -> Non
     )
 
 
-def _runs_caption(result: VarianceDecomposition) -> list[str]:
+def _runs_caption(result: VarianceDecomposition) -> str:
     share = result.distribution_share
     real = "" if math.isnan(share) else f" {min(1.0, max(0.0, share)):.0%} of the variance is real."
-    return [
+    return (
         f"Bars on top: one standard deviation to each side, upper limits paler.{real} As much"
-        f" variance by independent errors: {said_pvalue(result.independence_pvalue)}.",
-        *warned(result),
-    ]
+        f" variance by independent errors: {said_pvalue(result.independence_pvalue)}."
+    )
 
 
 def _examples(ax: Axes, result: VarianceDecomposition, measure: Measure) -> None:

@@ -218,6 +218,11 @@ class RankingJudgement(Result):
         checkpoints, so that counting tasks alone would find differences where there are none;
         ``task_pvalue`` does so, for those who will rank the very same checkpoints.
         """
+        if isinstance(measures, str):
+            raise InputError(
+                f"measures={measures!r} must be a list of two or more measures. What to compare is "
+                "value=, such as value='kendall'."
+            )
         chosen = self.measures if measures is None else tuple(measures)
         for name in chosen:
             self.row(name, group=group)

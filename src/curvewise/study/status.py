@@ -100,12 +100,12 @@ class Status(Result):
         """A few sentences: counts, failures, time."""
         text = f"{self.name}: {self.done:,} of {self.planned:,} runs done"
         others = [s for s in STATES[1:-1] if getattr(self, s)]
-        text += "".join(f", {getattr(self, s):,} {s}" for s in others)
-        text += f", {self.to_do:,} to do." if self.to_do else "."
+        text += "".join(f", {getattr(self, s):,} {s}{self._again(s)}" for s in others)
+        text += f", {self.missing:,} to do." if self.missing else "."
         if self.seconds_spent:
             text += f" The stored runs took {duration(self.seconds_spent)}"
             known = self.to_do and math.isfinite(self.seconds_left)
-            text += f", the others need about {duration(self.seconds_left)}." if known else "."
+            text += f", what is left needs about {duration(self.seconds_left)}." if known else "."
         for failure in self.failures[:5]:
             text += (
                 f" {failure.count:,} failed ({', '.join(failure.learners)}): {failure.message} See "
@@ -114,6 +114,17 @@ class Status(Result):
         for who, count in self.workers.items():
             text += f" {count:,} being made by {who}."
         return text + "".join(f" Beware: {w}" for w in self.warnings)
+
+    def _again(self, state: str) -> str:
+        """How many of the runs in a state, all of which are counted there, will be made again."""
+        if state == "running":
+            return ""
+        if state != "failed":
+            return " (to be made again)"
+        again = self.to_do - self.outdated - self.damaged - self.running - self.missing
+        if again == self.failed:
+            return " (to be tried again)"
+        return f" ({again or 'none'} to be tried again)"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per state."""

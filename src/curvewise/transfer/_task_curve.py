@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,13 @@ class Reached:
     beyond: str | None
     smallest: float
     largest: float
+
+    @property
+    def bounds(self) -> Interval:
+        """The size as a table holds it: NaN beyond the sizes measured, between its bounds."""
+        if self.beyond == "below":
+            return _bounds(self.n, 0.0, self.smallest)
+        return self.n if self.beyond is None else _bounds(self.n, self.largest, math.inf)
 
     def __str__(self) -> str:
         low, high = self.n
@@ -96,6 +103,13 @@ class TaskNeeds:
         """The largest training size over the smallest: factors above it were not looked at."""
         return self.largest / self.smallest
 
+    @property
+    def halving_bounds(self) -> Interval:
+        """The factor as a table holds it: NaN above what was measured, between its bounds."""
+        if not math.isinf(self.halving.estimate):
+            return self.halving
+        return _bounds(self.halving, self.spanned, math.inf)
+
     def halving_text(self, digits: int = 2) -> str:
         """The factor that halves the risk, with its interval; "> 16" beyond what was measured."""
         low, high = self.halving
@@ -115,6 +129,12 @@ class TaskNeeds:
             if math.isclose(found.level, level):
                 return found
         raise InputError(f"level={level!r} is none of {[r.level for r in self.reached]!r}.")
+
+
+def _bounds(value: Interval, low: float, high: float) -> Interval:
+    """What lies between low and high, or as far as its interval goes where it has one."""
+    ends = (low, high) if math.isnan(value.low) else tuple(value)
+    return replace(value, estimate=UNKNOWN, low=ends[0], high=ends[1])
 
 
 def needs_of(

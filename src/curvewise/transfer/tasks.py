@@ -62,18 +62,19 @@ class TaskRanking(Result):
         raise InputError(f"task={task!r} is none of {list(self.order)!r}.")
 
     def columns(self) -> dict[str, Any]:
-        """A row for each task; sizes are 0 (∞) below the smallest (above the largest) measured.
+        """A row for each task.
 
-        ``halving`` is ∞ above the factor between the largest and the smallest size.
+        Where a size lies beyond those measured, ``n_…`` is NaN, and it lies between ``n_…_low``
+        and ``n_…_high``: from 0 to the smallest measured, or from the largest to ∞, or further in
+        as far as its interval goes. ``halving`` likewise, if it is above ``largest / smallest``.
+        All three are NaN where nothing is known.
         """
         found: dict[str, Any] = {"task": list(self.order)}
-        for level in self.levels:
-            at = [row.at(level) for row in self.rows]
-            found[f"n_{level:g}"] = [r.n.estimate for r in at]
-            found[f"n_{level:g}_low"] = [r.n.low for r in at]
-            found[f"n_{level:g}_high"] = [r.n.high for r in at]
-        for name in ("mean", "shared_mean", "halving"):
-            intervals = [getattr(row, name) for row in self.rows]
+        quantities = {f"n_{v:g}": [row.at(v).bounds for row in self.rows] for v in self.levels}
+        for name in ("mean", "shared_mean"):
+            quantities[name] = [getattr(row, name) for row in self.rows]
+        quantities["halving"] = [row.halving_bounds for row in self.rows]
+        for name, intervals in quantities.items():
             found[name] = [i.estimate for i in intervals]
             found[f"{name}_low"] = [i.low for i in intervals]
             found[f"{name}_high"] = [i.high for i in intervals]
