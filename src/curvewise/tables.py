@@ -46,12 +46,15 @@ _LATEX = str.maketrans(
 
 
 def about(n: float) -> str:
-    """A training size that was estimated: three digits.
+    """A training size that was estimated: three digits, and from 10 on whole.
 
-    >>> about(299_825.2), about(626.4), about(float("inf"))
-    ('300,000', '626', '∞')
+    >>> about(299_825.2), about(50.84), about(float("inf"))
+    ('300,000', '51', '∞')
     """
-    return number(float(f"{n:.3g}")) if math.isfinite(n) else number(n)
+    if not math.isfinite(n):
+        return number(n)
+    rounded = float(f"{n:.3g}")
+    return number(float(round(rounded)) if rounded >= 10 else rounded)
 
 
 def whole(n: float) -> int | float:

@@ -140,3 +140,21 @@ def test_a_file_with_a_colon_in_its_name_is_a_file(folder: Path) -> None:
     (folder / "odd:npz.npz").rename(folder / "odd:npz")
     with pytest.raises(InputError, match="are not read"):
         cw.load_dataset("odd:npz", folder=folder)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_data_that_come_out_otherwise_in_a_worker_are_refused(folder: Path, workers: int) -> None:
+    (folder / "own_data.py").write_text(MODULE.replace("default_rng(0)", "default_rng()"))
+    (folder / "study.toml").write_text(STUDY.replace("test = 12", "test = 0.2"))
+    study = cw.load_study(folder / "study.toml")
+    with pytest.raises(InputError, match="came out otherwise"):
+        study.run(workers=workers, progress=False)
+    assert study.status().done == 0
+    assert study.run(workers=0, progress=False).done == 4  # in one process there is one draw
+
+
+def test_a_function_may_import_what_lies_beside_it_when_it_is_called(folder: Path) -> None:
+    (folder / "beside_own.py").write_text("COUNT = 24\n")
+    late = "def late():\n    from beside_own import COUNT\n    return clouds(COUNT)\n"
+    (folder / "own_data.py").write_text(MODULE + late)
+    assert len(cw.load_dataset("own_data:late", folder=folder).x) == 24

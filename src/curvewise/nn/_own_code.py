@@ -35,7 +35,7 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
             resolved = path.resolve()
             found = _loaded(module, resolved, resolved.stat().st_mtime_ns, folder)
         else:
-            with _importable(folder):
+            with importable(folder):
                 found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise InputError(
@@ -61,7 +61,7 @@ def _loaded(name: str, path: Path, changed: int, folder: Path | None) -> ModuleT
     module = importlib.util.module_from_spec(spec)
     sys.modules[unique] = module
     try:
-        with _importable(folder):
+        with importable(folder):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[unique]
@@ -70,7 +70,7 @@ def _loaded(name: str, path: Path, changed: int, folder: Path | None) -> ModuleT
 
 
 @contextlib.contextmanager
-def _importable(folder: Path | None) -> Iterator[None]:
+def importable(folder: Path | None) -> Iterator[None]:
     """The folder on Python's path, for as long as something is imported from it."""
     if folder is None:
         yield

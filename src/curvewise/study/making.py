@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import MissingDependencyError, StoreError
+from curvewise.errors import InputError, MissingDependencyError, StoreError
 from curvewise.nn.task import Keep, Trained
 from curvewise.study.claims import Claims, remove_partial
 from curvewise.study.execute import events
@@ -107,6 +107,7 @@ class Maker:
         Where ``tried`` says how often a run had been tried, one that was tried more often is left:
         another process was here and failed.
         """
+        self._check_data(jobs)
         mine: list[Job] = []
         try:
             for job in jobs:
@@ -120,6 +121,15 @@ class Maker:
         finally:
             for job in mine:
                 self.claims.release(job.id)
+
+    def _check_data(self, jobs: Sequence[Job]) -> None:
+        """Raise where this process has loaded other examples than those that runs are named by."""
+        if any(job.coordinates["data"] != self.study.data_digest for job in jobs):
+            raise InputError(
+                "data are not what they were when the runs were planned: they were loaded again, "
+                "and came out otherwise. Was a file changed meanwhile? A function of your own must "
+                "give the same every time: let it draw random numbers with a fixed seed."
+            )
 
     def _say(self, event: Event) -> None:
         """Tell from whatever thread, one at a time."""

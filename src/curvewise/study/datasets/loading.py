@@ -168,8 +168,8 @@ def _from_name(request: Request) -> Source:
         return packaged.load_packaged(known)
     if known not in PLACED:
         raise InputError(
-            f"data={brief(name)} is not known: use a path, or one of {listed(NAMES)}."
-            f"{suggest(name, NAMES)}"
+            f"data={brief(name)} is not known: use a path, 'module:function', or one of "
+            f"{listed(NAMES)}.{suggest(name, NAMES)}"
         )
     load, places = PLACED[known]
     roots = [Path(root).expanduser() for root in [os.environ.get("CURVEWISE_DATA")] if root]

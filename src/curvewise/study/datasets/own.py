@@ -10,7 +10,7 @@ from typing import Any
 
 from curvewise.errors import CurvewiseError, InputError
 from curvewise.io._table import brief
-from curvewise.nn._own_code import find_function
+from curvewise.nn._own_code import find_function, importable
 from curvewise.study.dataset import Dataset
 from curvewise.study.datasets._request import Request
 
@@ -39,7 +39,8 @@ def make_own(request: Request) -> Dataset:
     except (Exception, SystemExit) as error:
         raise InputError(f"{asked} {_failure(error, request.folder)}") from error
     try:
-        found = called(**options)
+        with importable(request.folder):  # files beside it, which it may import only now
+            found = called(**options)
     except InputError as error:  # of a Dataset that cannot be, say
         raise InputError(f"{asked}: {error}") from error
     except CurvewiseError:

@@ -13,11 +13,12 @@ import traceback
 from contextlib import suppress
 from typing import IO, Any
 
-from curvewise.errors import CurvewiseError, MissingDependencyError, StoreError
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError
 
 LENGTH = struct.Struct("<Q")
 GIVE_UP_SECONDS = 10.0
-ERRORS = {kind.__name__: kind for kind in (StoreError, MissingDependencyError, CurvewiseError)}
+KINDS = (StoreError, MissingDependencyError, InputError, CurvewiseError)
+ERRORS = {kind.__name__: kind for kind in KINDS}
 """What a worker may end with that ends the whole study."""
 
 
