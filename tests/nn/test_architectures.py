@@ -208,7 +208,7 @@ def test_a_factory_of_one_s_own(tmp_path: Path) -> None:
         assert make_network(training, (4,), 3, tmp_path / "b")[1].out_features == 10
     assert sys.path == path
     assert "models" not in sys.modules
-    with pytest.raises(InputError, match=r"no function 'built'.*build"):
+    with pytest.raises(InputError, match=r"has no 'built'.*build"):
         make_network(Training("models:built"), (4,), 3, tmp_path / "a")
     with pytest.raises(InputError, match=r"returned str"):
         make_network(Training("models:wrong"), (4,), 3, tmp_path / "a")

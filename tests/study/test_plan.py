@@ -316,7 +316,7 @@ def test_names_of_networks_are_those_there_are():
     ("learner", "told"),
     [
         (Learner(estimator="sklearn.svm:SVX"), "SVX"),
-        (Learner(estimator="no_such_module:Thing"), "cannot be imported"),
+        (Learner(estimator="no_such_module:Thing"), "cannot import 'no_such_module'"),
         (Learner(estimator="sklearn.svm:SVC", options={"depth": 3}), "depth"),
         (Learner(estimator="broken:Thing"), "born broken"),
         (Learner(command="train {out} {size}"), "asks for {size}"),

@@ -240,7 +240,7 @@ MEASURES = (
         "nleep",
         nleep,
         about="How well Gaussian clusters of features tell the labels (NLEEP, Li et al. 2021).",
-        cost="A covariance of features, and EM in matrix products: about 2 s of CPU for 10,000 "
+        cost="A covariance of features, and EM in matrix products: about 1 s of CPU for 10,000 "
         "examples of 2,048 dimensions and 10 classes.",
         fails="With few examples a component it tells them apart by chance; full covariance then "
         "stays where k-means left it.",
