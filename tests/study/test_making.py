@@ -484,6 +484,26 @@ def test_groups_share_learner_settings_and_size(tmp_path: Path) -> None:
     assert making.group_of(other) != making.group_of(study.jobs[0])
 
 
+@pytest.mark.parametrize("architecture", ["mlp", "linear"])
+def test_runs_of_several_sizes_are_the_same_together_and_one_by_one(
+    tmp_path: Path, architecture: str
+) -> None:
+    training = Training(architecture, rate=0.1, epochs=3, batch=16, warmup=0.3)
+    design = Design(sizes=[8, 30, 60], folds=2)  # 8: a batch of its own size
+    kept = []
+    for name in ("together", "alone"):
+        learner, keep = Learner(training=training), Keep(checkpoints="end")
+        study = made_study(tmp_path / name, learner, design=design, keep=keep)
+        parts = [study.jobs] if name == "together" else [[job] for job in study.jobs]
+        with Claims(study.runs_folder) as claims:
+            for jobs in parts:
+                make_runs(study, jobs, claims=claims, tell=lambda event: None)
+        files = study.runs_folder.glob("*/*.safetensors")
+        kept.append({f.parent.name: f.read_bytes() for f in files})
+    assert len(kept[0]) == 6
+    assert kept[0] == kept[1]
+
+
 @pytest.mark.parametrize("given", [Trained(error="bad luck"), ValueError("bad luck")])
 def test_a_failure_does_not_replace_what_was_done(tmp_path: Path, make: Any, given: Any) -> None:
     study = made_study(tmp_path)
