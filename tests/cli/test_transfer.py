@@ -186,7 +186,7 @@ def test_narrow_terminals_break_no_name(call, losses, monkeypatch, width):
     assert all(any(line.startswith(mark) for line in tables) for mark in marks)
 
 
-def test_a_control_of_one_row_and_as_a_number_say_the_same(call, losses):
+def test_a_control_of_one_row_counts_like_a_number_and_says_so(call, losses):
     rows = call("transfer", "measure", losses)
     kept = [k for k in losses.read_text().splitlines() if "gold" not in k and "blind" not in k]
     losses.write_text("\n".join(kept) + "\n")
@@ -196,7 +196,9 @@ def test_a_control_of_one_row_and_as_a_number_say_the_same(call, losses):
     assert "blind guess: given, taken as exact; maximal supervision: given, taken as exact" in (
         words(given.err)
     )
-    assert rows.err.count("warning:") == given.err.count("warning:") == 0
+    assert given.err.count("warning:") == 0
+    assert rows.err.count("warning:") == 1
+    assert "maximal supervision, measured once, is not known" in words(rows.err)
 
 
 def test_maximal_supervision_that_scratch_beats_at_a_size(call, losses):

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import curvewise as cw
 from curvewise.study import Study, load_study
+
+ROOT = Path(__file__).parents[2]
 
 SMALL = """
 name = "tiny"
@@ -24,6 +28,14 @@ sizes = [50, 100, 200]
 folds = 1
 seeds = 5
 """
+
+
+@pytest.fixture(scope="session")
+def curves() -> cw.LearningCurves:
+    """Real curves, some of them flagged."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        return cw.fit_learning_curves(cw.load_measurements(ROOT / "examples" / "errors.csv"))
 
 
 @pytest.fixture(scope="session")

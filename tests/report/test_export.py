@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -17,13 +16,6 @@ from curvewise.report.study import study_report
 from curvewise.study import load_study
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def curves():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cw.CurvewiseWarning)
-        return cw.fit_learning_curves(cw.load_measurements(ROOT / "examples" / "errors.csv"))
 
 
 def test_every_table_and_figure_of_a_study_is_written(ran, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ pytest.importorskip("jinja2")
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def curves():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cw.CurvewiseWarning)
-        return cw.fit_learning_curves(cw.load_measurements(ROOT / "examples" / "errors.csv"))
 
 
 def test_a_result_shows_its_picture_beside_its_numbers(curves):

@@ -307,13 +307,15 @@ class TestControls:
         assert one.cci.low == pytest.approx(two.cci.low, rel=1e-12)
         assert one.gain[0] == pytest.approx(two.gain[0] * 1.9 / 0.9)
 
-    def test_one_run_and_a_number_are_taken_as_exact_alike(self) -> None:
+    def test_one_run_is_taken_as_exact_like_a_number_and_that_is_said(self) -> None:
         gold = {"task": "a", "method": "gold", "n": -1, "seed": 0, "risk": 0.1}
         guess = {**gold, "method": "guess", "risk": 1.0}
         found = measure([*rows(), gold, guess], maximal="gold", blind="guess")
         assert np.isnan([found.maximal["a"].std, found.blind["a"].std]).all()
         number = measure()
-        assert found.warnings == number.warnings == ()
+        assert number.warnings == ()
+        (said,) = found.warnings
+        assert "maximal supervision, measured once" in said  # and nothing of the blind guess
         check_same(found, number)
 
     @pytest.mark.parametrize("value", [True, [0.1], {"a": object()}], ids=["flag", "list", "thing"])

@@ -165,7 +165,8 @@ def _listed(sizes: Sequence[float]) -> str:
 
 def task_notes(task: Task, curves: Sequence[RiskCurve]) -> list[str]:
     """What else there is to know of a task."""
-    found = [f"{task.name}: {text}" for text in (*_borrowed(task), *_one_subset(task))]
+    alone = (*_unknown(task), *_borrowed(task), *_one_subset(task))
+    found = [f"{task.name}: {text}" for text in alone]
     own = [c for c in curves if c.task == task.name]
     for text, chosen in (
         ("worse than the blind guess", [_where(c, c.calibrated > 1) for c in own]),
@@ -210,6 +211,16 @@ def _one_subset(task: Task) -> list[str]:
     return [
         "every method was trained on one subset of each size, so that intervals are about other "
         "seeds on these subsets, not about other subsets."
+    ]
+
+
+def _unknown(task: Task) -> list[str]:
+    """Maximal supervision that was measured, but not twice; CCI does not depend on the guess."""
+    if not math.isnan(task.maximal.std) or task.best is not None:
+        return []
+    return [
+        "the error of maximal supervision, measured once, is not known, and intervals take its "
+        "risk as exact: run it with other seeds, too, or pass maximal= with its interval."
     ]
 
 

@@ -87,7 +87,7 @@ def measure_transfer(
     -----
     The blind guess sets the scale of calibrated risks and gains; CCI does not depend on it.
     Intervals count the error of a control that has one: of several runs, an Interval or a Control.
-    One run and a plain number have none, and are taken as exact.
+    One run and a plain number have none, and are taken as exact; of one run that is said.
 
     Intervals are about other runs of the same kind (not about other pretrainings): by the delta
     method, with the spread between runs of each method and size and Satterthwaite's degrees of
