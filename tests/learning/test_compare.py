@@ -201,8 +201,9 @@ def test_factor_and_crossing_are_covered_when_the_prior_pulls_the_fit():
         )
         c = cw.compare_learning_curves(a, b, at=400)
         hits.append(true_factor in c.data_equivalence)
-        flagged.append(any("outside its own interval" in w for w in c.warnings))
+        flagged.append(any("outside its own 95% interval" in w for w in c.warnings))
         assert c.data_equivalence.low < c.data_equivalence.high
+        assert not c.data_equivalence.outside
     assert np.mean(hits) > 0.85
     assert any(flagged)
 

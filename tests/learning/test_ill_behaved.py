@@ -14,8 +14,6 @@ N5 = np.array([25, 50, 100, 200, 400.0])
 FORMS = ["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
 
 CASES = {
-    "one size": ([100, 100, 100], [20.0, 21.0, 19.0], "Only one size"),
-    "one run": ([100], [20.0], "Only one size"),
     "two sizes": ([100, 100, 800, 800], [20.0, 21.0, 12.0, 12.5], "2 sizes cannot determine"),
     "one run per size": (N5, 8 + 150 * N5**-0.5, "One run per size"),
     "zero variance": (np.repeat(N5, 2), np.repeat(8 + 150 * N5**-0.5, 2), "agree exactly"),
@@ -95,7 +93,76 @@ def test_poor_fit_is_flagged():
 def test_negative_asymptote_is_flagged():
     n = np.repeat(N5, 4)
     error = np.maximum(-20 + 120 * n**-0.2, 0) + np.tile([0, 0.1, 0.2, 0.3], 5)
-    assert flagged(fit_quietly(n, error, unit="percent"), "below 0")
+    assert flagged(fit_quietly(n, error, unit="percent"), "implies a negative error")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_size_is_no_curve_and_says_what_is_known(form):
+    known = r"20% \[17\.5\d*, 22\.4\d*\] over 3 run"
+    with pytest.raises(cw.InputError, match=known):
+        cw.fit_learning_curve([100, 100, 100], [20.0, 21.0, 19.0], unit="percent", form=form)
+    with pytest.raises(cw.InputError, match=r"one training size only \(100\).*0\.2 over 1 run"):
+        cw.fit_learning_curve([100], [0.2], form=form)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        both = cw.fit_learning_curves(
+            {"one": ([100], [0.2]), "two": ([100, 200, 400], [0.3, 0.2, 0.15])}, form=form
+        )
+    assert list(both.curves) == ["two"]
+    assert "one training size only" in both.failures["one"]
+
+
+def test_impossible_errors_are_not_answers():
+    """A fit that falls below 0 has an interval and no estimate."""
+    n = np.repeat(N5, 4)
+    error = np.maximum(-20 + 120 * n**-0.2, 0) + np.tile([0, 0.1, 0.2, 0.3], 5)
+    curve = fit_quietly(n, error, unit="percent")
+    assert curve.error_at(1e6) < 0  # the formula, as published
+    table = curve.predict([400, 1e6])
+    assert table["error"][0] == pytest.approx(curve.error_at(400))
+    assert np.isnan(table["error"][1])
+    assert table["low"][1] == 0
+    assert np.isnan(curve.asymptote.estimate)
+    far = cw.rank_learners([curve], at=1e6)
+    assert np.isnan(far.error[0])
+    assert "between 0 and" in far.summary()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_estimate_lies_outside_its_interval(seed):
+    """Whatever the prior on γ does to the fit."""
+    rng = np.random.default_rng(seed)
+    sizes = np.unique(rng.integers(10, 4000, rng.integers(2, 7)))
+    n = np.repeat(sizes, rng.integers(1, 4, len(sizes)))
+    curves = []
+    for name in "ab":
+        error = 40 * rng.random() + 300 * n ** -rng.uniform(0.05, 1.5)
+        error = np.clip(error + rng.normal(size=len(n)) * rng.choice([0.01, 1, 5]), 0, 100)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CurvewiseWarning)
+            curve = cw.fit_learning_curve(n, error, unit="percent", learner=name)
+        curves.append(curve)
+        for at in (None, 4.0 * n[-1], np.inf):
+            i = curve.interval_at(at)
+            for quantity in (i.error, i.data_reliance, i.large_sample):
+                assert not quantity.outside
+        table = curve.predict([5, 50, 500, 5e5], interval="confidence")
+        shown = table[table["error"].notna()]
+        assert (shown["low"] - 1e-6 <= shown["error"]).all()
+        assert (shown["error"] <= shown["high"] + 1e-6).all()
+        assert not ((shown["error"] < -1e-6) | (shown["error"] > 100 + 1e-6)).any()
+        reach = curve.samples_to_reach(10.0)
+        assert np.isnan(reach.estimate) or reach.low <= reach.estimate <= reach.high
+        budget = curve.budget([2.0 * n[-1]])
+        assert budget["gain_low"][0] <= budget["gain"][0] <= budget["gain_high"][0]
+    c = cw.compare_learning_curves(*curves)
+    for quantity in (
+        c.error_difference,
+        c.data_reliance_difference,
+        c.crossing,
+        c.data_equivalence,
+    ):
+        assert not quantity.outside
 
 
 def test_sizes_near_chance_are_flagged():
@@ -172,7 +239,9 @@ def test_spread_that_does_not_fall_is_flagged():
         assert np.mean(np.array(p["constant"]) < 0.005) >= power
     n = np.repeat(N5, [16, 8, 8, 8, 8])
     noisy = 20 + 100 * n**-0.5 + np.random.default_rng(1).standard_normal(len(n))
-    assert flagged(fit_quietly(n, noisy, unit="percent"), "does not fall with n")
+    paper = cw.Constants(noise="paper")
+    assert flagged(fit_quietly(n, noisy, unit="percent", constants=paper), "does not fall with n")
+    assert fit_quietly(n, noisy, unit="percent").warnings == ()  # estimated noise allows for it
 
 
 def test_copies_of_the_same_runs_are_flagged():

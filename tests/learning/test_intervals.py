@@ -8,7 +8,8 @@ import pytest
 import curvewise as cw
 from curvewise.learning.bootstrap import simulate
 from curvewise.learning.fit import build_curve
-from curvewise.learning.profile import error_of, profile, reliance_of
+from curvewise.learning.noise import estimate_noise
+from curvewise.learning.profile import average_noise, error_of, profile, reliance_of
 from curvewise.learning.replicates import group_runs, size_variance, slope_variance
 
 N = np.array([25, 50, 100, 200, 400.0])
@@ -52,6 +53,77 @@ def test_profile_intervals_cover(name):
         assert 0.01 < np.mean(above < 0.025) < 0.045
 
 
+NOISES = {
+    "as modelled": lambda n, slope: 0.02 + slope / n,
+    "constant": lambda n, slope: np.full(len(n), 0.02 + slope / 100),
+    "rising": lambda n, slope: (0.02 + slope / 100) * (n / 100) ** 0.3,
+}
+
+
+@pytest.mark.parametrize("runs", [np.full(5, 3.0), RUNS], ids=["three each", "16 to 1"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_intervals_cover_whatever_the_noise_does(noise, runs):
+    """The paper's variance model covers 60–85% of e_400 where the noise does not fall with n."""
+    alpha, eta, gamma, slope = TRUTH["pretr_ft"]
+    spread = NOISES[noise](N, slope)
+    rng = np.random.default_rng(5)
+    mean, variance = simulate(rng, alpha + eta * N**gamma, spread, runs, 500)
+    modelled = size_variance(N, slope_variance(N, runs, variance, 0.02)[:, None], 0.02)
+    freedom = np.broadcast_to(runs - 1, variance.shape)
+    p = average_noise(N, runs, mean, freedom, variance, modelled)
+    truth = alpha + eta * 400**gamma
+    covered = {
+        name: np.mean((low <= truth) & (truth <= high))
+        for name, (low, high) in {
+            "estimated": p.interval(error_of(400)),
+            "paper": p.paper.interval(error_of(400)),
+        }.items()
+    }
+    # 500 draws have a standard error of one point; benchmarks/learning_coverage.py has the table.
+    assert covered["estimated"] > (0.90 if noise != "rising" else 0.86)
+    if noise != "as modelled":
+        assert covered["paper"] < 0.85
+
+
+def test_noise_is_weighed_by_the_replicates():
+    """With many runs the exponent of the variance is found, and so is the paper's model."""
+    runs = np.full(5, 40.0)
+    for exponent in (-1.0, 0.0, 0.5):
+        spread = 4.0 * (N / 100) ** exponent
+        noise = estimate_noise(
+            N,
+            np.full((1, 5), 39.0),
+            spread[None],
+            size_variance(N, slope_variance(N, runs, spread, 0.02), 0.02)[None],
+            between=2,
+        )
+        assert noise.slope[0] == pytest.approx(exponent, abs=0.05)
+        assert (noise.paper[0] > 0.3) == (exponent == -1.0)
+        assert noise.slope_variance[0] < 0.02
+    unknown = estimate_noise(N, np.zeros((1, 5)), np.zeros((1, 5)), np.ones((1, 5)), between=2)
+    assert unknown.slope[0] == pytest.approx(-0.2, abs=0.01)
+    assert unknown.slope_variance[0] == pytest.approx(0.49, abs=0.02)
+    assert unknown.spent[0] == pytest.approx(0.0, abs=0.02)
+
+
+def test_new_runs_are_as_noisy_as_the_old():
+    """Of single runs at twice the size, about 95% lie in their prediction interval."""
+    rng = np.random.default_rng(6)
+    n = np.repeat(N, 4)
+    hits = {"estimated": [], "paper": []}
+    for _ in range(150):
+        errors = 20 + 100 * n**-0.5 + rng.standard_normal(len(n))
+        run = 20 + 100 * 800**-0.5 + rng.standard_normal(20)
+        for noise, found in hits.items():
+            curve = build_curve(
+                group_runs(n, errors), cw.Unit("percent"), constants=cw.Constants(noise=noise)
+            )
+            band = curve.band([800.0], "prediction", runs=1)
+            found.append(np.mean((band["low"] <= run) & (run <= band["high"])))
+    assert 0.93 < np.mean(hits["estimated"]) < 0.995
+    assert np.mean(hits["paper"]) < np.mean(hits["estimated"]) - 0.02
+
+
 def test_published_band_does_not_cover():
     """Why it is not the default: with γ treated as known the asymptote is missed mostly."""
     n = np.repeat(N, RUNS.astype(int))
@@ -70,7 +142,8 @@ def test_interval_is_the_profile_likelihood_by_brute_force(simulated):
     from scipy.optimize import minimize
 
     n, error = simulated
-    curve = cw.fit_learning_curve(n, error, unit="percent")
+    constants = cw.Constants(noise="paper")
+    curve = cw.fit_learning_curve(n, error, unit="percent", constants=constants)
     inside = curve.interval_at(1600).error
     variance = 0.02 + curve.sigma_hat_squared / n
 
@@ -131,9 +204,12 @@ def test_losses_do_not_care_for_their_unit(simulated, factor):
     )
 
 
-def test_estimate_outside_its_interval_is_flagged(golden):
-    curve = cw.fit_learning_curve(*golden["pretr_ft"], unit="percent")
-    assert curve.interval_at(400).data_reliance.outside
+def test_fit_outside_its_interval_is_flagged_and_not_shown(golden):
+    constants = cw.Constants(noise="paper")
+    curve = cw.fit_learning_curve(*golden["pretr_ft"], unit="percent", constants=constants)
+    shown = curve.interval_at(400).data_reliance
+    assert not shown.low <= curve.data_reliance_at(400) <= shown.high
+    assert not shown.outside
     assert "outside its own" in curve.summary()
 
 
@@ -186,7 +262,7 @@ def test_probability_of_never_falls_with_the_target():
     noise = np.random.default_rng(1).standard_normal(len(n)) * 0.02 * np.sqrt(25 / n)
     curve = build_curve(group_runs(n, 30 + 20 * (n / 25) ** -0.1 + noise), cw.Unit("percent"))
     chance = [curve.samples_to_reach(t).probability_never for t in np.linspace(25, 40, 40)]
-    assert (np.diff(chance) <= 1e-9).all()
+    assert (np.diff(chance) <= 1e-6).all()
 
 
 def test_large_sample_error_may_be_negative():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,7 @@ def samples_to_reach(curve: Curve, error: float, *, level: float = 0.95) -> Samp
         probability_never=1.0 if target <= floor else curve._probability_never(target),
         kind=curve.default_interval,
         unit=curve.unit,
-        warnings=_reach_warnings(curve, target, estimate, low, high),
+        warnings=_reach_warnings(curve, target, estimate),
     )
 
 
@@ -130,13 +130,16 @@ def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, flo
     low, high = crossing_interval(above, grid)
     if np.isinf(low) and above(np.array([1e3 * grid[-1]]))[1][0] <= 0:
         low = float(grid[-1])
-    exact = _solve(curve, grid, target)
+    exact = _solve(curve._error_points, grid, target)
+    if not low <= exact <= high:
+        # The prior on γ pulls the fit out of its own interval: what the data alone say is inside.
+        exact = float(np.clip(_solve(curve._likely_points, grid, target), low, high))
     return exact, low, high
 
 
-def _solve(curve: Curve, grid: FloatArray, target: float) -> float:
-    """First size at which the fitted curve is at the target, by bisection in log n."""
-    reached = np.flatnonzero(curve._error_points(grid) <= target)
+def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: float) -> float:
+    """First size at which a curve is at the target, by bisection in log n."""
+    reached = np.flatnonzero(at(grid) <= target)
     if len(reached) == 0:
         return float("inf")
     if reached[0] == 0:
@@ -144,7 +147,7 @@ def _solve(curve: Curve, grid: FloatArray, target: float) -> float:
     low, high = np.log(grid[reached[0] - 1]), np.log(grid[reached[0]])
     for _ in range(50):
         middle = 0.5 * (low + high)
-        below = float(curve._error_points(np.exp([middle]))[0]) <= target
+        below = float(at(np.exp([middle]))[0]) <= target
         low, high = (low, middle) if below else (middle, high)
     return float(np.exp(high))
 
@@ -166,18 +169,18 @@ def budget(
     sizes = check_sizes_to_predict(n)
     added = np.maximum(sizes - curve.largest_n, 0.0)
     band = curve.band(sizes, level=level, runs=np.inf)
-    now = curve.error_at()
-    gain = (now - band["error"]) * curve._scale.sign
+    low, high = curve._gain_band(sizes, level)
+    gain = (curve.error_at() - curve.errors_at(sizes)) * curve._scale.sign
+    likely = curve._likely_points(np.append(sizes, curve.largest_n)) / curve._scale.factor
+    outside = (gain < low) | (gain > high)  # pulled there by the prior on γ
+    gain = np.where(outside, np.clip(likely[-1] - likely[:-1], low, high), gain)
     cost = added * cost_per_sample
     per_cost = np.divide(gain, cost, out=np.full_like(gain, np.nan), where=cost > 0)
-    low, high = curve._gain_band(sizes, level)
     table = {"n": sizes, "added": added, "cost": cost, **band, "gain": gain}
     return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
 
 
-def _reach_warnings(
-    curve: Curve, target: float, estimate: float, low: float, high: float
-) -> tuple[str, ...]:
+def _reach_warnings(curve: Curve, target: float, estimate: float) -> tuple[str, ...]:
     limit = EXTRAPOLATION_LIMIT * curve.largest_n
     found = []
     if np.isnan(estimate):
@@ -194,6 +197,4 @@ def _reach_warnings(
         )
     elif estimate < curve.n[0]:
         found.append("this lies below the smallest size measured")
-    if np.isfinite(estimate) and not low <= estimate <= high:
-        found.append("the estimate lies outside its own interval: the prior on γ pulls the fit")
     return tuple(f"{text}." for text in found)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from curvewise.errors import InputError
+from curvewise.learning.noise import RunNoise
 from curvewise.learning.power import Constants
-from curvewise.learning.replicates import Replicates, size_variance
+from curvewise.learning.profile import NoiseAverage, Profile
+from curvewise.learning.replicates import Replicates
 from curvewise.learning.units import Scale, bounds
 from curvewise.tables import number, whole
 from curvewise.types import FloatArray, Interval, Result, Unit, check_level, data_frame
@@ -113,6 +117,11 @@ class Curve(Result):
     ) -> CurveIntervals:
         """e_N, β_N and e_N − β_N with their intervals."""
 
+    @property
+    @abstractmethod
+    def _profile(self) -> Profile | NoiseAverage:
+        """The likelihood along γ."""
+
     @abstractmethod
     def _probability_never(self, target: float) -> float:
         """Probability that the error, in points, never falls to ``target``."""
@@ -179,7 +188,9 @@ class Curve(Result):
         Returns
         -------
         DataFrame
-            Columns n, error, low, high, in the unit of the fit.
+            Columns n, error, low, high, in the unit of the fit. Where the fitted curve lies outside
+            its own interval, error is the most likely value; where no error can be that low or
+            high, it is NaN, and the interval is all that is known.
         """
         sizes = check_sizes_to_predict(n)
         return data_frame({"n": sizes, **self.band(sizes, interval, level=level, runs=runs)})
@@ -198,7 +209,8 @@ class Curve(Result):
         ends = [self._scale.values(low), self._scale.values(high)]
         if self._scale.sign < 0:
             ends.reverse()
-        return {"error": self.errors_at(n), "low": ends[0], "high": ends[1]}
+        error = self._scale.values(self._answer_points(n, low, high))
+        return {"error": error, "low": ends[0], "high": ends[1]}
 
     def samples_to_reach(self, error: float, *, level: float = 0.95) -> SamplesToReach:
         """How many training samples it takes to reach an error, given in the unit of the fit."""
@@ -215,9 +227,9 @@ class Curve(Result):
         return budget(self, n, cost_per_sample=cost_per_sample, level=level)
 
     def run_std_at(self, n: ArrayLike) -> FloatArray:
-        """Standard deviation of one run at size n under σ² = σ0² + σ̂²/n."""
+        """Standard deviation of one run at size n, see :mod:`curvewise.learning.noise`."""
         sizes = check_sizes_to_predict(n)
-        return np.sqrt(self._run_variance(sizes)) / self._scale.factor
+        return np.sqrt(self._run_noise.variance(sizes)) / self._scale.factor
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row: learner, N, e_N, β_N, γ where there is one, with intervals."""
@@ -241,13 +253,38 @@ class Curve(Result):
 
         return {**super().to_dict(), "at_largest_n": plain(self.interval_at())}
 
-    def _run_variance(self, n: FloatArray) -> FloatArray:
-        slope = self._data.slope_variance(self.constants.sigma0_squared)
-        return size_variance(n, slope, self.constants.sigma0_squared)
+    @cached_property
+    def _run_noise(self) -> RunNoise:
+        data, s0 = self._data, self.constants.sigma0_squared
+        profile, level = self._profile, s0
+        if isinstance(profile, Profile):
+            return RunNoise(data, s0, None, level, 0.0)
+        noise, freedom = profile.power.noise, float(data.freedom.sum())
+        if data.replicated and noise is not None:
+            relative = noise.relative_variance(data.n)[0]
+            level = float((data.freedom * data.known_variance / relative).sum()) / freedom
+        elif (freedom := float(profile.power.freedom[0])) >= 1:
+            # Without replicates the noise is how far the sizes lie from the curve.
+            level = float(profile.power.residual[0].min()) / freedom
+        return RunNoise(data, s0, noise, level, max(freedom, 1.0))
+
+    def _noise_of_mean(self, n: FloatArray, level: float, runs: float) -> FloatArray:
+        """Variance in points² that gives a normal interval the width of the mean of new runs."""
+        z = float(ndtri(0.5 + level / 2.0))
+        return (self._run_noise.half_width(n, level) / z) ** 2 / runs
 
     def _clip(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         floor, ceiling = bounds(self.unit, self._data.mean)
         return np.clip(low, floor, ceiling), np.clip(high, floor, ceiling)
+
+    def _answer_points(self, n: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The curve at sizes n, in points, where it can be an answer; see :meth:`predict`."""
+        fitted = self._error_points(n)
+        slack = 1e-9 * (1.0 + np.abs(fitted))
+        outside = (fitted < low - slack) | (fitted > high + slack)
+        answer = np.where(outside, self._likely_points(n), fitted) if outside.any() else fitted
+        floor, ceiling = bounds(self.unit, self._data.mean)
+        return np.where((answer >= floor - slack) & (answer <= ceiling + slack), answer, np.nan)
 
     def _size(self, n: float | None) -> float:
         return self.largest_n if n is None else check_size(n, "n", infinite=True)
@@ -255,6 +292,8 @@ class Curve(Result):
     def _say(self, interval: Interval) -> str:
         unit = self.unit.suffix
         low, high = number(interval.low), number(interval.high)
+        if np.isnan(interval.estimate):
+            return f"between {low} and {high}{unit}"
         return f"{number(interval.estimate)}{unit} [{low}, {high}]"
 
 

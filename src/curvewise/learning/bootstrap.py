@@ -22,7 +22,7 @@ def parametric_refits(
     if refits < 1:
         raise InputError(f"refits={refits} must be at least 1.")
     data, generator = curve._data, np.random.default_rng(rng)
-    spread = curve._run_variance(data.n)
+    spread = data.run_variance(curve.constants.sigma0_squared)
     fitted = curve._error_points(data.n)
     mean, variance = simulate(generator, fitted, spread, data.runs, refits)
     return refit(curve, mean, variance)

@@ -143,8 +143,11 @@ def compare_learning_curves(
         )
     size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
     point = np.array([size])
-    _, d_low, d_high = _difference(a, point, b, point, level)
-    estimate = cost(a, point)[0] - cost(b, point)[0]
+    centre, d_low, d_high = _difference(a, point, b, point, level)
+    estimate = float(cost(a, point)[0] - cost(b, point)[0])
+    if not d_low[0] <= estimate <= d_high[0]:
+        # The prior on γ pulls a fit out of its own interval: show what the data alone say.
+        estimate = float(centre[0])
     verdict = "a better" if d_high[0] < 0 else "b better" if d_low[0] > 0 else "undecided"
 
     def interval(confidence: float) -> tuple[float, float]:
@@ -152,7 +155,7 @@ def compare_learning_curves(
         return float(low[0]), float(high[0])
 
     quantities = {
-        "error_difference": _in_unit(a, float(estimate), float(d_low[0]), float(d_high[0]), level),
+        "error_difference": _in_unit(a, estimate, float(d_low[0]), float(d_high[0]), level),
         "data_reliance_difference": _reliance_difference(a, b, size, level),
         "crossing": _crossing(a, b, level),
         "data_equivalence": _equivalence(a, b, size, level),
@@ -166,7 +169,7 @@ def compare_learning_curves(
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings(a, b, size, quantities),
+        warnings=_warnings(a, b, size),
         _curves=(a, b),
     )
 
@@ -204,7 +207,8 @@ def _reliance_difference(a: Curve, b: Curve, n: float, level: float) -> Interval
     one, two = (c.interval_at(n, level=level).data_reliance for c in (a, b))
     centre = [float(np.clip(i.estimate, i.low, i.high)) for i in (one, two)]
     low, high = difference_interval(centre[0], (one.low, one.high), centre[1], (two.low, two.high))
-    return Interval(one.estimate - two.estimate, float(low), float(high), level)
+    estimate = float(np.clip(one.estimate - two.estimate, low, high))
+    return Interval(estimate, float(low), float(high), level)
 
 
 def _crossing(a: Curve, b: Curve, level: float) -> Interval:
@@ -217,7 +221,8 @@ def _crossing(a: Curve, b: Curve, level: float) -> Interval:
         return Interval(np.nan, np.nan, np.nan, level)
     worse, better = (a, b) if gap[0] > 0 else (b, a)
     low, high = crossing_interval(lambda n: _difference(worse, n, better, n, level), grid)
-    return Interval(first_crossing(grid, np.abs(gap) * np.sign(gap * gap[0])), low, high, level)
+    estimate = first_crossing(grid, np.abs(gap) * np.sign(gap * gap[0]))
+    return Interval(_inside(estimate, low, high), low, high, level)
 
 
 def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
@@ -226,17 +231,16 @@ def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
     point = np.array([n])
     estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
     low, high = crossing_interval(lambda k: _difference(b, k * n, a, point, level), factors)
-    return Interval(estimate, low, high, level)
+    return Interval(_inside(estimate, low, high), low, high, level)
 
 
-def _warnings(a: Curve, b: Curve, at: float, quantities: Mapping[str, Interval]) -> tuple[str, ...]:
+def _inside(estimate: float, low: float, high: float) -> float:
+    """The estimate, or the nearer end where the prior on γ pulls it out of its own interval."""
+    return float(np.clip(estimate, low, high)) if low <= high else estimate
+
+
+def _warnings(a: Curve, b: Curve, at: float) -> tuple[str, ...]:
     found = [f"{c.learner}: {w}" for c in (a, b) for w in c.all_warnings]
-    outside = [name.replace("_", " ") for name, i in quantities.items() if i.outside]
-    if outside:
-        found.append(
-            f"The estimate of {', '.join(outside)} lies outside its own interval: go by the"
-            " interval, which leaves the prior on γ out."
-        )
     if at > EXTRAPOLATION_LIMIT * min(a.largest_n, b.largest_n):
         found.append(
             f"n = {number(at)} is beyond four times the largest size measured: the comparison rests"

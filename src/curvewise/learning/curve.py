@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from curvewise.learning.profile import (
     FINE_GRID,
     Basis,
     Coefficients,
+    NoiseAverage,
     Profile,
     error_of,
     gain_of,
@@ -71,7 +72,10 @@ class LearningCurve(Curve):
         return self.interval_at(np.inf).error
 
     def gamma_interval(self, level: float = 0.95) -> Interval:
-        """γ with its confidence interval (both ends at γ when it was held fixed)."""
+        """γ as fitted, with its confidence interval (both ends at γ when it was held fixed).
+
+        The interval leaves the prior on γ out, and γ as fitted may lie outside it.
+        """
         check_level(level)
         low, high = self._profile.gamma_interval(level)
         return Interval(self.gamma, float(low[0]), float(high[0]), level)
@@ -97,24 +101,23 @@ class LearningCurve(Curve):
         check_interval(kind)
         other = "conditional" if kind == "conditional" else "confidence"
         low, high = self._clip(*self._band_points(np.array([size]), level, kind, np.inf))
-        error, reliance = self._error_points(np.array([size])), self._reliance_points(size)
-        beta = self._linear_interval(reliance_of(size), level, other)
-        large = self._linear_interval(large_sample_of(size), level, other)
-        ends, amount = self._scale.ends, self._scale.amount
+        fitted, reliance = (
+            float(self._error_points(np.array([size]))[0]),
+            self._reliance_points(size),
+        )
+        error = float(self._answer_points(np.array([size]), low, high)[0])
+        beta, *beta_ends = self._linear_answer(reliance_of(size), reliance, level, other)
+        large, *large_ends = self._linear_answer(
+            large_sample_of(size), fitted - reliance, level, other
+        )
+        value, ends, amount = self._scale.value, self._scale.ends, self._scale.amount
         return CurveIntervals(
             n=size,
-            error=Interval(
-                self._scale.value(error[0]), *ends(float(low[0]), float(high[0])), level, kind
-            ),
+            error=Interval(value(error), *ends(float(low[0]), float(high[0])), level, kind),
             data_reliance=Interval(
-                amount(reliance), amount(float(beta[0][0])), amount(float(beta[1][0])), level, other
+                amount(beta), amount(beta_ends[0]), amount(beta_ends[1]), level, other
             ),
-            large_sample=Interval(
-                self._scale.value(error[0] - reliance),
-                *ends(float(large[0][0]), float(large[1][0])),
-                level,
-                other,
-            ),
+            large_sample=Interval(value(large), *ends(*large_ends), level, other),
         )
 
     def summary(self) -> str:
@@ -122,34 +125,39 @@ class LearningCurve(Curve):
         at = self.interval_at()
         reach = EXTRAPOLATION_LIMIT * self.largest_n
         four = self.interval_at(reach).error
+        fit = f"{self._data.total} runs at {len(self.n)} sizes"
+        if len(self.n) > self.parameters:
+            fit += f", R² = {self.r_squared:.3f}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         text = (
             f"{self.learner}: at n = {number(self.largest_n)} the {word} is {self._say(at.error)}"
             f" (95% confidence) and the data-reliance is {self._say(at.data_reliance)}. With four"
-            f" times the data (n = {number(reach)}) the fitted curve gives {self._say(four)}. Fit:"
-            f" {self.form}, γ = {self.gamma:.2f}, {self._data.total} runs at {len(self.n)} sizes,"
-            f" R² = {self.r_squared:.3f}."
+            f" times the data (n = {number(reach)}) it is {self._say(four)} if the fitted form"
+            f" holds. Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
         return " ".join([text, *(f"Beware: {w}" for w in self.all_warnings)])
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings of the fit, and one for each estimate that lies outside its interval."""
-        at = self.interval_at()
-        pulled = {
-            "γ": self.gamma_interval(),
-            "e_N": at.error,
-            "β_N": at.data_reliance,
-            "e_N − β_N": at.large_sample,
-            "the asymptote": self.interval_at(np.inf).error,
+        at, size = self.interval_at(), self.largest_n
+        fitted = {
+            "γ": (self.gamma, self.gamma_interval()),
+            "e_N": (self.error_at(), at.error),
+            "β_N": (self.data_reliance_at(), at.data_reliance),
+            "e_N − β_N": (float(self.linearised_at(np.inf, size)[0]), at.large_sample),
+            "the asymptote": (self.alpha, self.interval_at(np.inf).error),
         }
-        outside = [name for name, interval in pulled.items() if interval.outside]
+        outside = [
+            name for name, (value, i) in fitted.items() if replace(i, estimate=value).outside
+        ]
         if not outside:
             return self.warnings
         return (
             *self.warnings,
-            f"The estimate of {', '.join(outside)} lies outside its own 95% interval: the prior on"
-            " γ or a bound pulls the fit away from what the data alone say.",
+            f"The fitted value of {', '.join(outside)} lies outside its own 95% interval: the prior"
+            " on γ or a bound pulls the fit away from what the data alone say. The most likely"
+            " value is shown instead where there is one.",
         )
 
     def bootstrap(self, refits: int = 1000, *, rng: int | np.random.Generator = 0) -> PowerFits:
@@ -183,10 +191,13 @@ class LearningCurve(Curve):
         return self.parameters > self._terms
 
     @cached_property
-    def _profile(self) -> Profile:
-        gammas = FINE_GRID if self._gamma_is_free else np.array([self.gamma])
+    def _profile(self) -> Profile | NoiseAverage:
         return profile_replicates(
-            self._data, self.constants.sigma0_squared, gammas=gammas, terms=self._terms
+            self._data,
+            self.constants.sigma0_squared,
+            gammas=FINE_GRID if self._gamma_is_free else np.array([self.gamma]),
+            terms=self._terms,
+            only_paper=self.constants.noise == "paper",
         )
 
     def _error_points(self, n: FloatArray) -> FloatArray:
@@ -210,7 +221,7 @@ class LearningCurve(Curve):
         self, n: FloatArray, level: float, interval: str, runs: float
     ) -> tuple[FloatArray, FloatArray]:
         if interval == "prediction":
-            noise = self._run_variance(n) / runs
+            noise = self._noise_of_mean(n, level, runs)
             ends = bounds(self.unit, self._data.mean)
             floor, ceiling = (v if np.isfinite(v) else None for v in ends)
             return power_interval(self._data, self._error_points, n, level, noise, floor, ceiling)
@@ -235,13 +246,22 @@ class LearningCurve(Curve):
         half = ndtri(0.5 + level / 2.0) * np.sqrt(np.einsum("ti,ij,tj->t", c, covariance, c))
         return c @ theta - half, c @ theta + half
 
+    def _linear_answer(
+        self, coefficients: Coefficients, fitted: float, level: float, kind: str
+    ) -> tuple[float, float, float]:
+        """Estimate, low and high in points: the fitted value, or the most likely where outside."""
+        low, high = (float(end[0]) for end in self._linear_interval(coefficients, level, kind))
+        if Interval(fitted, low, high).outside:
+            fitted = float(self._profile.estimate(coefficients)[0])
+        return fitted, low, high
+
     @cached_property
     def _conditional(self) -> tuple[Basis, FloatArray, FloatArray]:
         """θ̂ = M e and its covariance M Σ_e Mᵀ at the fitted γ, as in the paper's Eq. 3."""
         data, gamma = self._data, np.array([self.gamma])
         basis = Basis(float(np.log(data.n).mean()), self._terms)
         x = basis.error(data.n, gamma)[:, 0]
-        variance = self._run_variance(data.n)
+        variance = data.run_variance(self.constants.sigma0_squared)
         root = np.sqrt(size_weights(self.weights, data.runs, variance))
         m = np.linalg.pinv(root[:, None] * x) * root
         return basis, m @ data.mean, (m * (variance / data.runs)) @ m.T

@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.learning.base import check_size, check_sizes_to_predict
 from curvewise.learning.curve import LearningCurve
+from curvewise.learning.noise import expected_freedom
 from curvewise.tables import number, whole
 from curvewise.types import FloatArray, Result, Unit, check_level
 
@@ -151,27 +152,36 @@ def _greedy(
     max_runs: int,
     level: float,
 ) -> tuple[FloatArray, tuple[float, float]]:
-    gradient = _gradients(curve, candidates)
-    weight = 1.0 / curve._run_variance(candidates)
-    goal = _gradients(curve, np.array([target]))[0]
-    present = _gradients(curve, curve.n)
-    information = (present * (curve.runs / curve._run_variance(curve.n))[:, None]).T @ present
-    # A whisper of a prior keeps two-size designs solvable.
-    information += np.diag(1e-9 * np.maximum(np.diag(information), 1e-9))
-    runs, add = float(curve.runs.sum()), np.zeros(len(candidates))
-    start = now = _width(information, goal, runs, curve.parameters, level)
+    sizes = np.union1d(curve.n, candidates)
+    there = np.searchsorted(sizes, candidates)
+    runs = np.zeros(len(sizes))
+    runs[np.searchsorted(sizes, curve.n)] = curve.runs
+    gradient, goal = _gradients(curve, sizes), _gradients(curve, np.array([target]))[0]
+    weight = 1.0 / curve._run_noise.variance(sizes)
+
+    def width(runs: FloatArray) -> float:
+        """Expected width with so many runs at each size."""
+        information = (gradient * (runs * weight)[:, None]).T @ gradient
+        # A whisper of a prior keeps two-size designs solvable.
+        information += np.diag(1e-9 * np.maximum(np.diag(information), 1e-9))
+        direction = np.linalg.solve(information, goal)
+        freedom = max(runs.sum() - curve.parameters, 1.0)
+        if curve.constants.noise != "paper":
+            share = runs * weight * (gradient @ direction) ** 2
+            freedom = expected_freedom(sizes, runs, share, freedom)
+        half = float(stdtrit(freedom, 0.5 + level / 2.0)) * np.sqrt(max(goal @ direction, 0.0))
+        return 2.0 * float(half)
+
+    start = now = width(runs)
+    add = np.zeros(len(candidates))
     while now > factor * start and add.sum() < max_runs:
-        options = [
-            _width(information + w * np.outer(g, g), goal, runs + 1, curve.parameters, level)
-            for w, g in zip(weight, gradient, strict=True)
-        ]
+        options = [width(runs + (np.arange(len(sizes)) == i)) for i in there]
         gain = (np.log(now) - np.log(options)) / candidates
         best = int(np.argmax(gain))
         if gain[best] <= 0:
             best = int(np.argmin(options))
-        information = information + weight[best] * np.outer(gradient[best], gradient[best])
+        runs[there[best]] += 1
         add[best] += 1
-        runs += 1
         now = options[best]
     return add, (start, now)
 
@@ -188,11 +198,3 @@ def _gradients(curve: LearningCurve, n: FloatArray) -> FloatArray:
     if curve._gamma_is_free:
         columns.append((h * x + 2 * d * x * x) * np.log(n / reference))
     return np.stack(columns, axis=1)
-
-
-def _width(
-    information: FloatArray, goal: FloatArray, runs: float, parameters: int, level: float
-) -> float:
-    freedom = max(runs - parameters, 1.0)
-    variance = float(goal @ np.linalg.solve(information, goal))
-    return float(2.0 * stdtrit(freedom, 0.5 + level / 2.0) * np.sqrt(max(variance, 0.0)))

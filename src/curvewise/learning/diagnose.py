@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import fdtrc, ndtr, psi, zeta
 
+from curvewise.learning.noise import SLOPE_MEAN, SLOPE_STD
 from curvewise.learning.replicates import Replicates
 from curvewise.tables import number
 from curvewise.types import FloatArray
@@ -23,6 +24,7 @@ def diagnose(
     gamma: float,
     parameters: int,
     sigma0_squared: float,
+    paper_noise: bool = False,
     chance: float | None = None,
 ) -> tuple[str, ...]:
     """Look for the ways in which a learning curve misbehaves.
@@ -39,28 +41,28 @@ def diagnose(
         How many parameters were fitted.
     sigma0_squared : float
         σ0² in points².
+    paper_noise : bool
+        Whether the intervals suppose the paper's variance σ0² + σ̂²/n.
     chance : float, optional
         Error of a blind guess in points.
     """
     variance = data.run_variance(sigma0_squared)
     noise = np.sqrt(variance / data.runs)
-    found = [*_too_little(data, variance, parameters)]
-    if len(data.n) > 1:
-        found += [*_misshapen(data, noise)]
-        found += [*_ill_fitting(data, fitted, variance, gamma, parameters)]
+    found = [*_too_little(data, parameters)]
+    if paper_noise and spread_is_steady(data, variance) < 0.005:
+        found.append(
+            "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
+            " noisier than modelled, and intervals there are too narrow. Use noise='estimated'."
+        )
+    found += [*_misshapen(data, noise)]
+    found += [*_ill_fitting(data, fitted, variance, gamma, parameters)]
     if chance is not None:
         found += [*near_chance(data, chance)]
     return tuple(found)
 
 
-def _too_little(data: Replicates, variance: FloatArray, parameters: int) -> Iterator[str]:
+def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
     sizes = len(data.n)
-    if sizes == 1:
-        yield (
-            f"Only one size (n = {number(data.n[0])}): there is no curve yet, only its level there."
-            " Train at half and a quarter of it too."
-        )
-        return
     if sizes < parameters:
         yield (
             f"{sizes} sizes cannot determine {parameters} parameters: γ is held by the prior alone."
@@ -69,24 +71,24 @@ def _too_little(data: Replicates, variance: FloatArray, parameters: int) -> Iter
     if not data.replicated:
         what = "One run per size" if (data.runs < 2).all() else "Means without their variance"
         yield (
-            f"{what}: the noise of a run is judged only by how far the sizes lie from the curve."
-            " Repeat the smaller sizes; they are cheap."
+            f"{what}: the noise of a run is judged only by how far the sizes lie from the curve,"
+            f" and assumed to vary as a power of n between {_power(-2)} and {_power(2)}. Repeat"
+            " some sizes, the largest among them if you can."
         )
     elif (data.known_variance <= (1e-9 * data.mean) ** 2).all():
         yield (
             "Runs of equal size agree exactly: were they trained with the same seed and data?"
             " Intervals that rest on their spread are too narrow."
         )
-    if spread_is_steady(data, variance) < 0.005:
-        yield (
-            "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
-            " noisier than modelled, and intervals there are too narrow. Repeat the large runs."
-        )
     if 1 < data.n[-1] / data.n[0] < 4:
         yield (
             f"The sizes span a factor of {data.n[-1] / data.n[0]:.1f} only: the shape of the curve"
             " is poorly determined. Go down to an eighth of the largest size if you can."
         )
+
+
+def _power(deviations: float) -> str:
+    return f"n^{SLOPE_MEAN + deviations * SLOPE_STD:.1f}".replace("-", "−")
 
 
 def _misshapen(data: Replicates, noise: FloatArray) -> Iterator[str]:

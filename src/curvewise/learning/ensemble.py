@@ -14,6 +14,7 @@ from curvewise.learning.diagnose import diagnose
 from curvewise.learning.extrapolate import Ensemble, fit_ensemble, fit_member
 from curvewise.learning.power import Constants
 from curvewise.learning.profile import (
+    NoiseAverage,
     Profile,
     large_sample_of,
     profile_replicates,
@@ -70,6 +71,7 @@ class EnsembleCurve(Curve):
             gamma=-0.5,
             parameters=3,
             sigma0_squared=constants.sigma0_squared,
+            paper_noise=constants.noise == "paper",
             chance=chance,
         )
         return cls(
@@ -152,8 +154,9 @@ class EnsembleCurve(Curve):
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 
     @cached_property
-    def _profile(self) -> Profile:
-        return profile_replicates(self._data, self.constants.sigma0_squared)
+    def _profile(self) -> Profile | NoiseAverage:
+        only_paper = self.constants.noise == "paper"
+        return profile_replicates(self._data, self.constants.sigma0_squared, only_paper=only_paper)
 
     def _error_points(self, n: FloatArray) -> FloatArray:
         return self._ensemble.predict(np.minimum(n, 1e30))
@@ -179,7 +182,8 @@ class EnsembleCurve(Curve):
                 f"form={self.form!r} has no interval={interval!r}: it supposes no form that could"
                 " be true. Use interval='prediction', or fit form='power'."
             )
-        return ensemble_interval(self._data, self._ensemble, n, level, self._run_variance(n) / runs)
+        noise = self._noise_of_mean(n, level, runs)
+        return ensemble_interval(self._data, self._ensemble, n, level, noise)
 
     def _probability_never(self, target: float) -> float:
         """Probability that neither today's data nor a thousand times as much is enough."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings as python_warnings
 from dataclasses import replace
 
+import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning.curve import LearningCurve
@@ -116,6 +118,7 @@ def build_curve(
 ) -> LearningCurve | EnsembleCurve:
     """Fit a curve to grouped runs given in ``unit``; warnings are kept on the result only."""
     check_form(form)
+    check_several_sizes(data, unit)
     scale = scale_for(unit, data.mean)
     points = to_points(data, scale)
     guess = None if chance is None else float(scale.points(chance))
@@ -145,6 +148,25 @@ def check_form(form: str) -> None:
     known = (*FORMS, *ENSEMBLE_FORMS)
     if form not in known:
         raise InputError(f"form={form!r} is not known: use one of {', '.join(map(repr, known))}.")
+
+
+def check_several_sizes(data: Replicates, unit: Unit) -> None:
+    """Raise where all runs have one size, and say what is known there."""
+    if len(data.n) > 1:
+        return
+    mean, spread = float(data.mean[0]), float(data.variance[0])
+    known = f"{number(mean)}{unit.suffix}"
+    if np.isfinite(spread):
+        error = np.sqrt(spread / data.runs[0])
+        half = float(stdtrit(data.runs[0] - 1.0, 0.975) * error)
+        floor, ceiling = bounds(unit, data.mean)
+        top = ceiling / (100.0 / unit.top) if unit.bounded else ceiling
+        known += f" [{number(max(mean - half, floor))}, {number(min(mean + half, top))}]"
+    raise InputError(
+        f"n holds one training size only ({number(float(data.n[0]))}): that is no curve. All that"
+        f" is known is the mean there, {known} over {number(float(data.runs[0]))} run(s). Train at"
+        " half and a quarter of that size too."
+    )
 
 
 def to_points(data: Replicates, scale: Scale) -> Replicates:
@@ -177,13 +199,14 @@ def wrap_fit(
         gamma=gamma,
         parameters=parameters,
         sigma0_squared=constants.sigma0_squared,
+        paper_noise=constants.noise == "paper",
     )
     found = (*found, *_misread(unit, points.mean))
     if alpha < bounds(unit, points.mean)[0]:
         found = (
             *found,
-            f"The asymptote α = {number(scale.value(alpha))} is below 0, which cannot be: the fit"
-            " describes the sizes measured but should not be extrapolated. Use form='auto'.",
+            "The fit implies a negative error with unlimited data"
+            f" (α = {number(scale.value(alpha))}): do not extrapolate it. Use form='auto'.",
         )
     return LearningCurve(
         learner=learner,

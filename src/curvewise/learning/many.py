@@ -15,7 +15,7 @@ from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.learning.base import Curve
 from curvewise.learning.bootstrap import parametric_refits
 from curvewise.learning.curve import LearningCurve
-from curvewise.learning.fit import build_curve, check_form, to_points, wrap_fit
+from curvewise.learning.fit import build_curve, check_form, check_several_sizes, to_points, wrap_fit
 from curvewise.learning.power import FORMS, Constants, fit_power, gamma_grid, size_weights
 from curvewise.learning.replicates import (
     Replicates,
@@ -119,7 +119,9 @@ class LearningCurves(Result):
         n = min(c.largest_n for c in curves) if self.at is None else self.at
         unit = curves[0].unit.name
         score, word = unit == "score", {"score": "highest score", "loss": "lowest loss"}
-        ranked = sorted(curves, key=lambda c: float(c.error_at(n)) * (-1 if score else 1))
+        ranked = sorted(
+            curves, key=lambda c: float(c.interval_at(n).error.estimate) * (-1 if score else 1)
+        )
         said = [c._say(c.interval_at(n).error) for c in ranked[:3]]
         text = f"{ranked[0].learner} has the {word.get(unit, 'lowest error')} of"
         text += f" {len(curves)} learners at n = {number(n)}"
@@ -175,7 +177,9 @@ def fit_learning_curves(
     for name, columns in groups.items():
         try:
             data[name] = _replicates(columns, read_as)
+            check_several_sizes(data[name], kind)
         except CurvewiseError as error:
+            data.pop(name, None)
             failures[name] = str(error)
     if not data:
         detail = next(iter(failures.values()), "the table has no rows.")

@@ -40,11 +40,17 @@ class Constants:
         σ0², the variance that stays however much data there is.
     gamma : float, optional
         Hold γ at this value instead of searching for it.
+    noise : {"estimated", "paper"}
+        Variance of one run behind the intervals: estimated from the replicates (see
+        :mod:`curvewise.learning.noise`), or σ0² + σ̂²/n as in the paper, which is too narrow where
+        the spread of the runs falls more slowly than 1/n. The fit itself is weighted as in the
+        paper either way.
     """
 
     prior: float = PRIOR
     sigma0_squared: float = SIGMA0_SQUARED
     gamma: float | None = None
+    noise: str = "estimated"
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.prior) and self.prior >= 0):
@@ -55,6 +61,8 @@ class Constants:
             raise InputError(
                 f"gamma={self.gamma:g} must be negative: error falls with n (−0.5 is usual)."
             )
+        if self.noise not in ("estimated", "paper"):
+            raise InputError(f"noise={self.noise!r} is not known: use 'estimated' or 'paper'.")
 
 
 _BLOCK = 128  # rows × 99 γ × 8 bytes: small enough that the allocator reuses warm pages

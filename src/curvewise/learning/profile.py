@@ -4,6 +4,9 @@ Given γ the law is linear in its other parameters, so the likelihood profiled o
 linear quantity φ is a parabola in φ for each γ. The interval is the union over a fine grid of γ of
 the stretches where that parabola stays under the F threshold. It lets γ be unknown, which the
 paper's band does not.
+
+How the noise depends on n is unknown, too: a :class:`NoiseAverage` weighs the profile under the
+paper's variance model against the one under a power of n (see :mod:`curvewise.learning.noise`).
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtri, stdtr
+from scipy.special import stdtr, stdtrit
 
+from curvewise.learning.noise import Noise, estimate_noise
 from curvewise.learning.replicates import Replicates
 from curvewise.types import FloatArray
 
@@ -78,6 +82,10 @@ class Profile:
         Weighted residual sum of squares, within sizes included.
     freedom : ndarray, shape (B,)
         Runs minus parameters; below 1 every interval is infinite.
+    n, weight : ndarray, shape (S,) and (B, S)
+        Sizes and their weights F_i/σ_i².
+    noise : Noise, optional
+        Where the variance is an estimated power of n: how sure its exponent is.
     """
 
     basis: Basis
@@ -86,6 +94,9 @@ class Profile:
     covariance: FloatArray
     residual: FloatArray
     freedom: FloatArray
+    n: FloatArray
+    weight: FloatArray
+    noise: Noise | None = None
 
     def interval(
         self, coefficients: Coefficients, level: float = 0.95
@@ -104,7 +115,7 @@ class Profile:
         -------
         low, high : ndarray, shape (max(B, T),)
         """
-        threshold = self._threshold(level)[:, None]
+        threshold = self._threshold(self._freedom_of(coefficients), level)[:, None]
         # Values of γ that no curve can have at this level need not be looked at.
         near = np.flatnonzero((self.residual <= threshold).any(axis=0))
         room = threshold - self.residual[:, near]
@@ -135,14 +146,14 @@ class Profile:
         )
         cost = (self.residual + apart).min(axis=1)
         least = self.residual.min(axis=1)
-        freedom = np.maximum(self.freedom, 1.0)
-        root = np.sqrt(np.maximum(cost - least, 0.0) / np.maximum(least / freedom, 1e-300))
+        scale = np.maximum(least / np.maximum(self.freedom, 1.0), 1e-300)
+        root = np.sqrt(np.maximum(cost - least, 0.0) / scale)
         signed = np.sign(self.estimate(coefficients) - value) * root
-        return np.where(self.freedom < 1, np.nan, stdtr(freedom, signed))
+        return np.where(self.freedom < 1, np.nan, stdtr(self._freedom_of(coefficients), signed))
 
     def gamma_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Interval of γ itself, up to the ends of the grid."""
-        inside = self.residual <= self._threshold(level)[:, None]
+        inside = self.residual <= self._threshold(self.freedom, level)[:, None]
         inside |= self.freedom[:, None] < 1
         low = np.where(inside, self.gammas, np.inf).min(axis=1)
         high = np.where(inside, self.gammas, -np.inf).max(axis=1)
@@ -150,7 +161,7 @@ class Profile:
 
     def gamma_range(self, level: float) -> tuple[int, int]:
         """First and last index on the grid that the first curve's γ may have at this level."""
-        inside = np.flatnonzero(self.residual[0] <= self._threshold(level)[0])
+        inside = np.flatnonzero(self.residual[0] <= self._threshold(self.freedom, level)[0])
         return int(inside[0]), int(inside[-1])
 
     def _along(
@@ -168,10 +179,80 @@ class Profile:
         )
         return estimate, np.maximum(variance, 0.0)
 
-    def _threshold(self, level: float) -> FloatArray:
+    def _threshold(self, freedom: FloatArray, level: float) -> FloatArray:
+        """Highest residual that Student's t on ``freedom`` degrees of freedom allows."""
+        quantile = np.asarray(stdtrit(np.maximum(freedom, 1.0), 0.5 + level / 2.0)) ** 2
         freedom = np.maximum(self.freedom, 1.0)
-        quantile = np.asarray(fdtri(1.0, freedom, level), dtype=np.float64)
         return np.asarray(self.residual.min(axis=1) * (1.0 + quantile / freedom))
+
+    def _freedom_of(self, coefficients: Coefficients) -> FloatArray:
+        """Satterthwaite's degrees of freedom of φ, shape (max(B, T),).
+
+        The variance of φ is that of a run near log n = x̄, the mean of the log sizes weighed by what
+        each contributes to it. Its logarithm is known to within 2/ν for the level and
+        Var(b) (x̄ − centre)² for the exponent.
+        """
+        freedom = np.maximum(self.freedom, 1.0)
+        if self.noise is None:
+            return freedom
+        best = self.residual.argmin(axis=1)
+        rows = np.arange(len(best))
+        x = self.basis.error(self.n, self.gammas[best]).transpose(1, 0, 2)  # (B, S, terms)
+        c = coefficients(self.basis, self.gammas[best])  # (T, B, terms)
+        c = c[:, 0] if len(best) == 1 else c[0]
+        # φ = Σ u_i mean_i/σ_i², and mean_i has the variance σ_i²: each adds u_i²/σ_i².
+        u = (c[:, None] @ (self.covariance[rows, best] @ x.transpose(0, 2, 1)))[:, 0]
+        share = self.weight * u**2
+        share = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
+        apart = share @ np.log(self.n) - self.noise.centre
+        return np.asarray(2.0 / (2.0 / freedom + self.noise.slope_variance * apart**2))
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseAverage:
+    """Profiles of B curves under two kinds of noise; quantiles are averaged with their weights.
+
+    Attributes
+    ----------
+    paper, power : Profile
+        Under the paper's σ0² + σ̂²/n, and under the estimated power of n.
+    share : ndarray, shape (B,)
+        Weight of the first.
+    """
+
+    paper: Profile
+    power: Profile
+    share: FloatArray
+
+    def interval(
+        self, coefficients: Coefficients, level: float = 0.95
+    ) -> tuple[FloatArray, FloatArray]:
+        """Interval of φ, as :meth:`Profile.interval`."""
+        one, two = (p.interval(coefficients, level) for p in (self.paper, self.power))
+        low, high = (self._mean(a, b) for a, b in zip(one, two, strict=True))
+        return low, high
+
+    def estimate(self, coefficients: Coefficients) -> FloatArray:
+        """φ at the most likely γ, which lies inside every interval."""
+        return self._mean(*(p.estimate(coefficients) for p in (self.paper, self.power)))
+
+    def probability_above(self, coefficients: Coefficients, value: float) -> FloatArray:
+        """Confidence that φ > value; NaN where the data leave no degree of freedom."""
+        return self._mean(
+            *(p.probability_above(coefficients, value) for p in (self.paper, self.power))
+        )
+
+    def gamma_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Interval of γ itself, up to the ends of the grid."""
+        one, two = self.paper.gamma_interval(level), self.power.gamma_interval(level)
+        return self._mean(one[0], two[0]), self._mean(one[1], two[1])
+
+    def _mean(self, paper: FloatArray, power: FloatArray) -> FloatArray:
+        mean = np.array(paper)  # infinite ends and NaN are the same under both kinds of noise
+        known = np.isfinite(paper) & np.isfinite(power)
+        share = np.broadcast_to(self.share, mean.shape)[known]
+        mean[known] = share * paper[known] + (1.0 - share) * power[known]
+        return mean
 
 
 def profile(
@@ -183,6 +264,7 @@ def profile(
     *,
     gammas: FloatArray = FINE_GRID,
     terms: int = 2,
+    noise: Noise | None = None,
 ) -> Profile:
     """Profile B curves measured at the same sizes.
 
@@ -200,6 +282,8 @@ def profile(
         Grid of γ; one value when γ is held fixed.
     terms : {2, 3}
         Linear parameters.
+    noise : Noise, optional
+        Where the weights come from an estimated power of n.
     """
     basis = Basis(float(np.log(n).mean()), terms)
     x = basis.error(n, gammas).transpose(1, 0, 2)  # (G, S, terms)
@@ -216,40 +300,94 @@ def profile(
     # Sizes that agree exactly leave rounding noise; a floor keeps ratios of residuals meaningful.
     floor = 1e-20 * (weight * mean**2).sum(axis=1, keepdims=True) + 1e-300
     residual = np.maximum(within[:, None] + np.maximum(between, 0.0), floor)
-    return Profile(basis, gammas, theta, covariance, residual, np.where(usable, freedom, 0.0))
+    freedom = np.where(usable, freedom, 0.0)
+    return Profile(basis, gammas, theta, covariance, residual, freedom, n, weight, noise)
+
+
+def average_noise(
+    n: FloatArray,
+    runs: FloatArray,
+    mean: FloatArray,
+    freedom: FloatArray,
+    variance: FloatArray,
+    modelled: FloatArray,
+    *,
+    gammas: FloatArray = FINE_GRID,
+    terms: int = 2,
+    only_paper: bool = False,
+) -> Profile | NoiseAverage:
+    """Profile B curves measured at the same sizes, their noise unknown.
+
+    Parameters
+    ----------
+    n, runs : ndarray, shape (S,)
+        Sizes and the number of runs at each.
+    mean : ndarray, shape (B, S)
+        Mean error at each size.
+    freedom, variance : ndarray, shape (B, S)
+        Degrees of freedom F_i − 1 and variance of the runs at each size; 0 where unknown.
+    modelled : ndarray, shape (B, S)
+        The paper's σ_i².
+    gammas, terms
+        As in :func:`profile`.
+    only_paper : bool
+        Suppose the paper's variance model.
+    """
+    parameters = terms + (1 if len(gammas) > 1 else 0)
+    # A mean whose variance is unknown counts as one observation.
+    left = freedom.sum(axis=1) + len(n) - parameters
+
+    def under(relative: FloatArray, left: FloatArray, noise: Noise | None) -> Profile:
+        within = (freedom * variance / relative).sum(axis=1)
+        weight = runs / relative
+        return profile(n, mean, weight, within, left, gammas=gammas, terms=terms, noise=noise)
+
+    paper = under(modelled, left, None)
+    if only_paper:
+        return paper
+    between = len(n) - parameters
+    noise = estimate_noise(n, freedom, variance, modelled, between=between)
+    spent = np.where(left >= 1, np.maximum(left - noise.spent, 1.0), left)
+    power = under(noise.relative_variance(n), spent, noise)
+    return NoiseAverage(paper, power, noise.paper)
 
 
 def profile_replicates(
-    data: Replicates, sigma0_squared: float, *, gammas: FloatArray = FINE_GRID, terms: int = 2
-) -> Profile:
+    data: Replicates,
+    sigma0_squared: float,
+    *,
+    gammas: FloatArray = FINE_GRID,
+    terms: int = 2,
+    only_paper: bool = False,
+) -> Profile | NoiseAverage:
     """Profile one curve from grouped runs (B = 1), on a grid that is refined where it matters."""
-    spread = data.run_variance(sigma0_squared)
-    within = (data.freedom * data.known_variance / spread).sum()
-    # A mean whose variance is unknown counts as one observation.
-    observations = data.freedom.sum() + len(data.n)
-    free = terms + (1 if len(gammas) > 1 else 0)
 
-    def along(grid: FloatArray) -> Profile:
-        return profile(
+    def along(grid: FloatArray) -> Profile | NoiseAverage:
+        return average_noise(
             data.n,
+            data.runs,
             data.mean[None],
-            (data.runs / spread)[None],
-            np.array([within]),
-            np.array([observations - free]),
+            data.freedom[None],
+            data.known_variance[None],
+            data.run_variance(sigma0_squared)[None],
             gammas=grid,
             terms=terms,
+            only_paper=only_paper,
         )
 
     found = along(gammas)
     for _ in range(6):
-        likely = found.gamma_range(0.5)
-        if len(gammas) == 1 or likely[1] - likely[0] >= 30:
+        parts = (found,) if isinstance(found, Profile) else (found.paper, found.power)
+        likely = [p.gamma_range(0.5) for p in parts]
+        if len(gammas) == 1 or all(high - low >= 30 for low, high in likely):
             return found
         # Precise data leave only a few values of γ likely: look between them. The outer values
         # stay, for quantities that are asked about far from the estimate.
-        low, high = found.gamma_range(1.0 - 1e-6)
-        ends = found.gammas[max(low - 1, 0)], found.gammas[min(high + 1, len(found.gammas) - 1)]
-        found = along(np.union1d(gammas, np.linspace(*ends, 401)))
+        grid = parts[0].gammas
+        ends = [p.gamma_range(1.0 - 1e-6) for p in parts]
+        low, high = min(e[0] for e in ends), max(e[1] for e in ends)
+        near = grid[max(low - 1, 0)], grid[min(high + 1, len(grid) - 1)]
+        found = along(np.union1d(gammas, np.linspace(*near, 401)))
     return found
 
 

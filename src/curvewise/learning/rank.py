@@ -81,6 +81,8 @@ class LearnerRanking(Result):
     def _said(self, i: int) -> str:
         """A prediction with its interval."""
         low, high = number(float(self.low[i])), number(float(self.high[i]))
+        if np.isnan(self.error[i]):
+            return f"an error between {low} and {high}{self.unit.suffix}"
         return f"{number(float(self.error[i]))}{self.unit.suffix} [{low}, {high}]"
 
 
@@ -107,11 +109,17 @@ def rank_learners(
         raise InputError("curves are in different units: fit all of them in the same unit.")
     size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
     point = np.array([size])
-    costs = np.array([cost(c, point)[0] for c in all_curves])
     probabilities, quantiles = _quantiles(all_curves, point)
     chance = probability_lowest(quantiles, probabilities)
-    order = np.argsort(costs, kind="stable")
     bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]
+    # A fit that implies an impossible error has no prediction: the centre of its chances stands in.
+    costs = [
+        float(likely(c, point, level)[0][0])
+        if np.isnan(b["error"][0])
+        else float(cost(c, point)[0])
+        for c, b in zip(all_curves, bands, strict=True)
+    ]
+    order = np.argsort(costs, kind="stable")
     pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
     return LearnerRanking(
         at=size,
