@@ -20,7 +20,7 @@ def test_line_and_band_are_those_of_the_curve(curve: cw.LearningCurve) -> None:
     n = np.array(chart["n"])
     line = chart["series"][0]["line"]
     band = curve.band(n, runs=np.inf)
-    np.testing.assert_allclose(line["value"], curve.errors_at(n), rtol=1e-5)
+    np.testing.assert_allclose(line["value"], band["error"], rtol=1e-5)
     np.testing.assert_allclose(line["low"], band["low"], rtol=1e-5)
     np.testing.assert_allclose(line["high"], band["high"], rtol=1e-5)
     assert (np.diff(n) > 0).all()
