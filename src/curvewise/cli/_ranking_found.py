@@ -10,6 +10,7 @@ from typing import Any
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import names_of
+from curvewise.nn._own_code import names_own_code
 
 ARRAYS = (".npy", ".npz")
 """Endings of files that hold features."""
@@ -61,6 +62,17 @@ def find_checkpoints(words: Sequence[str], labels: Path | None = None) -> list[F
                 f"NAME={one.path}."
             )
     return found
+
+
+def refuse_own_code(found: Sequence[Found]) -> None:
+    """Refuse checkpoints of a .toml file whose network is made by code that the file names."""
+    for one in found:
+        factory = one.about.get("factory")
+        if isinstance(factory, str) and names_own_code(factory, one.about.get("options")):
+            raise UsageError(
+                f"{one.name} is made by factory={factory!r}, code that a .toml file names: read "
+                "it, and pass --trust to have it imported."
+            )
 
 
 def _once(files: Sequence[str]) -> list[str]:
