@@ -10,7 +10,6 @@ from typing import Any
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import names_of
-from curvewise.nn._own_code import names_own_code
 
 ARRAYS = (".npy", ".npz")
 """Endings of files that hold features."""
@@ -66,6 +65,8 @@ def find_checkpoints(words: Sequence[str], labels: Path | None = None) -> list[F
 
 def refuse_own_code(found: Sequence[Found]) -> None:
     """Refuse checkpoints of a .toml file whose network is made by code that the file names."""
+    from curvewise.nn._own_code import names_own_code
+
     for one in found:
         factory = one.about.get("factory")
         if isinstance(factory, str) and names_own_code(factory, one.about.get("options")):
