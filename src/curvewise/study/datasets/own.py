@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,7 +135,7 @@ class MadeCopy:
             plain = {name: about[name] for name in _PLAIN}
             lists = {name: tuple(plain[name]) for name in ("classes", "notes")}
             return Dataset(**arrays, **plain | lists)
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        except _DAMAGE as error:
             raise self._damaged(error) from error
 
     def assumption(self) -> str:
@@ -158,7 +159,7 @@ class MadeCopy:
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 found = json.loads(str(file["about"]))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except _DAMAGE as error:
             raise self._damaged(error) from error
         return found if isinstance(found, dict) else {}
 
@@ -169,6 +170,7 @@ class MadeCopy:
         )
 
 
+_DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error)
 _ARRAYS = ("x", "y", "test_x", "test_y")
 _PLAIN = ("classes", "name", "padding", "notes", "targets", "standardise")
 
