@@ -130,7 +130,7 @@ class MadeCopy:
         """Read the copy as the Dataset that the function gave."""
         about = self._about()
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in _ARRAYS if name in file.files}
             plain = {name: about[name] for name in _PLAIN}
             lists = {name: tuple(plain[name]) for name in ("classes", "notes")}
@@ -157,7 +157,7 @@ class MadeCopy:
 
     def _about(self) -> dict[str, Any]:
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 found = json.loads(str(file["about"]))
         except _DAMAGE as error:
             raise self._damaged(error) from error
