@@ -107,9 +107,10 @@ def _in_processes(
 ) -> Iterator[tuple[int, Measured]]:
     context = multiprocessing.get_context("spawn")
     known = (study, os.environ.get(SAFE))
-    pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, known)
+    with _safe_path():
+        pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, known)
     try:
-        with _safe_path():  # submitting is what starts processes
+        with _safe_path():  # submitting is what starts the workers
             waiting = {pool.submit(_look, look, task): i for i, task in enumerate(tasks)}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
