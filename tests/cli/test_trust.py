@@ -219,3 +219,10 @@ def test_a_pool_of_checkpoints_names_no_code_without_trust(call: Callable, folde
     assert outcome.code == 2
     assert "pass --trust" in outcome.err
     assert sung(folder) == []
+
+
+def test_a_matplotlibrc_beside_a_study_is_not_followed(start: Callable, folder: Path) -> None:
+    (folder / "matplotlibrc").write_text("lines.linewidth: 77\ntext.usetex: True\n")
+    code = "from curvewise.plot.save import use_no_display; import matplotlib; use_no_display();"
+    code += "print(matplotlib.rcParams['lines.linewidth'], matplotlib.rcParams['text.usetex'])"
+    assert start("-c", code, python=True, cwd=folder).out.split() == ["1.5", "False"]
