@@ -142,6 +142,13 @@ def test_networks_of_others_are_not_made_before_they_are_trusted(folder: Path) -
     assert known.bytes_needed > 0
     assert known.total_seconds > 0
     assert not any("--trust" in w for w in known.warnings)
+    # A grid names code, too.
+    grid = replace(study.learners["net"].training, architecture="linear")
+    varied = replace(study, learners={"net": cw.Learner(grid)})
+    design = cw.Design(sizes=[12], folds=1, grid={"architecture": ["linear", "trusted_code:net"]})
+    found = replace(varied, design=design).plan()
+    assert "net is made by trusted_code:net" in " ".join(found.warnings)
+    assert found.source == ("a short measurement and unknown",)
     study.run(workers=0, progress=False)
     with pytest.raises(UntrustedCodeError, match="trusted_code:net"):
         study.network()

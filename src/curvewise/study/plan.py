@@ -240,19 +240,19 @@ def _runs(count: int) -> str:
 
 def _unimported(study: Study) -> list[str]:
     """Say what is not known of learners whose code may not be imported."""
-    found = []
-    for name, learner in study.learners.items():
-        place = study.unimported(learner)
+    found = {}
+    for job in study.jobs:  # a grid may name code, too
+        place = study.unimported(job.learner)
         if place is None:
             continue
         what = "options were not checked, and its time is"
-        if learner.training is not None:
+        if job.learner.training is not None:
             what = "options were not checked, and the number of its weights and its time are"
-        found.append(
-            f"{name} is made by {place}, which is not imported without --trust (in Python "
+        found[job.name, place] = (
+            f"{job.name} is made by {place}, which is not imported without --trust (in Python "
             f"trust=True): its {what} unknown unless runs are stored."
         )
-    return found
+    return list(found.values())
 
 
 def _few_classes(study: Study) -> list[str]:

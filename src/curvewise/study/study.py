@@ -370,7 +370,7 @@ class Study:
         return None if options is None else made_copy(options, self.runs_folder, self.folder)
 
     def keep_made_data(self) -> None:
-        """Keep a copy of data that functions make in the store, for readers without trust in them."""
+        """Keep a copy of data that functions make in the store, which is read without trust."""
         sets = [self.data, *(e.data for e in self.evaluate.values())]
         for i, spec in enumerate(sets):
             copy = self._copy_of(spec)
