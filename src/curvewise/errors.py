@@ -14,6 +14,10 @@ class InputError(CurvewiseError, ValueError):
     """
 
 
+class UntrustedCodeError(InputError):
+    """An answer needs code that a study file names, and nobody said that it may be imported."""
+
+
 class MissingDependencyError(CurvewiseError, ImportError):
     """A feature needs a package that is not installed; the message names the extra to install."""
 

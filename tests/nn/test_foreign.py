@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import torch
 import transformers
 
 from curvewise.errors import InputError
+from curvewise.nn._foreign import hugging_face_encoder
 from curvewise.nn.architectures import features_of, head_of, make_network
 from curvewise.nn.settings import Training
 
@@ -93,6 +96,41 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path, encoder: Path) -> N
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="classifier of text"):
         make_network(Training(f"hf:{tmp_path}"), (6,), 5)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_code_in_a_folder_is_not_run(tmp_path: Path, encoder: Path, known: bool) -> None:
+    folder = tmp_path / "theirs"
+    shutil.copytree(encoder, folder)
+    about = json.loads((folder / "config.json").read_text())
+    kinds = ("AutoModel", "AutoModelForSequenceClassification", *(() if known else ("AutoConfig",)))
+    about |= {"auto_map": dict.fromkeys(kinds, "theirs.Theirs")}
+    about |= {"model_type": "bert" if known else "theirs"}
+    (folder / "config.json").write_text(json.dumps(about))
+    (folder / "theirs.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    for make in (
+        lambda: make_network(Training("hf:theirs"), (6,), 5, tmp_path),
+        lambda: hugging_face_encoder(folder),
+    ):
+        if known:
+            make()
+        else:
+            with pytest.raises(InputError, match="contains custom code"):
+                make()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_kernels_of_the_hub_are_refused(tmp_path: Path, encoder: Path) -> None:
+    folder = tmp_path / "theirs"
+    shutil.copytree(encoder, folder)
+    about = json.loads((folder / "config.json").read_text())
+    about["attn_implementation"] = "someone/kernel"
+    (folder / "config.json").write_text(json.dumps(about))
+    said = r"asks for attn_implementation='someone/kernel', code .* set it to \"sdpa\""
+    with pytest.raises(InputError, match=said):
+        make_network(Training("hf:theirs"), (6,), 5, tmp_path)
+    with pytest.raises(InputError, match=said):
+        hugging_face_encoder(folder)
 
 
 def test_loading_is_quiet_and_leaves_transformers_as_it_was(

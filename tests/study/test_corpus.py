@@ -112,7 +112,12 @@ def test_values_are_those_of_each_network_by_hand(study: Study) -> None:
     assert all(len(set(corpus.measures[name].tolist())) == 4 for name in SOME[:3])
 
 
-def test_processes_agree_bit_by_bit(study: Study) -> None:
+def test_processes_agree_bit_by_bit(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("multiprocessing", "pickle", "numpy"):  # never imported from the current folder
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('shadowed')")
+    monkeypatch.chdir(tmp_path)
     one = measure_corpus(study, SOME, examples=50, workers=0)
     two = measure_corpus(study, SOME, examples=50, workers=2)
     assert one.models == two.models

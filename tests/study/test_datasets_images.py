@@ -317,6 +317,24 @@ def test_torchvision_is_read_from_its_root(tmp_path: Path) -> None:
         load_dataset({"torchvision": "Toys", "root": str(tmp_path)})
 
 
+@pytest.mark.usefixtures("torchvision")
+def test_torchvision_may_not_unpickle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match=r"LSUN.* keeps a pickle in its folder"):
+        load_dataset({"torchvision": "LSUN", "root": str(tmp_path)})
+
+    class Cached(Toy):
+        """Has a cache as old versions of torchvision wrote them, and loads it as they did."""
+
+        def __init__(self, root: str, train: bool = True) -> None:
+            self.data, self.targets = torch.load(Path(root) / "cache.pt", weights_only=False)
+
+    monkeypatch.setattr(sys.modules["torchvision.datasets"], "Cached", Cached, raising=False)
+    torch.save((Toy, [0, 1]), tmp_path / "cache.pt")  # a class by its name, which is code
+    with pytest.raises(InputError, match="cannot be opened"):
+        load_dataset({"torchvision": "Cached", "root": str(tmp_path)})
+
+
 def test_a_torchvision_that_does_not_go_with_torch_is_told(
     tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -195,3 +195,88 @@ def test_a_class_that_would_end_the_process_is_an_error(tmp_path: Path):
     assert "SystemExit: no licence" in trained.error
     with pytest.raises(InputError, match="SystemExit: not today"):
         make_estimator(Learner(estimator="left_for_tests:Left"), tmp_path)
+
+
+PLAIN = """
+import numpy as np
+
+class Plain:
+    made = []
+
+    def __init__(self, shrink=1.0):
+        self.shrink = shrink
+        Plain.made.append(self)
+
+    def fit(self, x, y):
+        assert not hasattr(self, "centres")  # fresh for every run
+        self.centres = self.shrink * np.stack([x[y == k].mean(axis=0) for k in range(10)])
+
+    def predict(self, x):
+        return ((x[:, None] - self.centres) ** 2).sum(axis=2).argmin(axis=1)
+
+class Stated(Plain):
+    def __init__(self, shrink=1.0, random_state=None):
+        super().__init__(shrink)
+        self.generator = np.random.default_rng(random_state)
+        self.random_state = np.random.RandomState(random_state)  # as some do
+
+    def predict(self, x):
+        return self.generator.integers(10, size=len(x))
+
+class Seeded(Plain):
+    def __init__(self, *, seed, shrink=1.0):
+        super().__init__(shrink)
+        self.generator = np.random.default_rng(seed)
+
+    predict = Stated.predict
+
+class Raises(Plain):
+    def __init__(self, shrink=1.0):
+        raise OSError("no licence")
+"""
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    (tmp_path / "plain_models.py").write_text(PLAIN)
+    return tmp_path
+
+
+def test_any_class_with_fit_and_predict_does(plain: Path) -> None:
+    learner = Learner(estimator="plain_models:Plain", options={"shrink": 0.9})
+    data = Dataset(IMAGES[:400], Y[:400], IMAGES[400:600], Y[400:600])
+    design = Design(sizes=(100,), folds=1, seeds=3)
+    study = Study(data, {"plain": learner}, design, folder=plain)
+    assert study.run(workers=0, progress=False).done == 3
+    frame = study.frame()
+    assert frame["error"].nunique() == 1  # it has no seed
+    rows = study.rows_of(100, 0)
+    x, y, test = flat(IMAGES[rows]), Y[rows], flat(IMAGES[400:600])
+    centres = 0.9 * np.stack([x[y == k].mean(axis=0) for k in range(10)])
+    guess = ((test[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    assert frame["error"][0] == np.mean(guess != Y[400:600])
+
+
+@pytest.mark.parametrize("kind", ["Stated", "Seeded"])
+def test_a_plain_class_gets_its_seed_through_its_constructor(plain: Path, kind: str) -> None:
+    learner = Learner(estimator=f"plain_models:{kind}", options={"shrink": 0.9})
+    data = Dataset(IMAGES[:400], Y[:400], IMAGES[400:600], Y[400:600])
+    design = Design(sizes=(100,), folds=1, seeds=4)
+    study = Study(data, {"plain": learner}, design, folder=plain)
+    assert study.run(workers=0, progress=False).done == 4
+    for job, error in zip(study.jobs, study.frame()["error"], strict=True):
+        generator = np.random.default_rng(job.seeds["init"])
+        generator.integers(10, size=100)  # for the training error
+        assert error == np.mean(generator.integers(10, size=200) != Y[400:600])
+
+
+def test_a_class_that_cannot_be_made_is_named_with_its_options(plain: Path) -> None:
+    learner = Learner(estimator="plain_models:Raises", options={"shrink": 2})
+    said = (
+        r"estimator='plain_models:Raises' cannot be made with the options {'shrink': 2}: it fails"
+    )
+    with pytest.raises(InputError, match=rf"{said} in plain_models.py, line \d+ with OSError"):
+        make_estimator(learner, plain)
+    learner = Learner(estimator="plain_models:Plain", options={"shrunk": 2})
+    with pytest.raises(InputError, match=r"does not take the options {'shrunk': 2}"):
+        make_estimator(learner, plain)

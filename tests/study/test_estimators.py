@@ -441,3 +441,88 @@ def test_importing_is_light_and_a_missing_sklearn_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingDependencyError, match=r"curvewise\[sklearn\]"):
         measure_learning_curve(GaussianNB(), *SMALL)
+
+
+class Plain:
+    """No estimator of scikit-learn's: it has fit and predict, and no get_params."""
+
+    def __init__(self, shrink: float = 1.0) -> None:
+        self.shrink = shrink
+
+    def fit(self, x, y) -> None:
+        assert not hasattr(self, "classes")  # fresh for every run
+        self.classes, which = np.unique(y, return_inverse=True)
+        self.centres = np.stack([x[which == k].mean(axis=0) for k in range(len(self.classes))])
+
+    def predict(self, x):
+        far = ((x[:, None] - self.shrink * self.centres) ** 2).sum(axis=2)
+        return self.classes[far.argmin(axis=1)]
+
+
+class Guessing(Plain):
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.seed = seed
+
+    def predict(self, x):
+        return np.random.default_rng(self.seed).choice(self.classes, len(x))
+
+
+class Drawn(Guessing):
+    """Draws from a generator that was made with it."""
+
+    def __init__(self, random_state: int = 0) -> None:
+        super().__init__()
+        self.random_state = np.random.RandomState(random_state)
+
+    def predict(self, x):
+        return self.random_state.choice(self.classes, len(x))
+
+
+def test_any_object_with_fit_and_predict_does(tmp_path):
+    given = Plain(shrink=0.5)
+    options = {"sizes": [50, 100], "folds": 2}
+    m = measure_learning_curve(given, *SMALL, **options, store=tmp_path)
+    assert m.learners == ("Plain",)
+    assert set(m.labels["status"]) == {"done"}
+    assert not hasattr(given, "classes")
+    other = measure_learning_curve({"Plain": Plain(shrink=1.0)}, *SMALL, **options, store=tmp_path)
+    assert len(list_runs(tmp_path)) == 8  # its attributes tell it from the first
+    assert not np.array_equal(m.error, other.error)
+    # scikit-learn's own nearest centroid is the same classifier.
+    from sklearn.neighbors import NearestCentroid
+
+    np.testing.assert_array_equal(
+        other.error, measure_learning_curve(NearestCentroid(), *SMALL, **options).error
+    )
+
+
+@pytest.mark.parametrize("given", [Guessing, Guessing(seed=3), Drawn])
+def test_a_plain_object_gets_the_seed_of_its_run(given):
+    m = measure_learning_curve(given, *TRAIN, sizes=[200], folds=4, test=TEST)
+    for seed, error in zip(m.labels["seed"], m.error, strict=True):
+        draw = np.random.RandomState(seed) if given is Drawn else np.random.default_rng(seed)
+        assert error == np.mean(draw.choice(np.arange(10), len(TEST[1])) != TEST[1])
+
+
+def test_a_generator_that_an_object_holds_is_left_alone():
+    m = measure_learning_curve(Drawn(5), *TRAIN, sizes=[200], folds=3, test=TEST)
+    draw = np.random.RandomState(5)
+    assert set(m.error) == {np.mean(draw.choice(np.arange(10), len(TEST[1])) != TEST[1])}
+
+
+def test_what_cannot_be_made_afresh_is_named():
+    class Locked(Plain):
+        def __deepcopy__(self, memo):
+            raise TypeError("cannot copy")
+
+    class Needs(Plain):
+        def __init__(self, width):
+            pass
+
+    with pytest.raises(InputError, match=r"'Locked' cannot be copied for each run .*cannot copy"):
+        measure_learning_curve(Locked(), *SMALL)
+    with pytest.raises(InputError, match="'Needs' cannot be made without arguments"):
+        measure_learning_curve(Needs, *SMALL)
+    with pytest.raises(InputError, match="'mine' is a object, which lacks fit and predict"):
+        measure_learning_curve({"mine": object()}, *SMALL)

@@ -118,7 +118,7 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_a_worker_killed_on_a_real_cluster(tmp_path: Path) -> None:
+def test_a_worker_killed_on_a_real_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     pytest.importorskip("torch")
     learners = {
@@ -129,6 +129,9 @@ def test_a_worker_killed_on_a_real_cluster(tmp_path: Path) -> None:
         made_study(tmp_path / "ray", **learners),
         made_study(tmp_path / "here", **learners),
     )
+    # In the study's folder, a file that is called like an installed package is not imported.
+    (study.folder / "threadpoolctl.py").write_text("raise RuntimeError('shadowed')")
+    monkeypatch.chdir(study.folder)
     heard: list[Event] = []
     killed: list[int] = []
     addresses: dict[str, set[str]] = {}
@@ -149,6 +152,7 @@ def test_a_worker_killed_on_a_real_cluster(tmp_path: Path) -> None:
     assert len(killed) == 2
     assert (outcome.planned, outcome.failed) == (25, {})
     assert Counter(e.kind for e in heard if e.kind == "done").total() >= 23
+    assert Path.cwd() == study.folder
     run_local(here, workers=0, device="cpu", progress=False)
     assert results(study) == results(here)
     assert verify_store(study.runs_folder).sound

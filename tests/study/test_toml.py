@@ -311,7 +311,8 @@ def test_a_saved_study_is_the_same_study(data, learners, design, evaluate, keep,
         study = Study(data, learners, design, evaluate, keep, seed, name, folder=Path(folder))
         again = load_study(study.save(Path(folder) / "study.toml"))
     for field in fields(Study):
-        assert getattr(again, field.name) == getattr(study, field.name), field.name
+        if field.name != "trust":  # which no file can say of itself
+            assert getattr(again, field.name) == getattr(study, field.name), field.name
     assert again == study
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
+
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
+    # Python looks in the current folder first, where a study may lie beside a file json.py.
+    sys.path.append(sys.path.pop(0))
+
+import os
 import warnings
 from collections.abc import Sequence
 

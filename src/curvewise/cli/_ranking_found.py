@@ -63,6 +63,19 @@ def find_checkpoints(words: Sequence[str], labels: Path | None = None) -> list[F
     return found
 
 
+def refuse_own_code(found: Sequence[Found]) -> None:
+    """Refuse checkpoints of a .toml file whose network is made by code that the file names."""
+    from curvewise.nn._own_code import names_own_code
+
+    for one in found:
+        factory = one.about.get("factory")
+        if isinstance(factory, str) and names_own_code(factory, one.about.get("options")):
+            raise UsageError(
+                f"{one.name} is made by factory={factory!r}, code that a .toml file names: read "
+                "it, and pass --trust to have it imported."
+            )
+
+
 def _once(files: Sequence[str]) -> list[str]:
     """Each file once, however it was written; those that were given again are told."""
     kept: dict[Path, str] = {}

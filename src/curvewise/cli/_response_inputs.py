@@ -136,7 +136,7 @@ class NetworkReading:
     ----------
     factory
         What makes the network for a file of weights: module:function, called with shape, classes
-        and options (the module is looked for in the current folder first), or a name such as cnn
+        and options (installed, or a file in the current folder), or a name such as cnn
         or resnet18.
     factory_option
         An option of the factory, as KEY=VALUE; may be repeated.

@@ -60,6 +60,9 @@ class RiskReading:
         Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
     drop_failed
         Leave out failed runs, and say how many.
+    trust
+        Of a study, call the function that makes the data, if one does; otherwise the copy that
+        `curvewise study run` kept is read.
     """
 
     task_column: str | None = None
@@ -78,6 +81,7 @@ class RiskReading:
     ] = None
     where: Texts = field(default_factory=list)
     drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    trust: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str) -> TransferRisks:
         """Read the table or the study; says on stderr what was taken for what."""
@@ -103,7 +107,7 @@ class RiskReading:
         from curvewise.study import load_study, transfer_risks
 
         with quietly(), worded():
-            study = load_study(path)
+            study = load_study(path, trust=self.trust)
             usual = "loss" if study.dataset.is_numbers else "error"
             return transfer_risks(
                 study,

@@ -12,7 +12,7 @@ from curvewise.cli._console import DONE, FAILED, UsageError
 from curvewise.cli._files import quietly, save_plot
 from curvewise.cli._options import Drawing, Numbers, Showing
 from curvewise.cli._predictions import Level, Words
-from curvewise.cli._ranking_found import find_checkpoints
+from curvewise.cli._ranking_found import find_checkpoints, refuse_own_code
 from curvewise.cli._ranking_inputs import FeatureReading, TargetReading
 from curvewise.cli._ranking_judged import (
     PoolReading,
@@ -73,6 +73,7 @@ def rank(
     seed: Seed = 0,
     extracting: FeatureReading | None = None,
     dry_run: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    trust: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     save: Path | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
@@ -86,8 +87,8 @@ def rank(
 
     Example: `curvewise ranking rank a=a.npy b=b.npy --labels labels.npy --measures nleep,logme`
 
-    Example: `curvewise ranking rank pool.toml --data photos/`, where pool.toml has a table for
-    each checkpoint and paths begin at its folder:
+    Example: `curvewise ranking rank pool.toml --data photos/ --trust`, where pool.toml has a table
+    for each checkpoint and paths begin at its folder:
 
     ```
     [mine]
@@ -124,6 +125,8 @@ def rank(
         Decides the examples, the split, the halves, and what is random in measures.
     dry_run
         Only say what would be done.
+    trust
+        Import code that a .toml file names as the factory of a checkpoint.
     save
         Write the scores into this .csv file, which `curvewise ranking judge` reads.
     """
@@ -139,6 +142,8 @@ def rank(
     if dry_run:
         show_plan(page, plan_rows(found), {"measures": ", ".join(names), **target.told()})
         return page.close()
+    if not trust:
+        refuse_own_code(found)
     scoring: dict[str, Any] = {
         "test": test or None,
         "by": by,

@@ -29,6 +29,7 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 MAKING = Group("How to make the runs", sort_key=3)
 WATCHING = Group("Watch it run", sort_key=4)
 Device = Annotated[str | None, Parameter(group=MAKING)]
+Trust = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 @study.command
@@ -65,6 +66,7 @@ def plan(
     *,
     measure: Annotated[bool, Parameter(show_default=False)] = True,
     device: Device = None,
+    trust: Trust = False,
     showing: Showing | None = None,
 ) -> int:
     """Say which runs a study makes, how long they take, and what to beware of. Trains nothing.
@@ -79,9 +81,12 @@ def plan(
         Train networks for a few steps where no stored run tells how long they take.
     device
         Plan for this device, such as cpu, cuda or cuda:1.
+    trust
+        Import code that the study names, as `run` does. Without it, what needs such code is not
+        known.
     """
     page = (showing or Showing()).page()
-    show_plan(page, _load(file).plan(measure=measure, device=device))
+    show_plan(page, _load(file, trust).plan(measure=measure, device=device))
     return page.close()
 
 
@@ -100,9 +105,13 @@ def run(
     retry_failed: Annotated[bool | None, Parameter(group=MAKING, show_default=False)] = None,
     fresh: Flag = False,
     dry_run: Flag = False,
+    trust: Trust = False,
     showing: Showing | None = None,
 ) -> int:
     """Make the runs that are not there yet. Exit status 1 if any run failed.
+
+    This imports the code that the study names, and starts its commands: of a study that is not
+    yours, read both first.
 
     Stop it with Ctrl-C at any time, and go on by running it again.
 
@@ -133,9 +142,11 @@ def run(
         Move the study's runs out of the way, and make them anew.
     dry_run
         Only say what would be made.
+    trust
+        Import code that the study names even for --dry-run.
     """
     page = (showing or Showing()).page()
-    loaded = _load(file)
+    loaded = _load(file, trust)
     if dry_run:
         show_plan(page, loaded.plan(measure=False, device=device))
         page.say("Nothing was done.")
@@ -157,14 +168,16 @@ def run(
     options |= {"device": device} if on == "local" else {"gpus": gpus or 0.0}
     try:
         found = loaded.run(on, **options)
-    except KeyboardInterrupt:  # the executor has said how to go on
+    except KeyboardInterrupt as stop:  # the executor, if it had begun, has said how to go on
+        for text in getattr(stop, "__notes__", ()):
+            note(text)
         return FAILED
     show_status(page, found)
     return page.close(FAILED if found.failed else DONE)
 
 
 @study.command
-def status(file: File, /, *, showing: Showing | None = None) -> int:
+def status(file: File, /, *, trust: Trust = False, showing: Showing | None = None) -> int:
     """Say how far a study is: done, failed and why, being made by whom, left.
 
     Example: `curvewise study status study.toml`
@@ -173,9 +186,12 @@ def status(file: File, /, *, showing: Showing | None = None) -> int:
     ----------
     file
         The study.
+    trust
+        Call the function that makes the data, if one does; otherwise the copy that `run` kept is
+        read.
     """
     page = (showing or Showing()).page()
-    show_status(page, _load(file).status())
+    show_status(page, _load(file, trust).status())
     return page.close()
 
 
@@ -188,6 +204,7 @@ def report(
     format: Format | None = None,
     form: Form = "power",
     json: Flag = False,
+    trust: Trust = False,
     watch: Annotated[bool, Parameter(group=WATCHING, negative="", show_default=False)] = False,
     port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
     open_browser: Annotated[
@@ -214,6 +231,9 @@ def report(
         Of the learning curves; auto averages several, and predicts best beyond the data.
     json
         Print one JSON document with everything.
+    trust
+        Call the function that makes the data, if one does; otherwise the copy that `run` kept is
+        read.
     watch
         Write nothing, and show on this machine a page of how far the study is, until Ctrl-C.
     port
@@ -221,7 +241,7 @@ def report(
     open_browser
         Open it in a browser.
     """
-    loaded = _load(file)
+    loaded = _load(file, trust)
     if watch:
         if json or format is not None or out is not None:
             raise UsageError("--watch writes no report: leave --out, --format and --json out.")
@@ -287,12 +307,12 @@ def show_status(page: Page, found: Status) -> None:
     warn_each([*found.warnings, *found.problems[1:]])
 
 
-def _load(file: Path) -> Study:
+def _load(file: Path, trust: bool) -> Study:
     from curvewise.study import load_study
 
     if not file.exists():
         raise UsageError(f"There is no file {file}: `curvewise study new {file}` writes one.")
-    return load_study(file)
+    return load_study(file, trust=trust)
 
 
 def _plain(name: str) -> str:

@@ -96,12 +96,15 @@ def hugging_face_model(
             config = transformers.AutoConfig.from_pretrained(
                 path, num_labels=classes, **local, **options
             )
+            _refuse_kernels(path, config)
             if pretrained:
                 model = kind.from_pretrained(
                     path, config=config, ignore_mismatched_sizes=True, **local
                 )
             else:
                 model = kind.from_config(config, trust_remote_code=False)
+    except InputError:
+        raise
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise InputError(
             f"architecture='hf:{path}' cannot be made into a classifier of "
@@ -128,15 +131,31 @@ def hugging_face_encoder(path: Path) -> nn.Module:
     try:
         with _quiet(transformers):
             config = transformers.AutoConfig.from_pretrained(path, **local)
+            _refuse_kernels(path, config)
             kind: Any = transformers.AutoModel
             for name in getattr(config, "architectures", None) or ():
                 if name.endswith(("ForImageClassification", "ForSequenceClassification")):
                     kind = getattr(transformers, name, kind)
-            model: nn.Module = kind.from_pretrained(path, config=config, local_files_only=True)
+            model: nn.Module = kind.from_pretrained(path, config=config, **local)
+    except InputError:
+        raise
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         said = str(error).strip().split("\n")[0]
         raise InputError(f"{path} cannot be loaded by transformers: {said}") from error
     return model
+
+
+def _refuse_kernels(path: Path, config: Any) -> None:
+    """Refuse a configuration that has transformers fetch and run kernels of the hub."""
+    parts = [getattr(config, name, None) for name in getattr(config, "sub_configs", None) or ()]
+    for part in (config, *parts):
+        for key in ("_attn_implementation", "_experts_implementation"):
+            asked = getattr(part, key, None)
+            if isinstance(asked, str) and "/" in asked:
+                raise InputError(
+                    f"{path / 'config.json'} asks for {key.strip('_')}={asked!r}, code that "
+                    'transformers would fetch from the hub and run: set it to "sdpa" or "eager".'
+                )
 
 
 def is_hugging_face(model: nn.Module) -> bool:

@@ -1,22 +1,59 @@
-"""Functions of the user's own: in a file beside the study, or installed."""
+"""Code of the user's own: which names need it, and how it is imported.
+
+Nothing here decides whether code may be imported: a study does (``Study.trust``), which asks
+:func:`names_own_code` first.
+"""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from curvewise.errors import InputError
 
+KNOWN = ("sklearn.",)
+"""Installed packages whose modules a study file may have imported before it is trusted."""
+
+FETCHING = ("pretrained", "checkpoint_path")
+"""Beginnings of timm's options that fetch weights, or open files in formats of its own."""
+
+
+def names_own_code(name: str, options: Mapping[str, Any] | None = None) -> bool:
+    """Tell whether making what a name stands for imports code that a file chose.
+
+    Parameters
+    ----------
+    name : str
+        Of an architecture, an estimator or a function.
+    options : dict, optional
+        What it is called with.
+
+    Examples
+    --------
+    >>> [names_own_code(n) for n in ("mlp", "hf:folder", "sklearn.svm:SVC", "nets:make", "this:x")]
+    [False, False, False, True, True]
+    """
+    kind, colon, _ = name.partition(":")
+    if kind == "timm":
+        return any(key.startswith(FETCHING) for key in options or ())
+    return bool(colon) and kind != "hf" and not name.startswith(KNOWN)
+
 
 def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., Any]:
-    """A function of a module; a file in the study's folder comes before what is installed.
+    """Import a function or class of an installed module, or of a file in the study's folder.
+
+    What is installed is never shadowed by a file in the folder: where both have a module of one
+    name, that is an error.
 
     Parameters
     ----------
@@ -26,22 +63,33 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
         ``"module:function"``.
     folder : Path, optional
         The study's.
+
+    Raises
+    ------
+    InputError
+        If it cannot be imported; the message names the module, the line and the remedy.
     """
     asked = f"{asked}={name!r}"
     module, _, function = name.partition(":")
-    path = None if folder is None else folder / (module.replace(".", "/") + ".py")
+    if module.endswith(".py"):
+        raise InputError(f"{asked}: give '{module.removesuffix('.py')}:{function}', without '.py'.")
     try:
-        if path is not None and path.is_file():
-            resolved = path.resolve()
-            found = _loaded(module, resolved, resolved.stat().st_mtime_ns, folder)
-        else:
-            with importable(folder):
-                found = importlib.import_module(module)
+        found = _imported(module, folder)
+    except InputError as error:  # two modules of one name
+        raise InputError(f"{asked}: {error}") from error
     except ModuleNotFoundError as error:
+        remedy = f"put {module}.py in the folder of the study or install what it needs"
+        if error.name != module:
+            remedy = f"{module} needs it: install it, or put it beside {module}.py"
+        raise InputError(f"{asked}: cannot import {error.name!r}: {remedy}.") from error
+    except (Exception, SystemExit) as error:
         raise InputError(
-            f"{asked}: cannot import {error.name!r}: put {module}.py in the folder of the study "
-            "or install what it needs."
+            f"{asked} {failure(error, folder)} Mend the module {module!r}: it must be possible to "
+            "import it."
         ) from error
+    except KeyboardInterrupt as stop:
+        stop.add_note(f"{asked}: stopped while {module!r} was imported.")
+        raise
     result: Callable[..., Any] | None = getattr(found, function, None)
     if not callable(result):
         names = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
@@ -49,6 +97,91 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
             f"{asked}: the module has no {function!r}; it has {', '.join(names[:10])}."
         )
     return result
+
+
+def failure(error: BaseException, folder: Path | None) -> str:
+    """Say what was raised, and on which line of a file in the study's folder."""
+    inside = None if folder is None else folder.resolve()
+    lines = [
+        f" in {Path(frame.filename).name}, line {frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_absolute()  # unlike "<frozen importlib._bootstrap>"
+        and inside is not None
+        and Path(frame.filename).resolve().is_relative_to(inside)
+    ]
+    return f"fails{lines[-1] if lines else ''} with {type(error).__name__}: {error}."
+
+
+def _imported(module: str, folder: Path | None) -> ModuleType:
+    if folder is None:
+        return importlib.import_module(module)
+    path = folder.resolve() / (module.replace(".", "/") + ".py")
+    top = module.partition(".")[0]
+    beside = _beside(top, folder.resolve()) or (path if path.is_file() else None)
+    if beside is not None:
+        _refuse_clash(top, beside, folder.resolve())
+        _check_imports(beside, folder.resolve(), {beside})
+    if path.is_file():
+        return _loaded(module, path, path.stat().st_mtime_ns, folder)
+    with importable(folder):
+        return importlib.import_module(module)
+
+
+def _beside(top: str, folder: Path) -> Path | None:
+    """The file in a folder that ``import top`` would execute, if any."""
+    places = (folder / f"{top}.py", folder / top / "__init__.py")
+    return next((path for path in places if path.is_file()), None)
+
+
+def _check_imports(path: Path, folder: Path, seen: set[Path]) -> None:
+    """Refuse files beside the study that import a name which a file there and a package have."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):  # which importing it says better
+        return
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module)
+    for top in sorted({name.partition(".")[0] for name in names}):
+        beside = _beside(top, folder)
+        if beside is not None and beside not in seen:
+            seen.add(beside)
+            _refuse_clash(top, beside, folder)
+            _check_imports(beside, folder, seen)
+
+
+def _refuse_clash(top: str, beside: Path, folder: Path) -> None:
+    other = _elsewhere(top, beside, folder)
+    if other is not None:
+        mine = beside.parent if beside.name == "__init__.py" else beside
+        raise InputError(
+            f"there are two modules {top!r}: {mine} beside the study, and {other}. Files beside a "
+            f"study never take the place of other modules: rename {mine.name}."
+        )
+
+
+def _elsewhere(top: str, beside: Path, folder: Path) -> str | None:
+    """Where Python finds a top-level module other than the one beside the study; None if nowhere.
+
+    Compared file by file, since a virtual environment may lie in the study's folder.
+    """
+    if top in sys.stdlib_module_names:
+        return "that of Python's standard library"
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    if loaded is not None and Path(loaded).resolve() != beside:
+        return f"{loaded}, which is imported already"
+    path = [entry for entry in sys.path if Path(entry or ".").resolve() != folder]
+    for finder in sys.meta_path:
+        if finder is PathFinder:
+            spec = PathFinder.find_spec(top, path)
+        else:
+            spec = finder.find_spec(top, None) if hasattr(finder, "find_spec") else None
+        if spec is not None and spec.origin and Path(spec.origin).resolve() != beside:
+            return str(spec.origin)
+    return None
 
 
 @lru_cache(maxsize=32)
@@ -71,14 +204,27 @@ def _loaded(name: str, path: Path, changed: int, folder: Path | None) -> ModuleT
 
 @contextlib.contextmanager
 def importable(folder: Path | None) -> Iterator[None]:
-    """The folder on Python's path, for as long as something is imported from it."""
+    """Have the folder at the end of Python's path, for as long as something is imported from it."""
     if folder is None:
         yield
         return
     entry = str(folder.resolve())
-    sys.path.insert(0, entry)
+    sys.path.append(entry)
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(entry)
+        # The last one is ours: the same folder may be there for other reasons.
+        for i in reversed(range(len(sys.path))):
+            if sys.path[i] == entry:
+                del sys.path[i]
+                break
+
+
+def installed_first(path: Sequence[str], *folders: Path) -> list[str]:
+    """Python's path with some folders, and the current one, behind all others.
+
+    >>> installed_first(["", "/usr/lib/python"])
+    ['/usr/lib/python', '']
+    """
+    last = {Path().resolve(), *(folder.resolve() for folder in folders)}
+    return sorted(path, key=lambda entry: Path(entry or ".").resolve() in last)

@@ -59,7 +59,7 @@ def make_network(
         Outputs: the number of classes, or the shape of the numbers to predict, (k,) or (channels,
         height, width). A factory of one's own is given it as it is.
     folder : Path, optional
-        Where relative paths start, and where a ``"module:function"`` is looked for first.
+        Where relative paths start, and where the file of a ``"module:function"`` may lie.
 
     Returns
     -------

@@ -59,7 +59,7 @@ class Checkpoint:
     source_accuracy : float, optional
         Accuracy on what it was trained for, as a fraction.
     folder : path, optional
-        Where the module of a factory is looked for first; the current folder by default.
+        Where the module of a factory may lie; the current folder by default.
 
     Examples
     --------

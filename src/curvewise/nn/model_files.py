@@ -108,7 +108,7 @@ def load_model(
     device : str, optional
         Where the network will run.
     folder : path, optional
-        Where the module of a factory is looked for first; the current folder by default.
+        Where the module of a factory may lie; the current folder by default.
 
     Raises
     ------

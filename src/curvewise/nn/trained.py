@@ -38,7 +38,7 @@ def restore_network(
     weights : dict of str to ndarray
         Parameters and buffers by name, as :class:`~curvewise.nn.task.Trained` has them.
     folder : Path, optional
-        Where relative paths start, and the module of a factory of one's own is looked for first.
+        Where relative paths start, and the file of a factory of one's own may lie.
     seed : int
         Of the initial weights. Where only the last layer was trained, only that was stored, and
         the rest is drawn again.

@@ -21,9 +21,15 @@ def save_picture(draw: Callable[[], Axes], path: Path) -> None:
 
 
 def use_no_display() -> None:
-    """Switch matplotlib to a backend that needs no display: for commands, not notebooks."""
+    """Switch matplotlib to a backend that needs no display: for commands, not notebooks.
+
+    A ``matplotlibrc`` in the current folder is not followed: it may have come with a study of
+    someone else's, and can have LaTeX run on text of its own.
+    """
     import matplotlib
 
+    if Path(matplotlib.matplotlib_fname()).resolve() == Path("matplotlibrc").resolve():
+        matplotlib.rcdefaults()
     matplotlib.use("Agg")
 
 

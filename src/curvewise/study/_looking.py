@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
+from curvewise.nn._own_code import installed_first
 from curvewise.progress import progress_bar
 from curvewise.study.execute.options import choose_devices
 
 if TYPE_CHECKING:
     from curvewise.study.study import Study
+
+SAFE = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True)
@@ -100,9 +106,12 @@ def _in_processes(
     study: Study, look: Look, tasks: Sequence[Task], workers: int
 ) -> Iterator[tuple[int, Measured]]:
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, (study,))
+    known = (study, os.environ.get(SAFE))
+    with _safe_path():
+        pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, known)
     try:
-        waiting = {pool.submit(_look, look, task): i for i, task in enumerate(tasks)}
+        with _safe_path():  # submitting is what starts the workers
+            waiting = {pool.submit(_look, look, task): i for i, task in enumerate(tasks)}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BrokenProcessPool as error:
@@ -115,10 +124,30 @@ def _in_processes(
         pool.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Start processes that do not look for modules in the current folder first.
+
+    Until a new process has been sent our path, it has Python's usual one, with that folder in it.
+    """
+    before = os.environ.get(SAFE)
+    os.environ[SAFE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[SAFE]
+        if before is not None:
+            os.environ[SAFE] = before
+
+
 _STUDY: list[Study] = []
 
 
-def _start(study: Study) -> None:
+def _start(study: Study, safe: str | None) -> None:
+    os.environ.pop(SAFE, None)  # which programs that a network starts should not inherit
+    if safe is not None:
+        os.environ[SAFE] = safe
+    sys.path[:] = installed_first(sys.path, study.folder)
     _STUDY[:] = [study]  # its data is loaded once, when the first task needs it
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import CurvewiseError
 from curvewise.nn.settings import Training
 from curvewise.study.jobs import Job
 from curvewise.study.standings import Planned
@@ -72,7 +71,8 @@ class Clock:
         for key in ((*_key(job), str(job.n)), _key(job)):
             if key in self._stored:
                 return Estimate(self._stored[key] * job.cost, STORED)
-        if self.measure and job.learner.training is not None:
+        known = job.learner.training is not None and self.study.unimported(job.learner) is None
+        if self.measure and known:
             seconds = self._measure(job)
             return Estimate(seconds, MEASURED if math.isfinite(seconds) else UNKNOWN)
         return Estimate(math.nan, UNKNOWN)
@@ -102,7 +102,7 @@ class Clock:
             return measure_seconds(
                 step, self.study.examples, n, device=self.device, folder=self.study.folder
             )
-        except (CurvewiseError, ImportError, RuntimeError) as error:
+        except Exception as error:  # whatever a factory of one's own raises
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             self.problems[f"{name} could not be measured: {first}"] = None
             return math.nan

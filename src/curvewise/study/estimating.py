@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn._own_code import find_function
+from curvewise.nn._own_code import failure, find_function
 from curvewise.nn.task import Examples, Trained
 from curvewise.study._classes import HARD_NOTE, log_loss, one_hot
 from curvewise.study._numbers import as_predicted, number_losses
 from curvewise.study.learner import Learner
-from curvewise.study.training import set_seeds, warning_texts, watched
+from curvewise.study.training import construct, has_parameters, warning_texts, watched
 
 if TYPE_CHECKING:
     from curvewise.study.jobs import Job
@@ -31,7 +31,8 @@ def fit_estimator(study: Study, job: Job) -> Trained:
     Images are flattened and scaled from 0 … 255 to 0 … 1; features are taken as they are: put a
     scaler into a pipeline of your own where they need one. Every parameter ``random_state``, nested
     ones too, and numpy's global state are set from the job's ``init`` seed, and one thread is used,
-    so that the result depends on nothing else.
+    so that the result depends on nothing else. A class without scikit-learn's ``get_params`` gets
+    the seed as its argument ``random_state``, or else ``seed``, if it has one.
 
     Probabilities are those of ``predict_proba``; a class that the subset lacks has probability 0.
     Without ``predict_proba`` they are 0 and 1 from ``predict``, and the result is ``hard``: it has
@@ -67,8 +68,11 @@ def fit_estimator(study: Study, job: Job) -> Trained:
     >>> fit_estimator(study, study.jobs[0]).probabilities["test"].shape
     (30, 3)
     """
-    model = make_estimator(job.learner, study.folder)
     seed = job.seeds["init"]
+    try:
+        model = make_estimator(job.learner, study.folder, seed)
+    except InputError as error:
+        raise InputError(f"learners.{job.name}: {error}") from error
     rows = study.rows_of(job.n, job.fold)
     start = time.perf_counter()
     found: dict[str, Any] = {}
@@ -76,7 +80,7 @@ def fit_estimator(study: Study, job: Job) -> Trained:
         try:
             loss = str(job.learner.loss)
             fit = partial(_regress, loss=loss) if study.examples.is_numbers else _train
-            found = fit(set_seeds(model, seed), study.examples, rows, study.evaluation_sets)
+            found = fit(model, study.examples, rows, study.evaluation_sets)
         except (Exception, SystemExit) as error:
             found = {"error": "".join(traceback.format_exception(error))}
     notes = (*warning_texts(caught), *((HARD_NOTE,) if found.get("hard") else ()))
@@ -84,7 +88,7 @@ def fit_estimator(study: Study, job: Job) -> Trained:
     return Trained(seconds=seconds, path="scikit-learn", notes=notes, **found)
 
 
-def make_estimator(learner: Learner, folder: Path | None = None) -> Any:
+def make_estimator(learner: Learner, folder: Path | None = None, seed: int = 0) -> Any:
     """Make the estimator that a learner names, not yet fitted.
 
     Parameters
@@ -93,6 +97,8 @@ def make_estimator(learner: Learner, folder: Path | None = None) -> Any:
         With ``estimator`` as ``"module:Class"`` and its parameters in ``options``.
     folder : Path, optional
         Where modules are looked for, beside the usual places.
+    seed : int
+        Of the run.
 
     Returns
     -------
@@ -111,17 +117,23 @@ def make_estimator(learner: Learner, folder: Path | None = None) -> Any:
     for method in ("fit", "predict"):
         if not callable(getattr(kind, method, None)):
             raise InputError(
-                f"estimator={place!r} has no method {method}: name a classifier with fit(X, y) and "
+                f"estimator={place!r} has no method {method}: name a class with fit(X, y) and "
                 "predict(X), as scikit-learn's have."
             )
+    options = dict(learner.options)
     try:
-        model = kind(**learner.options)
+        model = construct(kind, options, seed)
     except TypeError as error:
         raise InputError(
-            f"estimator={place!r} does not take the options {dict(learner.options)!r}: {error}."
+            f"estimator={place!r} does not take the options {options!r}: {error}."
         ) from error
-    if learner.options and hasattr(model, "get_params"):
-        _check_options(place, learner.options, model)
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"estimator={place!r} cannot be made with the options {options!r}: it "
+            f"{failure(error, folder)}"
+        ) from error
+    if options and has_parameters(model):
+        _check_options(place, options, model)
     return model
 
 
@@ -135,10 +147,6 @@ def _named_class(place: str, folder: Path | None) -> Any:
                 'pip install "curvewise[sklearn]".'
             ) from error
         raise
-    except (Exception, SystemExit) as error:
-        raise InputError(
-            f"estimator={place!r} cannot be imported: {type(error).__name__}: {error}."
-        ) from error
 
 
 def _check_options(place: str, options: Mapping[str, Any], model: Any) -> None:

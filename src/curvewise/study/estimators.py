@@ -18,7 +18,7 @@ from curvewise.study.digest import data_digest, describe
 from curvewise.study.scoring import Metric, MetricLike, resolve_metric
 from curvewise.study.splitting import check_data, decide_stratification, draw_partition, hold_out
 from curvewise.study.store import AnyPath
-from curvewise.study.training import Data, Outcome, Task, Workplace, set_seeds, train_all
+from curvewise.study.training import Data, Outcome, Task, Workplace, fresh_estimator, train_all
 from curvewise.types import Measurements
 
 RECIPE = "measure_learning_curve/1"  # counts up when the same coordinates would train otherwise
@@ -63,13 +63,17 @@ def measure_learning_curve(
     runs that fail are kept as failed, and with ``store`` an interrupted call goes on where it was.
 
     Every run works on a clone whose parameters named ``random_state``, nested ones too, are set to
-    the run's seed, and in one thread, so that nothing depends on ``n_jobs``.
+    the run's seed, and in one thread, so that nothing depends on ``n_jobs``. An object without
+    scikit-learn's ``get_params`` is copied as it is, and the run's seed is set as its attribute
+    ``random_state``, or else ``seed``; a class is called once for each run, with its seed as the
+    argument of one of these names if it takes one.
 
     Parameters
     ----------
-    estimator : estimator, or dict of str to estimator
-        Anything that scikit-learn can clone, pipelines included. The estimators of a dict get the
-        same subsets and seeds, so that they can be compared pair by pair.
+    estimator : estimator, class, or dict of str to either
+        Anything with ``fit`` and ``predict``: an estimator of scikit-learn, pipelines included, an
+        object of your own that was not fitted, or a class. Those of a dict get the same subsets
+        and seeds, so that they can be compared pair by pair.
     X : array-like, sparse matrix, DataFrame or list, shape (examples, ...)
         Inputs, as the estimator takes them.
     y : array-like, shape (examples,)
@@ -131,13 +135,16 @@ def measure_learning_curve(
             "n_jobs=0 is no number of processes: pass at least 1, or -1 for all cores."
         )
     learners = _named(estimator)
+    made = _fresh(learners)
     judge = resolve_metric(metric, unit)
     entropy = entropy_of(rng)
     X, target = check_data(X, y)
-    stratify, notes = decide_stratification(chosen["stratify"], target, learners, metric)
+    stratify, notes = decide_stratification(chosen["stratify"], target, made, metric)
     train, data, split_note = hold_out(X, target, test, stratify, entropy)
     partition = draw_partition(target[train], sizes, folds, chosen["nested"], stratify, entropy)
-    tasks = _plan(learners, partition, train, entropy, _fingerprint(data, judge))
+    about = {name: data_digest([describe(model)]) for name, model in made.items()}
+    shared = _fingerprint(data, judge)
+    tasks = _plan(learners, about, partition, train, entropy, shared)
     folder = None if store is None else Path(store)
     place = Workplace(data, judge, folder, chosen["on_error"])
     outcomes, damaged = train_all(tasks, place, n_jobs, chosen["progress"])
@@ -172,15 +179,34 @@ def _named(estimator: Any) -> dict[str, Any]:
     if not learners:
         raise InputError("estimator is an empty dict: pass at least one estimator.")
     for name, learner in learners.items():
-        if not all(hasattr(learner, method) for method in ("fit", "predict", "get_params")):
+        lacking = [m for m in ("fit", "predict") if not callable(getattr(learner, m, None))]
+        if lacking:
             raise InputError(
-                f"estimator {name!r} is a {type(learner).__name__}, which lacks fit, predict or "
-                "get_params: pass an estimator that scikit-learn can clone."
+                f"estimator {name!r} is a {type(learner).__name__}, which lacks "
+                f"{' and '.join(lacking)}: pass an estimator with fit(X, y) and predict(X)."
             )
     return {str(name): learner for name, learner in learners.items()}
 
 
+def _fresh(learners: Mapping[str, Any]) -> dict[str, Any]:
+    """An instance of each estimator, as every run will have one of its own."""
+    made = {}
+    for name, learner in learners.items():
+        try:
+            made[name] = fresh_estimator(learner, 0)
+        except Exception as error:
+            way = "made without arguments" if isinstance(learner, type) else "copied for each run"
+            raise InputError(
+                f"estimator {name!r} cannot be {way} ({type(error).__name__}: {error}): pass an "
+                "unfitted object that copy.deepcopy copies, or a class whose arguments all have "
+                "defaults."
+            ) from error
+    return made
+
+
 def _name(estimator: Any) -> str:
+    if isinstance(estimator, type):
+        return estimator.__name__
     steps = [step for _, step in getattr(estimator, "steps", [])] or [estimator]
     return " + ".join(step if isinstance(step, str) else type(step).__name__ for step in steps)
 
@@ -199,23 +225,21 @@ def _fingerprint(data: Data, metric: Metric) -> dict[str, Any]:
 
 def _plan(
     learners: Mapping[str, Any],
+    about: Mapping[str, str],
     partition: Partition,
     train: NDArray[np.int64],
     entropy: int,
     shared: Mapping[str, Any],
 ) -> list[Task]:
-    from sklearn.base import clone
-
     tasks = []
     for name, estimator in learners.items():
-        about = data_digest([describe(set_seeds(clone(estimator), 0))])
         for s in partition:
             seed = int(np.random.SeedSequence([entropy, s.n, s.fold]).generate_state(1)[0])
             rows = train[s.indices]
             coordinates = {
                 **shared,
                 "learner": name,
-                "estimator": about,
+                "estimator": about[name],
                 "n": s.n,
                 "fold": s.fold,
                 "seed": seed,

@@ -15,7 +15,6 @@ from curvewise.io._table import listed
 from curvewise.nn.targets import MOVING
 from curvewise.nn.task import Examples
 from curvewise.study.dataset import Dataset
-from curvewise.study.datasets import load_dataset
 from curvewise.study.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def make_evaluation_sets(study: Study) -> dict[str, Examples]:
 
 def _other(name: str, data: Dataset | Mapping[str, Any] | str, study: Study) -> Examples:
     """Other data as examples of the study's classes: its test part, else all of it."""
-    other = data if isinstance(data, Dataset) else load_dataset(data, folder=study.folder)
+    other = study.load_data(data, f"evaluate.{name}.data")
     own = study.dataset
     if other.targets != own.targets:
         raise InputError(

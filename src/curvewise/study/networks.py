@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, UntrustedCodeError
 from curvewise.nn.task import Examples
 from curvewise.study.reading import choose_runs
 from curvewise.study.standings import Planned
@@ -77,6 +77,11 @@ def load_model(study: Study, identity: str) -> StudyNetwork:
         )
     if job.is_search:
         raise InputError(f"run={identity!r} is a search for a learning rate, and has no network.")
+    if (place := study.unimported(job.learner)) is not None:
+        raise UntrustedCodeError(
+            f"run={identity!r} is of {job.name!r}, which is made by {place}: its code is not "
+            "imported unless the study is loaded with trust=True."
+        )
     rows, whole = study.rows_of(job.n, job.fold), study.examples
     weights = read_run(study.runs_folder / identity).checkpoint("end")
     shape, classes, seed = whole.shape, whole.outputs, job.seeds["init"]

@@ -191,6 +191,8 @@ def plan_study(study: Study, *, measure: bool = True, device: str | None = None)
         bytes_needed=needed,
         bytes_free=free,
         warnings=(
+            *study.assumptions,
+            *_unimported(study),
             *(f"{name}: {why}" for name, reasons in bad.items() for why in reasons),
             *_warnings(study, planned, device),
             *problems,
@@ -236,6 +238,23 @@ def _runs(count: int) -> str:
     return f"{count:,} run" + ("" if count == 1 else "s")
 
 
+def _unimported(study: Study) -> list[str]:
+    """Say what is not known of learners whose code may not be imported."""
+    found = {}
+    for job in study.jobs:  # a grid may name code, too
+        place = study.unimported(job.learner)
+        if place is None:
+            continue
+        what = "options were not checked, and its time is"
+        if job.learner.training is not None:
+            what = "options were not checked, and the number of its weights and its time are"
+        found[job.name, place] = (
+            f"{job.name} is made by {place}, which is not imported without --trust (in Python "
+            f"trust=True): its {what} unknown unless runs are stored."
+        )
+    return list(found.values())
+
+
 def _few_classes(study: Study) -> list[str]:
     y = study.dataset.y
     if study.dataset.is_numbers:
@@ -269,6 +288,8 @@ def _bad_learners(study: Study, jobs: Sequence[Job]) -> dict[str, list[str]]:
     checks = {"network": _check_network, "estimator": _check_estimator, "command": _check_command}
     found: dict[str, list[str]] = {}
     for job in {(j.name, repr(j.settings)): j for j in jobs}.values():
+        if study.unimported(job.learner) is not None:
+            continue
         try:
             checks[job.learner.kind](study, job)
         except Exception as error:  # whatever a class of one's own raises

@@ -56,7 +56,7 @@ def read_measurements(
             **{k: _column(v) for k, v in _coordinates(study, kept).items()},
             "run": np.array([r.job.id for r in kept]),
         },
-        notes=(*notes, *study.partition.warnings),
+        notes=(*notes, *study.assumptions, *study.partition.warnings),
     )
 
 
@@ -134,7 +134,7 @@ def read_predictions(
         labels=None if numbers else _labels(study, done, evaluation),
         classes=None if numbers else study.dataset.classes,
         run_ids=np.array([r.job.id for r in done]),
-        notes=tuple(notes),
+        notes=(*notes, *study.assumptions),
     )
 
 

@@ -155,7 +155,7 @@ def study_status(study: Study) -> Status:
         seconds_spent=float(sum(r.seconds or 0.0 for r in planned)),
         seconds_left=float(sum(clock.estimate(r.job).seconds for r in due)),
         problems=problems,
-        warnings=(*_damage(problems), *mixture(planned)),
+        warnings=(*study.assumptions, *_damage(problems), *mixture(planned)),
     )
 
 

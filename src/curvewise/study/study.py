@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError
 from curvewise.learning.partition import Partition, Subset, partition_training_set
+from curvewise.nn._own_code import names_own_code
 from curvewise.nn.targets import Outputs
 from curvewise.nn.task import Examples, Keep
 from curvewise.study._numbers import scaled, target_scale
@@ -30,6 +31,7 @@ from curvewise.types import Measurements, Predictions
 if TYPE_CHECKING:
     import pandas as pd
 
+    from curvewise.study.datasets.own import MadeCopy
     from curvewise.study.networks import StudyNetwork
     from curvewise.study.plan import Plan
     from curvewise.study.status import Status
@@ -65,6 +67,9 @@ class Study:
         Where relative paths start.
     store : Path, optional
         Folder of the runs; by default ``<name>-runs`` in ``folder``.
+    trust : bool
+        Whether code that the study names (``"module:function"``) may be imported before
+        :meth:`run`. True for a study made in Python, False for one of :func:`load_study`.
 
     Examples
     --------
@@ -92,6 +97,7 @@ class Study:
     name: str = "study"
     folder: Path = field(default_factory=Path)
     store: Path | None = None
+    trust: bool = field(default=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.learners:
@@ -127,8 +133,11 @@ class Study:
         """What is sent to workers: how the study was given, not what was loaded or computed."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def plan(self, *, measure: bool = True, device: str | None = None) -> Plan:
+    def plan(self, *, measure: bool = True, device: str | None = None, trust: bool = False) -> Plan:
         """Say what :meth:`run` would do: runs, time, disk space, and what to beware of.
+
+        Of a study that is not trusted, no code is imported: what cannot be known without it is
+        said in the warnings.
 
         Parameters
         ----------
@@ -136,13 +145,17 @@ class Study:
             Whether to train networks for a few steps where no stored run tells how long they take.
         device : str, optional
             Where it would be done; by default as :meth:`run` chooses.
+        trust : bool
+            Whether code that the study names may be imported, although the study is not trusted.
         """
         from curvewise.study.plan import plan_study
 
-        return plan_study(self, measure=measure, device=device)
+        return plan_study(self._trusted() if trust else self, measure=measure, device=device)
 
     def run(self, on: str = "local", **options: Any) -> Status:
         """Make the runs that the store lacks; what is there stays.
+
+        This imports the code that the study names, and starts its commands, trusted or not.
 
         Parameters
         ----------
@@ -160,6 +173,8 @@ class Study:
         """
         if on not in ("local", "ray", "auto") and ":" not in on:
             raise InputError(f"on={on!r}: use 'local', 'ray', or an address as 'host:6379'.")
+        if not self.trust:
+            return self._trusted().run(on, **options)
         if on == "local":
             from curvewise.study.execute.local import run_local
 
@@ -313,11 +328,78 @@ class Study:
     @cached_property
     def dataset(self) -> Dataset:
         """The data, loaded."""
-        if isinstance(self.data, Dataset):
-            return self.data
+        return self.load_data(self.data, "data")
+
+    def load_data(self, spec: Dataset | Mapping[str, Any] | str, key: str) -> Dataset:
+        """Load data of the study; of a study that is not trusted, call no function to make it.
+
+        Parameters
+        ----------
+        spec : Dataset, dict or str
+            What to load.
+        key : str
+            Where the study has it, for messages.
+
+        Raises
+        ------
+        UntrustedCodeError
+            If a function makes the data, and no run has left a copy of it in the store.
+        """
+        if isinstance(spec, Dataset):
+            return spec
         from curvewise.study.datasets import load_dataset
 
-        return load_dataset(self.data, folder=self.folder)
+        copy = self._copy_of(spec)
+        if self.trust or copy is None:
+            return load_dataset(spec, folder=self.folder)
+        if not copy.path.is_file():
+            raise UntrustedCodeError(
+                f"{key} is made by {copy.options['function']}, which is not imported without "
+                "--trust (in Python trust=True), and no run has left a copy of the data in "
+                f"{self.runs_folder}: the examples, and so the runs, are unknown. Read the code, "
+                "then pass --trust, or run the study."
+            )
+        return copy.read()
+
+    def _copy_of(self, spec: Dataset | Mapping[str, Any] | str | None) -> MadeCopy | None:
+        """The copy in the store of what a function makes; None for data that is read."""
+        from curvewise.study.datasets.loading import made_by
+        from curvewise.study.datasets.own import made_copy
+
+        options = None if spec is None else made_by(spec, self.folder)
+        return None if options is None else made_copy(options, self.runs_folder, self.folder)
+
+    def keep_made_data(self) -> None:
+        """Keep a copy of data that functions make in the store, which is read without trust."""
+        sets = [self.data, *(e.data for e in self.evaluate.values())]
+        for i, spec in enumerate(sets):
+            copy = self._copy_of(spec)
+            if copy is not None and spec is not None:
+                copy.write(self.dataset if i == 0 else self.load_data(spec, "data"))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken for granted because code of the study was not imported."""
+        if self.trust:
+            return ()
+        copies = [self._copy_of(s) for s in (self.data, *(e.data for e in self.evaluate.values()))]
+        there = [copy for copy in copies if copy is not None and copy.path.is_file()]
+        return tuple(dict.fromkeys(copy.assumption() for copy in there))
+
+    def unimported(self, learner: Learner) -> str | None:
+        """What a learner is made by that may not be imported; None if it can be made."""
+        name, options = learner.estimator, learner.options
+        if learner.training is not None:
+            name, options = learner.training.architecture, learner.training.options
+        own = name is not None and names_own_code(name, options)
+        return name if own and not self.trust else None
+
+    def _trusted(self) -> Study:
+        """The study, whose code may be imported; what was read from files is not read again."""
+        trusted = replace(self, trust=True)
+        if "dataset" in self.__dict__ and self._copy_of(self.data) is None:
+            trusted.__dict__["dataset"] = self.dataset
+        return trusted
 
     @cached_property
     def train_rows(self) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,20 @@ from curvewise.study.study import Study
 _WIDTH = 100
 
 
-def load_study(path: str | PathLike[str]) -> Study:
+def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
     """Read a study file.
 
-    Nothing is trained, and nothing that the file names is imported or read: that happens when the
-    study is planned or run. Relative paths in it start at the file's folder.
+    Nothing is trained, and nothing that the file names is imported or read. Code that it names is
+    imported by :meth:`~Study.run`, and before that only if the file is trusted: see the page on
+    studies from others. Relative paths in it start at the file's folder.
 
     Parameters
     ----------
     path : path
         A TOML file, see the guide to studies; ``curvewise study new`` writes one to begin with.
+    trust : bool
+        Whether code that the file names may be imported by whatever needs it, such as
+        :meth:`~Study.plan` and :meth:`~Study.network`, and not by :meth:`~Study.run` only.
 
     Returns
     -------
@@ -69,7 +74,7 @@ def load_study(path: str | PathLike[str]) -> Study:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{file} is not valid TOML: {error}.") from error
-    return study_from_document(document, file.parent, file.name)
+    return replace(study_from_document(document, file.parent, file.name), trust=trust)
 
 
 def write_study(study: Study, path: str | PathLike[str]) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import time
 import traceback
 import warnings
@@ -106,6 +108,60 @@ def train_all(
     return [outcomes[i] for i in range(len(tasks))], damaged
 
 
+SEEDS = ("random_state", "seed")
+"""What classes call their seed."""
+
+
+def fresh_estimator(estimator: Any, seed: int) -> Any:
+    """Make an estimator that was not fitted, with a seed of its own.
+
+    Parameters
+    ----------
+    estimator : estimator or class
+        One of scikit-learn's is cloned, and every ``random_state`` set. Any other object with
+        ``fit`` and ``predict`` is copied as it is, and a plain attribute ``random_state``, or else
+        ``seed``, is set. A class is called without arguments but its seed.
+    seed : int
+        Of the run.
+    """
+    if isinstance(estimator, type):
+        return construct(estimator, {}, seed)
+    if has_parameters(estimator):
+        from sklearn.base import clone
+
+        return set_seeds(clone(estimator), seed)
+    made = copy.deepcopy(estimator)
+    for name in SEEDS:
+        # What is more than a number, such as a generator, belongs to the object.
+        if name in getattr(made, "__dict__", {}) and isinstance(
+            getattr(made, name), int | np.integer | None
+        ):
+            setattr(made, name, seed)
+            break
+    return made
+
+
+def construct(kind: type, options: Mapping[str, Any], seed: int) -> Any:
+    """Make an instance of a class with a run's seed, which comes before one of the options.
+
+    A class that has scikit-learn's ``get_params`` has every ``random_state`` set; any other one is
+    given ``random_state``, or else ``seed``, if it takes such an argument.
+    """
+    if has_parameters(kind):
+        return set_seeds(kind(**options), seed)
+    try:
+        takes = inspect.signature(kind).parameters
+    except (TypeError, ValueError):  # some that are written in C do not say
+        return kind(**options)
+    named = next((name for name in SEEDS if name in takes), None)
+    return kind(**{**options, **({} if named is None else {named: seed})})
+
+
+def has_parameters(estimator: Any) -> bool:
+    """Tell whether an estimator, or a class, has scikit-learn's parameters."""
+    return all(callable(getattr(estimator, name, None)) for name in ("get_params", "set_params"))
+
+
 def set_seeds(model: Any, seed: int) -> Any:
     """Set every parameter named ``random_state``, nested ones too, and return the estimator."""
     names = [k for k in model.get_params() if k == "random_state" or k.endswith("__random_state")]
@@ -191,10 +247,9 @@ def train(task: Task, place: Workplace) -> Outcome:
 
 
 def _fit(task: Task, data: Data) -> Any:
-    from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
-    model = set_seeds(clone(task.estimator), task.seed)
+    model = fresh_estimator(task.estimator, task.seed)
     model.fit(_safe_indexing(data.X, task.train), data.y[task.train])
     return model
 

@@ -82,7 +82,10 @@ def _open(place: str, config: str | None, folder: Path) -> Any:
             setattr(holder, key, True)
         if saved:
             return package.load_from_disk(str(local))
-        return package.load_dataset(str(local) if local.exists() else place, config)
+        # Older versions run a script that lies in the folder, and ask on the terminal before.
+        return package.load_dataset(
+            str(local) if local.exists() else place, config, trust_remote_code=False
+        )
     except Exception as error:  # the library raises its own, and those of everything below it
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(

@@ -128,6 +128,16 @@ def load_dataset(
     return make_dataset(source, *limits)
 
 
+def made_by(spec: Any, folder: Path) -> dict[str, Any] | None:
+    """Give the function that makes the data, with its options; None for data that is read.
+
+    >>> made_by("nets:clouds", Path()), made_by("digits", Path())
+    ({'function': 'nets:clouds'}, None)
+    """
+    options = {} if isinstance(spec, Dataset) else _options(spec, folder)
+    return options if isinstance(options.get("function"), str) else None
+
+
 def _options(spec: Any, folder: Path) -> dict[str, Any]:
     """The short forms, written out."""
     if isinstance(spec, Mapping):

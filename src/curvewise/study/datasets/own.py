@@ -1,16 +1,28 @@
-"""Data that a function of the user's makes."""
+"""Data that a function of the user's makes, and the copy of it that a store keeps.
+
+A study that is not trusted does not call the function. It reads the copy that ``run`` left.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-import traceback
+import json
+import os
+import tempfile
+import time
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import CurvewiseError, InputError
+import numpy as np
+
+from curvewise.errors import CurvewiseError, InputError, StoreError
 from curvewise.io._table import brief
-from curvewise.nn._own_code import find_function, importable
+from curvewise.nn._own_code import failure, find_function, importable
 from curvewise.study.dataset import Dataset
 from curvewise.study.datasets._request import Request
 
@@ -18,26 +30,18 @@ from curvewise.study.datasets._request import Request
 def make_own(request: Request) -> Dataset:
     """Call ``function``, as ``"module:function"``, with all other options by name.
 
-    A file in the study's folder comes before what is installed. The function must give the same
-    :class:`~curvewise.study.Dataset` every time, in every process: runs are named by what is in
-    it, and each worker calls it for itself.
+    The module is one that is installed, or a file in the study's folder. The function must give
+    the same :class:`~curvewise.study.Dataset` every time, in every process: runs are named by what
+    is in it, and each worker calls it for itself.
     """
     name = request.text("function")
     assert name is not None
     asked = f"data.function={brief(name)}"
-    module, _, function = name.partition(":")
-    if not module or not function:
+    if not all(name.partition(":")[::2]):
         raise InputError(f"{asked}: give 'module:function'.")
-    if module.endswith(".py"):
-        raise InputError(f"{asked}: give '{module.removesuffix('.py')}:{function}', without '.py'.")
     options = request.rest()
-    try:
-        called = find_function("data.function", name, request.folder)
-        _check_options(asked, called, options)
-    except CurvewiseError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise InputError(f"{asked} {_failure(error, request.folder)}") from error
+    called = find_function("data.function", name, request.folder)
+    _check_options(asked, called, options)
     try:
         with importable(request.folder):  # files beside it, which it may import only now
             found = called(**options)
@@ -46,7 +50,7 @@ def make_own(request: Request) -> Dataset:
     except CurvewiseError:
         raise
     except (Exception, SystemExit) as error:
-        raise InputError(f"{asked} {_failure(error, request.folder)}") from error
+        raise InputError(f"{asked} {failure(error, request.folder)}") from error
     if not isinstance(found, Dataset):
         raise InputError(
             f"{asked} gives {type(found).__name__}: let it return cw.Dataset(x, y), with "
@@ -68,13 +72,111 @@ def _check_options(asked: str, function: Callable[..., Any], options: Mapping[st
         raise InputError(f"{asked}: {error}; it takes {names}.") from error
 
 
-def _failure(error: BaseException, folder: Path) -> str:
-    """What happened, and on which line of a file in the study's folder."""
-    inside = folder.resolve()
-    lines = [
-        f" in {Path(frame.filename).name}, line {frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_absolute()  # unlike "<frozen importlib._bootstrap>"
-        and Path(frame.filename).resolve().is_relative_to(inside)
-    ]
-    return f"fails{lines[-1] if lines else ''} with {type(error).__name__}: {error}."
+@dataclass(frozen=True, eq=False)
+class MadeCopy:
+    """A copy, in a store, of the data that a function made.
+
+    Attributes
+    ----------
+    path : Path
+        An ``.npz`` file: the arrays of a Dataset, and ``about``, the rest of it as JSON.
+    options : dict
+        The function and its options; another function or other options have another file.
+    folder : Path
+        Of the study.
+    """
+
+    path: Path
+    options: Mapping[str, Any]
+    folder: Path
+
+    def write(self, data: Dataset) -> None:
+        """Write the copy, unless it is there and the same."""
+        about = {
+            "function": self.options["function"],
+            "module": self._module_hash(),
+            "digest": data.digest,
+            "made": time.strftime("%Y-%m-%d %H:%M"),
+            **{name: getattr(data, name) for name in _PLAIN},
+        }
+        if self.path.exists():
+            known = self._about()
+            if all(known.get(k) == about[k] for k in ("module", "digest")):
+                return
+        arrays = {name: getattr(data, name) for name in _ARRAYS}
+        arrays = {name: value for name, value in arrays.items() if value is not None}
+        arrays["about"] = np.array(json.dumps(about))
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Written aside and renamed, because another shard may write it at the same moment.
+            with tempfile.NamedTemporaryFile(
+                dir=self.path.parent, suffix=".partial", delete=False
+            ) as file:
+                try:
+                    np.savez(file, **arrays)
+                    file.close()
+                    os.replace(file.name, self.path)
+                except BaseException:
+                    Path(file.name).unlink(missing_ok=True)
+                    raise
+        except OSError as error:
+            raise StoreError(
+                f"The data that {self.options['function']} made cannot be kept in "
+                f"{self.path.parent}: {error}. Make room, or mend the permissions, and run the "
+                "study again."
+            ) from error
+
+    def read(self) -> Dataset:
+        """Read the copy as the Dataset that the function gave."""
+        about = self._about()
+        try:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in _ARRAYS if name in file.files}
+            plain = {name: about[name] for name in _PLAIN}
+            lists = {name: tuple(plain[name]) for name in ("classes", "notes")}
+            return Dataset(**arrays, **plain | lists)
+        except _DAMAGE as error:
+            raise self._damaged(error) from error
+
+    def assumption(self) -> str:
+        """Say what a reader of the copy takes for granted."""
+        about, name = self._about(), self.options["function"]
+        text = (
+            f"{name} was not called, and is assumed to give the same data as for the run of "
+            f"{about.get('made')}: pass --trust (in Python trust=True) to call it."
+        )
+        if about.get("module") != self._module_hash():
+            text += " Its file has changed since: if the data did too, run makes all runs anew."
+        return text
+
+    def _module_hash(self) -> str | None:
+        """Hash of the file that the function is in, where it lies in the study's folder."""
+        module = str(self.options["function"]).partition(":")[0]
+        path = self.folder / (module.replace(".", "/") + ".py")
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+    def _about(self) -> dict[str, Any]:
+        try:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                found = json.loads(str(file["about"]))
+        except _DAMAGE as error:
+            raise self._damaged(error) from error
+        return found if isinstance(found, dict) else {}
+
+    def _damaged(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"{self.path}, a copy of the data that {self.options['function']} made, cannot be "
+            f"read ({error}): remove it, and run the study again."
+        )
+
+
+_DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error)
+_ARRAYS = ("x", "y", "test_x", "test_y")
+_PLAIN = ("classes", "name", "padding", "notes", "targets", "standardise")
+
+
+def made_copy(options: Mapping[str, Any], store: Path, folder: Path) -> MadeCopy:
+    """Name the copy, in a store, of what a function makes with these options."""
+    key = json.dumps(dict(options), sort_keys=True, default=str)
+    digest = hashlib.sha256(key.encode()).hexdigest()[:32]
+    return MadeCopy(store / "data" / f"made-{digest}.npz", options, folder)

@@ -71,6 +71,7 @@ class Drive:
         put_back(self.store)
         if not self.study.dataset.is_numbers:  # which may be large, and no reader asks for them
             write_labels(self.store, {k: v.y for k, v in self.study.evaluation_sets.items()})
+        self.study.keep_made_data()
         self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
         self._standings = {job.id: self._stand(job) for job in self.jobs}
         due = [j for j in self.jobs if self._standings[j.id].is_due(self.wishes.retry_failed)]

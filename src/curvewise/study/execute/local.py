@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
 from curvewise.errors import CurvewiseError
+from curvewise.nn._own_code import installed_first
 from curvewise.study.execute.drive import POLL_SECONDS, Drive
 from curvewise.study.execute.options import RunOptions, Wishes, choose_devices
 from curvewise.study.execute.outcome import Outcome
@@ -132,10 +133,14 @@ class _Worker:
         self.token: str | None = None
         self.is_ready = self.is_busy = False
         self.began = 0.0
-        code = "from curvewise.study.execute.worker import main; main()"
+        # Nothing of the current folder, and of the study's only what nothing else is called: a file
+        # json.py there would be imported instead of Python's.
+        path = installed_first(sys.path, study.folder)
+        code = f"import sys; sys.path[:] = {path!r}; "
+        code += "from curvewise.study.execute.worker import main; main()"
         # A group of its own, so that Ctrl-C reaches us alone and we stop the workers in order.
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code],
+            [sys.executable, "-P", "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | ONE_THREAD,
@@ -157,7 +162,6 @@ class _Worker:
     def _listen(self, hello: Any, inbox: Any) -> None:
         """Introduce the study, which may be long, and pass on what the worker says."""
         assert self.process.stdout is not None
-        self.send(sys.path)
         self.send(hello)
         try:
             while True:

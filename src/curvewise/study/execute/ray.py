@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import os
 import queue
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn._own_code import installed_first
 from curvewise.study.claims import Claims
 from curvewise.study.execute.drive import POLL_SECONDS, Drive
 from curvewise.study.execute.events import Event
@@ -124,11 +127,14 @@ def _cluster(ray: Any, address: str | None, cores: int) -> Iterator[None]:
     address = address or os.environ.get("RAY_ADDRESS") or LOCAL
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
-        if address == LOCAL:
-            with _loopback():
-                ray.init(address=LOCAL, num_cpus=cores, include_dashboard=False, **quiet)
-        else:
-            ray.init(address=address, **quiet)
+        # Ray puts the current folder first on its workers' path, where a file json.py would be
+        # imported instead of Python's: connect from a folder without modules.
+        with chdir(Path(sys.executable).parent):
+            if address == LOCAL:
+                with _loopback():
+                    ray.init(address=LOCAL, num_cpus=cores, include_dashboard=False, **quiet)
+            else:
+                ray.init(address=address, **quiet)
         yield
     finally:
         ray.shutdown()
@@ -183,10 +189,7 @@ class _Tasks:
         self.ray, self.drive, self.board, self.slots = ray, drive, drive.board, slots
         self.study = ray.put(drive.study)
         self.key = uuid.uuid4().hex
-        self.options = {
-            "device": "cuda" if gpus else "cpu",
-            **drive.wishes.making,
-        }
+        self.options = {"device": "cuda" if gpus else "cpu", **drive.wishes.making}
         self.running: dict[Any, _Chunk] = {}
         self.task = ray.remote(make_chunk).options(
             num_cpus=cpus,
@@ -208,7 +211,9 @@ class _Tasks:
         while len(self.running) < self.slots and (jobs := self.board.next_chunk()):
             chunk = _Chunk(jobs, uuid.uuid4().hex)
             work = (jobs, self.drive.tried(jobs))
-            stream = self.task.remote(self.key, self.study, work, chunk.token, self.options)
+            stream = self.task.remote(
+                self.key, self.study, work, chunk.token, self.options, os.getcwd()
+            )
             self.running[stream] = chunk
 
     def _listen(self) -> None:
@@ -253,6 +258,7 @@ def make_chunk(
     work: tuple[list[Job], dict[str, int]],
     token: str,
     options: dict[str, Any],
+    folder: str = ".",
 ) -> Iterator[tuple[str, Any]]:
     """Make a chunk of runs in a process of the cluster; yields what happens while it happens.
 
@@ -268,7 +274,12 @@ def make_chunk(
         Owner of the claims.
     options : dict
         Device and networks at once.
+    folder : str
+        Where to work, if it is on this machine: code of the user's may rely on it.
     """
+    sys.path[:] = installed_first(sys.path, study.folder, Path(folder))
+    with suppress(OSError):
+        os.chdir(folder)
     said: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
 
     def make() -> None:

@@ -25,7 +25,6 @@ ERRORS = {kind.__name__: kind for kind in KINDS}
 def main() -> None:
     """Serve until told to stop, or until the process that started this one is gone."""
     orders, answers = _private_streams()
-    sys.path[:] = read_message(orders)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _serve(orders, answers)
