@@ -241,7 +241,7 @@ def test_rank(call, errors):
     document = call("learning", "rank", errors, "--at", "5748", "--json").document
     assert document["at"] == 5748
     assert sum(document["probability_best"]) == pytest.approx(1, abs=0.02)
-    curves = cw.fit_learning_curves(cw.load_measurements(errors), form="auto")
+    curves = cw.fit_learning_curves(cw.load_measurements(errors))
     best = curves[document["learners"][0]]
     assert document["error"][0] == pytest.approx(best.error_at(5748))
 

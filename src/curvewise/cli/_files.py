@@ -131,13 +131,13 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def fit_files(measurements: Measurements, fitting: Fitting, form: str = "power") -> LearningCurves:
+def fit_files(measurements: Measurements, fitting: Fitting) -> LearningCurves:
     """Fit every learner; the warnings stay on the curves."""
     from curvewise.learning import fit_learning_curves
 
     with quietly():
         return fit_learning_curves(
-            measurements, form=fitting.form or form, weights=fitting.weights, at=fitting.at
+            measurements, form=fitting.form, weights=fitting.weights, at=fitting.at
         )
 
 

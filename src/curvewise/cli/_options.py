@@ -149,8 +149,8 @@ class Fitting:
     Parameters
     ----------
     form
-        power (α + η n^γ) describes and compares; auto extrapolates best; sqrt fixes γ at −½.
-        By default power, and auto to rank.
+        power (α + η n^γ) describes and compares; auto predicts best beyond the sizes measured;
+        sqrt fixes γ at −½.
     weights
         Weigh sizes alike, runs alike by their variance, or not at all.
     at
@@ -159,7 +159,7 @@ class Fitting:
         Coverage of the intervals.
     """
 
-    form: Form | None = None
+    form: Form = "power"
     weights: Literal["size", "run", "none"] = "size"
     at: Size = None
     level: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.95

@@ -103,11 +103,9 @@ class RiskReading:
         from curvewise.study import load_study, transfer_risks
 
         with quietly(), worded():
-            study = load_study(path)
-            usual = "loss" if study.dataset.is_numbers else "error"
             return transfer_risks(
-                study,
-                metric=self.risk_column or usual,
+                load_study(path),
+                metric=self.risk_column,
                 scratch=self.scratch,
                 blind=_control("--blind", self.blind),
                 maximal=_control("--maximal", self.maximal),

@@ -228,7 +228,9 @@ def rank(
 ) -> int:
     """Choose the learner that will be best at N samples, with the chance that it is.
 
-    Example: `curvewise learning rank errors.csv --at 10000`
+    Beyond the sizes measured choose --form auto, which predicts better there.
+
+    Example: `curvewise learning rank errors.csv --at 10000 --form auto`
 
     Parameters
     ----------
@@ -237,7 +239,7 @@ def rank(
     """
     reading, fitting, showing = given(reading, fitting, showing)
     page = showing.page()
-    curves = fit_files(read_files(files, reading), fitting, form="auto")
+    curves = fit_files(read_files(files, reading), fitting)
 
     from curvewise.learning import rank_learners
 
@@ -246,8 +248,7 @@ def rank(
     page.say(sentences(result))
     columns = dict(result.columns())
     columns["chance best"] = [f"{p:.0%}" for p in columns.pop("probability_best")]
-    kind, form = next(iter(curves)).default_interval, fitting.form or "auto"
-    what = f"{result.level:.0%} {kind} intervals, form {form}"
+    what = f"{result.level:.0%} {result.kind} intervals, form {fitting.form}"
     page.table(f"Predicted at n = {whole(result.at):,} ({what})", columns, digits_of(result.unit))
     warn_each(result.warnings)
     save_plot(drawing.plot if drawing else None, result.plot)
