@@ -85,13 +85,9 @@ CALLED: dict[str, dict[str, str]] = {
 DERIVED = {
     # An option that is absent means the same as the default of the function.
     ("learning fit", "plot:plot_learning_curves", "x"),
-    # Absent means fractions, which is the default of the functions.
-    *((name, READING, "unit") for name in BEHIND if name.startswith("learning")),
-    *((f"variance {k}", "io:load_scores", "unit") for k in ("decompose", "compare")),
+    # Scores are read into fractions, which is the default of the functions.
     ("variance decompose", "variance:decompose_totals", "unit"),
     ("variance compare", "variance:compare_trainings", "unit"),
-    ("ranking judge", "io:load_checkpoint_scores", "unit"),
-    ("response judge", "io:load_corpus", "unit"),
     # Three states: absent, the name of the column says so.
     ("variance decompose", "variance:decompose_totals", "higher_is_better"),
     ("variance compare", "variance:compare_runs", "higher_is_better"),
@@ -188,9 +184,7 @@ def test_learning_commands_answer_as_the_functions_do(call, errors, curves):
     a, b = curves
     assert same(call("learning", "rank", errors, "--json").document, cw.rank_learners(curves))
     at = ("--at", "5748", "--json")
-    assert same(
-        call("learning", "rank", errors, *at).document, cw.rank_learners(curves, at=5748)
-    )
+    assert same(call("learning", "rank", errors, *at).document, cw.rank_learners(curves, at=5748))
     compared = call("learning", "compare", errors, "--json").document
     assert same(compared, cw.compare_learning_curves(a, b))
     planned = call("learning", "plan", errors, "--learner", a.learner, "--json").document

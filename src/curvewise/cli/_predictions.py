@@ -127,7 +127,7 @@ class ScoreReading:
     by
         Column that names the training of a run, for --scores; repeat it to join several.
     unit
-        What scores are; fractions by default, 0 to 1.
+        What scores are; by default percent if the column's name says so, else fractions.
     higher_is_better
         Scores are accuracies. By default the column's name says so.
     """
@@ -167,7 +167,7 @@ class ScoreReading:
                 file,
                 value=self.value_column,
                 by=self.by or None,
-                unit=self.unit or "fraction",
+                unit=self.unit,
                 higher_is_better=self.higher_is_better,
             )
             for name, values in part.items():

@@ -50,7 +50,8 @@ class CorpusReading:
     train_accuracy
         Column of training accuracies.
     unit
-        Of gaps, accuracies and errors; fractions by default.
+        Of gaps, accuracies and errors; by default percent where a column's name says so, else
+        fractions.
     predictions
         Folder with further measures in the competition's layout.
     """
@@ -78,7 +79,7 @@ class CorpusReading:
                 orientation={k: v for k, v in usual.items() if not signs or k in signs},
                 task=self.task,
                 train_accuracy=self.train_accuracy,
-                unit=self.unit or "fraction",
+                unit=self.unit,
                 predictions=self.predictions,
             )
             known = {name: sign for name, sign in signs.items() if sign is not None}

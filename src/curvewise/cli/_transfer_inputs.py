@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from cyclopts import Parameter
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import STDIN, quietly
-from curvewise.cli._options import READING, Texts
+from curvewise.cli._options import READING, Texts, read_where
 from curvewise.cli._transfer_words import as_options, worded
 from curvewise.errors import InputError
 
@@ -128,7 +127,7 @@ class RiskReading:
                 maximal=_control("--maximal", self.maximal),
                 unit=self.unit,
                 higher_is_better=self.higher_is_better,
-                where=_where(self.where),
+                where=read_where(self.where),
                 drop_failed=self.drop_failed,
             )
 
@@ -174,21 +173,6 @@ def _number(word: str) -> float | str:
         return float(word)
     except ValueError:
         return word
-
-
-def _where(pairs: Sequence[str]) -> dict[str, Any] | None:
-    """Values by column; several of one column are any of them."""
-    found: dict[str, list[Any]] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--where {pair!r} must read COLUMN=VALUE, such as split=test.")
-        try:
-            read = json.loads(value)  # numbers, true, null; else a text
-        except ValueError:
-            read = value
-        found.setdefault(name.strip(), []).append(read)
-    return {name: v[0] if len(v) == 1 else v for name, v in found.items()} or None
 
 
 def read_sizes(words: Sequence[str]) -> Any:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.io._columns import FINISHED, is_score, normal, status_word
-from curvewise.io._numbers import first_row, numbers, texts
+from curvewise.io._numbers import first_row, names_in, numbers, texts
 from curvewise.io._risk_columns import RiskRoles, higher_is_better
 from curvewise.io._table import Table, brief, listed
 from curvewise.types import UNITS, FloatArray
@@ -24,7 +24,7 @@ def names_of(table: Table, column: str | None, role: str, otherwise: str) -> NDA
     """Names in a column, of which none may be empty."""
     if column is None:
         return np.full(len(table), otherwise)
-    words = texts(table.columns[column])
+    words = names_in(table, column)
     if "" in words:
         raise InputError(
             f"Row {table.rows[words.index('')]} of {table.source} names no {role} in "

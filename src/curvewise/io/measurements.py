@@ -12,13 +12,21 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.io._columns import ColumnMap, Roles, assign_roles
+from curvewise.io._columns import (
+    ColumnMap,
+    Roles,
+    assign_roles,
+    plays,
+    says_percent,
+    some_rows,
+)
 from curvewise.io._commas import decimal_note
 from curvewise.io._files import read_file
 from curvewise.io._labels import labels_of
-from curvewise.io._numbers import first_row, numbers, texts
+from curvewise.io._numbers import first_row, names_in, numbers
 from curvewise.io._readings import Readings, read_values
 from curvewise.io._records import holds_losses, store_table
+from curvewise.io._repeats import check_repeats
 from curvewise.io._stored import is_store
 from curvewise.io._table import (
     Table,
@@ -29,8 +37,8 @@ from curvewise.io._table import (
     table_from_records,
 )
 from curvewise.io._trackers import keep_finished, plain_names
-from curvewise.io._units import decide_unit, unit_note
-from curvewise.types import FloatArray, Measurements
+from curvewise.io._units import ask_percent, decide_unit, unit_note
+from curvewise.types import FloatArray, Measurements, Unit
 
 _NUMBERS = ("n", "runs", "variance", "std")
 
@@ -38,13 +46,14 @@ _NUMBERS = ("n", "runs", "variance", "std")
 def load_measurements(
     source: Any,
     *,
-    unit: str | None = "fraction",
+    unit: str | None = None,
     higher_is_better: bool | None = None,
     columns: ColumnMap | None = None,
     wide: str | None = None,
     per_class: int | None = None,
     metric: str | None = None,
     split: str | None = None,
+    where: Mapping[str, Any] | None = None,
     drop_failed: bool = False,
     tracker: str | None = None,
 ) -> Measurements:
@@ -63,16 +72,17 @@ def load_measurements(
         :func:`curvewise.write_run` gives the metric "error" of each; its "loss", in the unit loss,
         where runs predict numbers.
     unit : {"fraction", "percent", "loss", "score"}, optional
-        What the values mean; None is the default, fractions.
+        What the values mean. By default percent if the name of the value column or of the metric
+        says so (``error (%)``, ``acc_pct``), else fractions.
     higher_is_better : bool, optional
         By default the name of the value column or of the metric says so: an accuracy or a score
         is turned into an error when the unit is a fraction or percentages.
     columns : dict, optional
         Which column plays a role: ``{"n": "size_train", "value": "err_valid_mean"}``. Roles are n,
-        value, learner, fold, seed, split, metric, runs, variance, std (squared into the variance)
-        and status. A list of columns for the learner is joined with ``" / "``, a list for the
-        value is a wide table; None leaves a role out. Roles not named here are found by name:
-        see Notes.
+        value, learner, fold, seed, split, metric, runs, variance, std (squared into the variance),
+        status, and ignore for columns that are not read. A list of columns for the learner is
+        joined with ``" / "``, a list for the value is a wide table; None leaves a role out. Roles
+        not named here are found by name: see Notes.
     wide : {"runs", "learners", "sizes"}, optional
         Each column of numbers is a run, or a learner, or a size (the name is the number). Columns
         called ``run1``, ``seed_2``, … and columns whose names are sizes are seen by themselves.
@@ -80,6 +90,8 @@ def load_measurements(
         Number of classes, if sizes count examples of each class: they are multiplied by it.
     metric, split : str, optional
         Which rows to take when there is a column of metrics or splits with several values.
+    where : dict, optional
+        Only rows with these values: ``{"epoch": 10}``, or a list of values.
     drop_failed : bool
         Drop rows whose value is missing, NaN or infinite, and say which. By default they are an
         error in a long table. An empty cell in a wide table is not measured, and is noted.
@@ -110,6 +122,10 @@ def load_measurements(
     valid, train, mean or rate beside it; with var or variance, std or sd it is the spread. The
     whole dictionary is ``curvewise.io._columns``.
 
+    Rows of one learner and size are its runs. Two rows with the same fold and seed are one run, and
+    an error; so are rows that differ in a setting (epoch, lr, dataset, …) where neither folds nor
+    seeds tell runs apart, and rows that are there several times. The message says how to choose.
+
     Where a column called status or state says of every row that it is finished, failed, running,
     pruned, …, only finished rows are taken, and the others are counted in ``notes``;
     ``columns={"status": None}`` takes all.
@@ -133,22 +149,24 @@ def load_measurements(
     unit = _unit_of(source, table, unit)
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
+    table, chosen_note = some_rows(table, where or {})
     roles = assign_roles(table, columns, wide)
     table = keep_finished(table, roles)
     table, metrics = _select(table, roles, "metric", metric)
     table, _ = _select(table, roles, "split", split)
     readings = _drop_failed(read_values(table, roles, wide), drop_failed)
     names = readings.measured if readings.form in ("long", "runs") else ()
+    if not names:
+        ask_percent(unit, readings.measured, readings.form, table.source)
     chosen = decide_unit(unit, higher_is_better, names, metrics)
     errors = chosen.errors(readings.value, f"{listed(readings.measured, 3)} in {table.source}")
     n, size_note = _total_sizes(readings.n, per_class)
-    runs, variance, spread_notes = _summaries(readings.table, roles)
+    runs, variance, spread_notes = _summaries(readings.table, roles, chosen)
     labels, label_notes = labels_of(readings, roles)
-    said = _what_was_taken(readings, roles, unit_note(chosen, names, unit is None), n)
+    said = _what_was_taken(readings, roles, unit_note(chosen, names), n)
     read = [*readings.measured, *(name for role in _NUMBERS for name in roles[role])]
     decimals = decimal_note(table, read)
-    notes = (said, size_note, *table.notes, *decimals, *readings.notes, *spread_notes, *label_notes)
-    return Measurements(
+    found = Measurements(
         learner=readings.learner,
         n=n,
         error=errors,
@@ -156,8 +174,16 @@ def load_measurements(
         runs=runs,
         variance=variance,
         labels=labels,
-        notes=notes,
     )
+    left_out = [role for role in ("fold", "seed") if role in (columns or {}) and not roles[role]]
+    apart = [name for name in labels for role in left_out if plays(name, role)]
+    apart += [] if readings.run is None else ["run"]  # a column, which every row has
+    repeat_notes = check_repeats(found, table.source, readings.table.rows, roles["learner"], apart)
+    notes = (
+        *(said, size_note, *chosen_note, *table.notes, *decimals, *readings.notes),
+        *(*spread_notes, *label_notes, *repeat_notes),
+    )
+    return replace(found, notes=notes)
 
 
 def _unit_of(source: Any, table: Table, unit: str | None) -> str | None:
@@ -166,7 +192,7 @@ def _unit_of(source: Any, table: Table, unit: str | None) -> str | None:
         return unit
     if not holds_losses(Path(source), table):
         return unit
-    if unit not in ("fraction", "loss", None):
+    if unit not in ("loss", None):
         raise InputError(
             f"unit={unit!r}: the runs in {table.source} predict numbers, and their values are "
             "losses. Leave unit= out, or pass unit='loss'."
@@ -202,7 +228,7 @@ def _select(table: Table, roles: Roles, role: str, wanted: str | None) -> tuple[
             )
         return table, None
     name = roles[role][0]
-    words = np.array(texts(table.columns[name]), dtype=np.str_)
+    words = np.array(names_in(table, name), dtype=np.str_)
     there = list(dict.fromkeys(words.tolist()))
     if wanted is None and len(there) > 1:
         other = " If it numbers folds, pass columns={'fold': 'split'}." if role == "split" else ""
@@ -256,7 +282,7 @@ def _total_sizes(n: FloatArray, per_class: int | None) -> tuple[FloatArray, str]
 
 
 def _summaries(
-    table: Table, roles: Roles
+    table: Table, roles: Roles, unit: Unit
 ) -> tuple[FloatArray | None, FloatArray | None, list[str]]:
     """Read runs and variance of rows that are means, and what to say about them."""
     runs = variance = None
@@ -268,6 +294,12 @@ def _summaries(
     for role in ("variance", "std"):
         if roles[role]:
             name = roles[role][0]
+            if says_percent(name) and unit.name != "percent":
+                raise InputError(
+                    f"{table.where(name)} says percent, and the values are read in "
+                    f"{unit.name!r}: pass unit='percent' if they are percentages too, or "
+                    f"columns={{{role!r}: None}}."
+                )
             spread = _at_least(table, name, role, 0.0)
             variance = spread**2 if role == "std" else spread
             notes.append(f"variance from {name!r}" + (", squared" if role == "std" else ""))
