@@ -13,7 +13,7 @@ from curvewise.errors import InputError
 from curvewise.io._found import Found
 from curvewise.io._numbers import first_row, names_in, numbers, texts
 from curvewise.io._parts import IF_WIDE, KIND_OF, PartMap, Parts, find_parts
-from curvewise.io._table import Table, brief, listed, suggest, take_cells
+from curvewise.io._table import Table, brief, listed, suggest, take_cells, unfold
 from curvewise.io._vectors import compact, counts_up, flags, no_value
 from curvewise.types.coercion import same_names
 
@@ -35,6 +35,7 @@ def read_long(
                 f"{listed(table.columns)}. Say which with columns={{{part!r}: …}}. {IF_WIDE}"
             )
     used = [parts.value, *parts.others.values()]
+    table = unfold(table, used)
     cells = {name: compact(table.columns[name]) for name in used}
     if cells[run := parts.others["run"]].dtype.kind == "U":
         cells[run] = np.array(same_names(cells[run].tolist(), table.where(run)))

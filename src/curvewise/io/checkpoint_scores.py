@@ -14,7 +14,7 @@ from curvewise.io._numbers import names_in, numbers
 from curvewise.io._score_columns import BASELINES, ROLES, ScoreRoles, score_roles
 from curvewise.io._score_join import joined
 from curvewise.io._score_rows import gather
-from curvewise.io._table import Table, brief, listed
+from curvewise.io._table import Table, brief, listed, unfold
 from curvewise.io._units import ask_percent, named_unit
 from curvewise.io.measurements import read_source
 from curvewise.types import CheckpointScores, FloatArray
@@ -111,6 +111,7 @@ def load_checkpoint_scores(
     else:
         named = {**told, "measure": measure, "score": score}
         roles = score_roles(table, named, measures, list(where or ()))
+        table = unfold(table, [*roles.one.values(), *roles.measures * (not roles.is_long)])
         found = _from_rows(table, roles, options, separate=accuracies is not None)
     if accuracies is not None:
         found = joined(found, _truth(accuracies, told, options), table.source)

@@ -31,16 +31,19 @@ from curvewise.io._stored import is_store
 from curvewise.io._table import (
     Table,
     brief,
+    list_columns,
     listed,
     table_from_dict,
     table_from_frame,
     table_from_records,
+    unfold,
 )
 from curvewise.io._trackers import keep_finished, plain_names
 from curvewise.io._units import ask_percent, decide_unit, unit_note
 from curvewise.types import FloatArray, Measurements, Unit
 
 _NUMBERS = ("n", "runs", "variance", "std")
+_UNFOLDED = ("value", *_NUMBERS, "learner", "fold", "seed")
 
 
 def load_measurements(
@@ -145,12 +148,14 @@ def load_measurements(
     n from column 'size'; value from 'acc' (higher is better, turned into error = 1 − acc);
     learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
     """
-    table = read_source(source, unfold=tracker is None)
+    table = read_source(source)
     unit = _unit_of(source, table, unit)
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
     table, chosen_note = some_rows(table, where or {})
     roles = assign_roles(table, columns, wide)
+    folded = list_columns(table) if not roles["value"] else ()
+    table = unfold(table, [*folded, *(k for role in _UNFOLDED for k in roles[role])])
     table = keep_finished(table, roles)
     table, metrics = _select(table, roles, "metric", metric)
     table, _ = _select(table, roles, "split", split)
@@ -200,8 +205,8 @@ def _unit_of(source: Any, table: Table, unit: str | None) -> str | None:
     return "loss"
 
 
-def read_source(source: Any, *, single: bool = False, unfold: bool = True) -> Table:
-    """Read whatever can be a table; ``single`` allows one column, ``unfold`` lists inside cells."""
+def read_source(source: Any, *, single: bool = False) -> Table:
+    """Read whatever can be a table; ``single`` allows one column."""
     if isinstance(source, str | PathLike):
         if isdir(source) and is_store(Path(source)):
             return store_table(Path(source).resolve())
@@ -209,13 +214,13 @@ def read_source(source: Any, *, single: bool = False, unfold: bool = True) -> Ta
     if isinstance(source, Mapping):
         return table_from_dict(source, "the dict")
     if isinstance(source, list | tuple):
-        return table_from_records(source, "the list of records", unfold=unfold)
+        return table_from_records(source, "the list of records")
     if isinstance(source, np.ndarray):
         raise InputError(
             f"source is an array of shape {source.shape}, which does not say what is what. Pass "
             "a dict of columns: {'n': sizes, 'error': errors}."
         )
-    return table_from_frame(source, "the DataFrame", unfold=unfold)
+    return table_from_frame(source, "the DataFrame")
 
 
 def _select(table: Table, roles: Roles, role: str, wanted: str | None) -> tuple[Table, str | None]:

@@ -31,7 +31,7 @@ from curvewise.io._risk_store import risk_table
 from curvewise.io._risk_units import check_numbers
 from curvewise.io._risk_wide import in_rows
 from curvewise.io._stored import is_store
-from curvewise.io._table import Table, listed
+from curvewise.io._table import Table, listed, unfold
 from curvewise.io._units import named_unit
 from curvewise.io.measurements import read_source
 from curvewise.types import TransferRisks
@@ -132,6 +132,7 @@ def load_risks(
     table, note = some_rows(_read(source), used)
     table = in_rows(table, told, used, scratch, higher_is_better)
     roles = risk_roles(table, told, list(used))
+    table = unfold(table, roles.one.values())
     table, failed, notes = finished(table, roles)
     if says_percent(roles.column("risk")) and unit in (None, "fraction"):
         unit = named_unit(unit, [roles.column("risk")])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.io._columns import FINISHED, direction, is_status, normal, plays, status_word
 from curvewise.io._numbers import is_missing, names_in, numbers
-from curvewise.io._table import Table, brief, listed, suggest
+from curvewise.io._table import Table, brief, listed, suggest, unfold
 from curvewise.io._units import decide_unit
 from curvewise.io.measurements import read_source
 from curvewise.types import FloatArray
@@ -72,7 +72,7 @@ def load_scores(
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
         _check_there(table, "by", column)
-    table = _runs_only(table, name, members)
+    table = _runs_only(unfold(table, [name, *members]), name, members)
     chosen = decide_unit(unit, higher_is_better, [name], None)
     errors = chosen.errors(numbers(table, name), table.where(name))
     if unit is None and chosen.name == "percent":
