@@ -137,7 +137,7 @@ def as_options(message: str) -> str:
     message = re.sub(rf"\b({options})=(?= |:|;|,|\.|…|$)", lambda m: _option(m[1]), message)
     for name, command in COMMANDS.items():
         message = re.sub(rf"\b{name}\b(\(\))?", command, message)
-    flags = "drop_failed|higher_is_better|paired|overwrite"
+    flags = "drop_failed|higher_is_better|paired|overwrite|allow_large"
     return re.sub(rf"\b({flags})=True", lambda m: _option(m[1]), message)
 
 

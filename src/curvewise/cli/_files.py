@@ -63,6 +63,7 @@ def _read(file: str, reading: Reading) -> Measurements:
             split=reading.split,
             where=reading.rows(),
             drop_failed=reading.drop_failed,
+            allow_large=reading.allow_large,
         )
 
     if file != STDIN:

@@ -117,6 +117,8 @@ class Reading:
         Leave out rows without a finite value, and say which.
     same_name
         A learner that is in several files: pool its runs, or keep the files separate.
+    allow_large
+        Read a compressed file whatever it unpacks to.
     """
 
     unit: Literal["fraction", "percent", "loss", "score"] | None = None
@@ -141,6 +143,7 @@ class Reading:
     where: Texts = field(default_factory=list)
     drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
     same_name: Literal["pool", "separate"] | None = None
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def rows(self) -> dict[str, Any] | None:
         """Which rows to take, for ``load_measurements``."""

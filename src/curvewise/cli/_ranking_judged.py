@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -66,6 +66,8 @@ class PoolReading:
         hyperparameters, or the mean, as over seeds.
     where
         Only rows with this, as COLUMN=VALUE; may be repeated.
+    allow_large
+        Read a compressed file whatever it unpacks to.
     """
 
     accuracy: Path | None = None
@@ -81,6 +83,7 @@ class PoolReading:
     wide: Literal["checkpoints"] | None = None
     repeats: Literal["best", "mean"] | None = None
     where: Texts = field(default_factory=list)
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str, measures: Sequence[str]) -> CheckpointScores:
         """Read the table; says on stderr what was taken for what."""
@@ -103,6 +106,7 @@ class PoolReading:
                 baselines=tuple(self.baseline) or None,
                 where=read_where(self.where),
                 repeats=self.repeats,
+                allow_large=self.allow_large,
             )
         note("; ".join([repr(found), *found.notes]))
         return found

@@ -54,6 +54,8 @@ class CorpusReading:
         fractions.
     predictions
         Folder with further measures in the competition's layout.
+    allow_large
+        Read a compressed file whatever it unpacks to.
     """
 
     gap: str | None = None
@@ -62,6 +64,7 @@ class CorpusReading:
     train_accuracy: str | None = None
     unit: Literal["fraction", "percent"] | None = None
     predictions: Path | None = None
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures asked for, and their orientations."""
@@ -81,6 +84,7 @@ class CorpusReading:
                 train_accuracy=self.train_accuracy,
                 unit=self.unit,
                 predictions=self.predictions,
+                allow_large=self.allow_large,
             )
             known = {name: sign for name, sign in signs.items() if sign is not None}
             usual = _usual(corpus) if shelf else {}

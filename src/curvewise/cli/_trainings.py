@@ -37,7 +37,7 @@ def read_trainings(
 ) -> dict[str, Any]:
     """Predictions or scores of each training, by name."""
     if scores.scores:
-        found: dict[str, Any] = dict(scores.load(files))
+        found: dict[str, Any] = dict(scores.load(files, reading.allow_large))
     elif len(files) == 1 and a is not None and b is not None:
         found = {name: reading.load(files[0], learner=name) for name in (a, b)}
     else:

@@ -59,6 +59,8 @@ class RiskReading:
         Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
     drop_failed
         Leave out failed runs, and say how many.
+    allow_large
+        Read a compressed file whatever it unpacks to.
     """
 
     task_column: str | None = None
@@ -77,6 +79,7 @@ class RiskReading:
     ] = None
     where: Texts = field(default_factory=list)
     drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str) -> TransferRisks:
         """Read the table or the study; says on stderr what was taken for what."""
@@ -129,6 +132,7 @@ class RiskReading:
                 higher_is_better=self.higher_is_better,
                 where=read_where(self.where),
                 drop_failed=self.drop_failed,
+                allow_large=self.allow_large,
             )
 
 

@@ -206,13 +206,13 @@ def some_rows(table: Table, where: Mapping[str, Any]) -> tuple[Table, list[str]]
         check_column(table, "where", name)
         several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
         words = names_in(table, name)
-        there = np.isin(words, same_names(texts(list(several)), "where"))
-        if not there.any():
+        asked = same_names(texts(list(several)), "where")
+        if absent := [value for value in asked if value not in set(words)]:
             raise InputError(
-                f"where={{{name!r}: {wanted!r}}} is in no row of {table.source}: it has "
+                f"where={{{name!r}: {absent[0]!r}}} is in no row of {table.source}: it has "
                 f"{listed(dict.fromkeys(words))}."
             )
-        keep &= there
+        keep &= np.isin(words, asked)
     if not keep.any():
         raise InputError(f"where={dict(where)!r}: no row of {table.source} has all of it.")
     note = f"{int(keep.sum())} of {len(table)} rows, where {dict(where)!r}"

@@ -137,7 +137,10 @@ def table_from_records(records: Sequence[Any], source: str, label: str = "learne
 
 def brief(value: Any, width: int = 60) -> str:
     """``repr`` cut to a width, so that a hostile cell cannot flood a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists
+        text = f"<{type(value).__name__} too long to show>"
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from curvewise.errors import InputError
 from curvewise.io._columns import check_column, normal, some_rows
+from curvewise.io._files import large_files
 from curvewise.io._numbers import names_in, numbers
 from curvewise.io._score_columns import BASELINES, ROLES, ScoreRoles, score_roles
 from curvewise.io._score_join import joined
@@ -40,6 +41,7 @@ def load_checkpoint_scores(
     baselines: Sequence[str] | None = None,
     where: Mapping[str, Any] | None = None,
     repeats: str | None = None,
+    allow_large: bool = False,
 ) -> CheckpointScores:
     """Read checkpoints with fine-tuned accuracies and scores of ranking measures.
 
@@ -78,6 +80,8 @@ def load_checkpoint_scores(
     repeats : {"best", "mean"}, optional
         What to take of several rows of one checkpoint and task: the best accuracy, as over
         hyperparameters, or the mean, as over seeds. By default they are an error.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -103,7 +107,8 @@ def load_checkpoint_scores(
     (CheckpointScores(2 checkpoints, 2 tasks, 1 group, 2 measures), ('parameters',))
     """
     _check_options(unit, wide, repeats)
-    table, note = some_rows(read_source(source), where or {})
+    with large_files(allow_large):
+        table, note = some_rows(read_source(source), where or {})
     told = {"checkpoint": checkpoint, "task": task, "group": group, "accuracy": accuracy}
     options = _Options(unit, repeats)
     if wide is not None:
@@ -114,7 +119,8 @@ def load_checkpoint_scores(
         table = unfold(table, [*roles.one.values(), *roles.measures * (not roles.is_long)])
         found = _from_rows(table, roles, options, separate=accuracies is not None)
     if accuracies is not None:
-        found = joined(found, _truth(accuracies, told, options), table.source)
+        with large_files(allow_large):
+            found = joined(found, _truth(accuracies, told, options), table.source)
     if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
         raise InputError(
             "unit='percent', and no accuracy is above 1: pass unit='fraction' if that is what they "

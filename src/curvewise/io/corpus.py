@@ -20,7 +20,7 @@ from curvewise.io._competition import (
     tasks_from_folder,
 )
 from curvewise.io._corpus_columns import CorpusRoles, corpus_roles
-from curvewise.io._files import as_path, json_table, kind_of, parse_json, read_text
+from curvewise.io._files import as_path, json_table, kind_of, large_files, parse_json, read_text
 from curvewise.io._numbers import label_array, names_in, numbers
 from curvewise.io._table import Table, brief, listed, shown
 from curvewise.io._units import named_unit
@@ -42,6 +42,7 @@ def load_corpus(
     orientation: Mapping[str, int] | None = None,
     unit: str | None = None,
     predictions: str | PathLike[str] | None = None,
+    allow_large: bool = False,
 ) -> ModelCorpus:
     """Read trained models with their hyperparameters, gaps and measures.
 
@@ -70,6 +71,8 @@ def load_corpus(
         (``gap (%)``), else fractions.
     predictions : path, optional
         A folder with further predictions in the competition's layout.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -95,7 +98,8 @@ def load_corpus(
     """
     if unit is not None and unit not in _UNITS:
         raise InputError(f"unit={unit!r}: gaps and accuracies are 'fraction' or 'percent'.")
-    data, name = _read(source)
+    with large_files(allow_large):
+        data, name = _read(source)
     if isinstance(data, Path) or is_specification(data):
         named = {"gap": gap, "hyperparameters": hyperparameters, "measures": measures, "task": task}
         if any(named.values()):

@@ -21,7 +21,7 @@ from curvewise.io._columns import (
     some_rows,
 )
 from curvewise.io._commas import decimal_note
-from curvewise.io._files import read_file
+from curvewise.io._files import large_files, read_file
 from curvewise.io._labels import labels_of
 from curvewise.io._numbers import first_row, names_in, numbers
 from curvewise.io._readings import Readings, read_values
@@ -59,6 +59,7 @@ def load_measurements(
     where: Mapping[str, Any] | None = None,
     drop_failed: bool = False,
     tracker: str | None = None,
+    allow_large: bool = False,
 ) -> Measurements:
     """Read errors, accuracies, losses or scores by training-set size.
 
@@ -103,6 +104,8 @@ def load_measurements(
         frame or the file of a project's table, ``study.trials_dataframe()`` of Optuna, or any of
         them saved to a file. ``params.n`` is then known as n and ``metrics.val_error`` as
         val_error, the name of a run is no learner, and bookkeeping is left out.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -148,7 +151,8 @@ def load_measurements(
     n from column 'size'; value from 'acc' (higher is better, turned into error = 1 − acc);
     learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
     """
-    table = read_source(source)
+    with large_files(allow_large):
+        table = read_source(source)
     unit = _unit_of(source, table, unit)
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)

@@ -13,6 +13,7 @@ import numpy as np
 
 from curvewise.errors import InputError
 from curvewise.io._columns import says_percent, some_rows
+from curvewise.io._files import large_files
 from curvewise.io._numbers import names_in
 from curvewise.io._risk_columns import ColumnName, RiskRoles, risk_roles
 from curvewise.io._risk_controls import BLIND, MAXIMAL, Found, Rows, find_control, find_scratch
@@ -54,6 +55,7 @@ def load_risks(
     higher_is_better: bool | None = None,
     where: Mapping[str, Any] | None = None,
     drop_failed: bool = False,
+    allow_large: bool = False,
 ) -> TransferRisks:
     """Read test losses or errors of methods on tasks by training size.
 
@@ -91,6 +93,8 @@ def load_risks(
         Only rows with these values: ``{"split": "test"}``, or a list of values.
     drop_failed : bool
         Leave out failed runs, and say how many. By default they stay, with NaN.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -129,7 +133,8 @@ def load_risks(
     used = where or {}
     told: dict[str, ColumnName] = {"task": task, "method": method, "n": n, "risk": risk}
     told |= {"seed": seed, "fold": fold}
-    table, note = some_rows(_read(source), used)
+    with large_files(allow_large):
+        table, note = some_rows(_read(source), used)
     table = in_rows(table, told, used, scratch, higher_is_better)
     roles = risk_roles(table, told, list(used))
     table = unfold(table, roles.one.values())

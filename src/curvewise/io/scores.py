@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.io._columns import FINISHED, direction, is_status, normal, plays, status_word
+from curvewise.io._files import large_files
 from curvewise.io._numbers import is_missing, names_in, numbers
 from curvewise.io._table import Table, brief, listed, suggest, unfold
 from curvewise.io._units import decide_unit
@@ -32,6 +33,7 @@ def load_scores(
     by: str | Sequence[str] | None = None,
     unit: str | None = None,
     higher_is_better: bool | None = None,
+    allow_large: bool = False,
 ) -> dict[str, FloatArray]:
     """Read one error, accuracy, loss or score per run, by training.
 
@@ -48,6 +50,8 @@ def load_scores(
         says percent, such as ``acc (%)``, fractions are made.
     higher_is_better : bool, optional
         By default the name of the column says so. Accuracies are turned into errors.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -67,7 +71,8 @@ def load_scores(
     >>> load_scores(rows, by="model", unit="loss")
     {'a': array([3.2, 3.3]), 'b': array([3.1])}
     """
-    table = read_source(source, single=True)
+    with large_files(allow_large):
+        table = read_source(source, single=True)
     name = _value_column(table, value)
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
