@@ -209,13 +209,13 @@ def some_rows(table: Table, where: Mapping[str, Any]) -> tuple[Table, list[str]]
         asked = same_names(texts(list(several)), "where")
         if absent := [value for value in asked if value not in set(words)]:
             raise InputError(
-                f"where={{{name!r}: {absent[0]!r}}} is in no row of {table.source}: it has "
-                f"{listed(dict.fromkeys(words))}."
+                f"where={{{name!r:.200}: {absent[0]!r:.200}}} is in no row of {table.source}: it "
+                f"has {listed(dict.fromkeys(words))}."
             )
         keep &= np.isin(words, asked)
     if not keep.any():
-        raise InputError(f"where={dict(where)!r}: no row of {table.source} has all of it.")
-    note = f"{int(keep.sum())} of {len(table)} rows, where {dict(where)!r}"
+        raise InputError(f"where={dict(where)!r:.200}: no row of {table.source} has all of it.")
+    note = f"{int(keep.sum())} of {len(table)} rows, where {dict(where)!r:.200}"
     return (table, []) if keep.all() else (table.take(np.flatnonzero(keep)), [note])
 
 

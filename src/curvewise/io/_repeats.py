@@ -124,7 +124,7 @@ def _check_ids(
         raise InputError(
             f"Rows {rows[first]} and {rows[row]} of {source} are the same run (learner "
             f"{brief(cell[0])}, n {cell[1]:g}, {which}); {way}. If {brief(ids[0])} does not tell "
-            f"runs apart, pass columns={{{ids[0]!r}: None}}."
+            f"runs apart, pass columns={{{ids[0]!r:.200}: None}}."
         )
 
 
@@ -148,15 +148,15 @@ def _differ(
         f"Rows {rows[pair[0]]} and {rows[pair[1]]} of {source} are of one learner and size "
         f"({brief(cells[pair[0]][0])}, n {cells[pair[0]][1]:g}) and differ in {brief(name)}{also}: "
         f"{_ways(labels, name, pair[1], ('seed',))}{_joined(learner_columns, name)}, or pass "
-        f"columns={{'ignore': {name!r}}} if that does not matter."
+        f"columns={{'ignore': {name!r:.200}}} if that does not matter."
     )
 
 
 def _ways(labels: Mapping[str, NDArray[Any]], name: str, row: int, roles: Sequence[str]) -> str:
     """How to choose rows by a column, or to say what it is."""
     value = labels[name][row].item() if hasattr(labels[name][row], "item") else labels[name][row]
-    ways = [f"choose with where={{{name!r}: {value!r}}}"]
-    ways += [f"pass columns={{{role!r}: {name!r}}} if it numbers runs" for role in roles]
+    ways = [f"choose with where={{{name!r:.200}: {value!r:.200}}}"]
+    ways += [f"pass columns={{{role!r}: {name!r:.200}}} if it numbers runs" for role in roles]
     return ", ".join(ways)
 
 

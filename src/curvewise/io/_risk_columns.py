@@ -118,7 +118,8 @@ def _check_free(role: str, name: str, one: Mapping[str, str | None]) -> None:
     for other, column in one.items():
         if column == name:
             raise InputError(
-                f"{other}={name!r} and {role}={name!r} are one column: it can play one role."
+                f"{other}={name!r:.200} and {role}={name!r:.200} are one column: it can play one "
+                "role."
             )
 
 
@@ -169,7 +170,7 @@ def _first(table: Table, role: str, tiers: Sequence[Sequence[str]]) -> str | Non
         none = f", or {role}=False for none of them" if role not in NEEDED else ""
         raise InputError(
             f"{len(found)} columns of {table.source} could be the {role}: {listed(found)}. Choose "
-            f"with {role}={found[0]!r}{none}."
+            f"with {role}={found[0]!r:.200}{none}."
         )
     return found[0] if found else None
 
@@ -208,5 +209,5 @@ def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
             one = next((word for word in there if normal(word) == "test"), there[0])
             raise InputError(
                 f"{table.where(name)} has {len(there)} values: {listed(there)}. Choose one with "
-                f"where={{{name!r}: {brief(one)}}}."
+                f"where={{{name!r:.200}: {brief(one)}}}."
             )

@@ -111,7 +111,7 @@ def _check_measure(table: Table, told: dict[str, str | None], name: str) -> None
         numeric = [k for k in free if bare(k) not in ROLES["accuracy"]]
         raise InputError(
             f"measures names {brief(name)}, which is no column of {table.source} but stands in "
-            f"{brief(inside[0])}: pass measure={inside[0]!r} and {_which('score', numeric)}."
+            f"{brief(inside[0])}: pass measure={inside[0]!r:.200} and {_which('score', numeric)}."
         )
     check_column(table, "measures", name)
 
@@ -141,14 +141,14 @@ def _check_long(table: Table, one: dict[str, str | None], taken: set[str]) -> No
     if measure is not None and score is None:
         raise InputError(
             f"{table.source} names measures in {brief(measure)}, but no column holds their "
-            f"scores: pass measure={measure!r} and {_which('score', numeric)}."
+            f"scores: pass measure={measure!r:.200} and {_which('score', numeric)}."
         )
     if score is not None and measure is None:
         others = [k for k in rest if k not in numeric]
         raise InputError(
             f"{table.source} has scores in {brief(score)}, but no column says of which measure: "
-            f"pass {_which('measure', others)} and score={score!r}, or measures=[{score!r}] if "
-            "there is one only."
+            f"pass {_which('measure', others)} and score={score!r:.200}, or "
+            f"measures=[{score!r:.200}] if there is one only."
         )
 
 
@@ -159,7 +159,7 @@ def _which(role: str, columns: Sequence[str]) -> str:
     ("score='value'", "score=COLUMN (one of 'a', 'b')")
     """
     if len(columns) == 1:
-        return f"{role}={columns[0]!r}"
+        return f"{role}={columns[0]!r:.200}"
     return f"{role}=COLUMN" + (f" (one of {listed(columns)})" if columns else "")
 
 

@@ -109,8 +109,9 @@ def _check_repeats(
     if differ:
         value = texts(table.columns[differ[0]])[row]
         hint = (
-            f"They differ in {listed(differ)}: choose with where={{{differ[0]!r}: {value!r}}}, "
-            f"make it the group with group={differ[0]!r}, or pass repeats='best' or "
+            f"They differ in {listed(differ)}: choose with "
+            f"where={{{differ[0]!r:.200}: {value!r:.200}}}, make it the group with "
+            f"group={differ[0]!r:.200}, or pass repeats='best' or "
             f"repeats='mean'.{long_hint(table, roles, differ)}"
         )
     raise InputError(

@@ -232,7 +232,7 @@ def _select(table: Table, roles: Roles, role: str, wanted: str | None) -> tuple[
     if not roles[role]:
         if wanted is not None:
             raise InputError(
-                f"{role}={wanted!r}: {table.source} has no column of {role}s. Say which with "
+                f"{role}={wanted!r:.200}: {table.source} has no column of {role}s. Say which with "
                 f"columns={{{role!r}: …}}; it has {listed(table.columns)}."
             )
         return table, None
@@ -243,15 +243,15 @@ def _select(table: Table, roles: Roles, role: str, wanted: str | None) -> tuple[
         other = " If it numbers folds, pass columns={'fold': 'split'}." if role == "split" else ""
         raise InputError(
             f"{table.where(name)} has {len(there)} values: {listed(there)}. Choose one with "
-            f"{role}={there[0]!r}.{other}"
+            f"{role}={there[0]!r:.200}.{other}"
         )
     chosen = there[0] if wanted is None else str(wanted)
     if chosen not in there:
-        raise InputError(f"{role}={wanted!r} is not in {table.where(name)}: {listed(there)}.")
+        raise InputError(f"{role}={wanted!r:.200} is not in {table.where(name)}: {listed(there)}.")
     keep = words == chosen
     if keep.all():
         return table, chosen
-    note = f"{int(keep.sum())} of {len(table)} rows taken: {role} is {chosen!r}"
+    note = f"{int(keep.sum())} of {len(table)} rows taken: {role} is {chosen!r:.200}"
     table = table.take(np.flatnonzero(keep))
     return replace(table, notes=(*table.notes, note)), chosen
 
@@ -299,7 +299,7 @@ def _summaries(
     if roles["runs"]:
         name = roles["runs"][0]
         runs = _at_least(table, name, "runs", 1.0)
-        notes.append(f"number of runs from {name!r}")
+        notes.append(f"number of runs from {name!r:.200}")
     for role in ("variance", "std"):
         if roles[role]:
             name = roles[role][0]
@@ -311,7 +311,7 @@ def _summaries(
                 )
             spread = _at_least(table, name, role, 0.0)
             variance = spread**2 if role == "std" else spread
-            notes.append(f"variance from {name!r}" + (", squared" if role == "std" else ""))
+            notes.append(f"variance from {name!r:.200}" + (", squared" if role == "std" else ""))
             if missing := int(np.isnan(spread).sum()):
                 notes.append(f"{missing} row(s) without a variance")
     return runs, variance, notes

@@ -199,7 +199,7 @@ def stored_features(checkpoint: Checkpoint) -> tuple[NDArray[Any], NDArray[Any] 
             names, get = named_arrays(path, "npz")
             with large_files(True):  # up to the size just checked
                 return _picked({name: get(name) for name in names}, path)
-    except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, RuntimeError, MemoryError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} cannot be read ({error}): write features as plain arrays with numpy.save."
         ) from error
