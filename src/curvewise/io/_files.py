@@ -221,12 +221,19 @@ def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
         _check_header(header, path)
     if not rows:
         raise InputError(f"{shown(path)} has a header ({listed(header)}) but no rows.")
+    if "'" in text:  # before what a spreadsheet would compute, as exports write it
+        header = [_without_apostrophe(name) for name in header]
+        rows = [[_without_apostrophe(cell) for cell in row] for row in rows]
     cells: list[Column] = [list(column) for column in zip(*rows, strict=True)]
     usual = "\t" if ".tsv" in path.name or ".tab" in path.name else ","
     notes = [] if delimiter == usual else [f"fields separated by {_DELIMITERS[delimiter]}"]
     table = make_table(shown(path), dict(zip(header, cells, strict=True)), label, notes)
     commas = delimiter != "," and any(is_decimal_comma(cell) for row in rows for cell in row)
     return replace(table, decimal_commas=commas)
+
+
+def _without_apostrophe(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in tuple("=+-@\t\r\n") else cell
 
 
 def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
