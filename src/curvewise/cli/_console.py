@@ -284,6 +284,19 @@ def _write(value: Any, digits: int | None) -> str:
     return f"{value:,.{digits}f}"
 
 
+def shown_as(value: float, form: str) -> str:
+    """Format a number; what is no number is a dash, what has no bound the sign for it.
+
+    >>> shown_as(0.25, ".0%"), shown_as(float("nan"), ".0%"), shown_as(float("inf"), ".2f")
+    ('25%', '–', '∞')
+    """
+    if value != value:
+        return "–"
+    if abs(value) == float("inf"):
+        return "∞" if value > 0 else "−∞"
+    return format(value, form)
+
+
 def digits_of(unit: Unit) -> int | None:
     """Decimals for values of a unit; None for four significant digits."""
     return {"percent": 2, "fraction": 4}.get(unit.name)

@@ -8,7 +8,15 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli._answers import ask_curves, show_curves, show_validation
-from curvewise.cli._console import GATE, UsageError, digits_of, sentences, warn, warn_each
+from curvewise.cli._console import (
+    GATE,
+    UsageError,
+    digits_of,
+    sentences,
+    shown_as,
+    warn,
+    warn_each,
+)
 from curvewise.cli._files import choose, fit_files, keep_learners, read_files, save_plot
 from curvewise.cli._options import (
     FITTING,
@@ -247,7 +255,7 @@ def rank(
     page.document = result.to_dict()
     page.say(sentences(result))
     columns = dict(result.columns())
-    columns["chance best"] = [f"{p:.0%}" for p in columns.pop("probability_best")]
+    columns["chance best"] = [shown_as(p, ".0%") for p in columns.pop("probability_best")]
     what = f"{result.level:.0%} {result.kind} intervals, form {fitting.form}"
     page.table(f"Predicted at n = {whole(result.at):,} ({what})", columns, digits_of(result.unit))
     warn_each(result.warnings)

@@ -73,8 +73,9 @@ def load_measurements(
         pyarrow frame; a dict of columns; a list of records. A cell may hold a list with the
         values of several runs: ``{"num_train_samples": 25, "test_errors": [42.9, 40.5]}``. A dict
         may also have learners as keys, with records or columns each. A folder of runs stored by
-        :func:`curvewise.write_run` gives the metric "error" of each; its "loss", in the unit loss,
-        where runs predict numbers.
+        :func:`curvewise.write_run` gives the metric "error" of each, or the one that ``metric``
+        names; its "loss", in the unit loss, where runs predict numbers. Runs that failed are left
+        out and counted in ``notes``.
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values mean. By default percent if the name of the value column or of the metric
         says so (``error (%)``, ``acc_pct``), else fractions.
@@ -93,7 +94,8 @@ def load_measurements(
     per_class : int, optional
         Number of classes, if sizes count examples of each class: they are multiplied by it.
     metric, split : str, optional
-        Which rows to take when there is a column of metrics or splits with several values.
+        Which rows to take when there is a column of metrics or splits with several values; of a
+        folder of stored runs, which of their metrics.
     where : dict, optional
         Only rows with these values: ``{"epoch": 10}``, or a list of values.
     drop_failed : bool
@@ -152,8 +154,10 @@ def load_measurements(
     learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
     """
     with large_files(allow_large):
-        table = read_source(source)
+        table = _stored(source, metric) or read_source(source)
     unit = _unit_of(source, table, unit)
+    if metric is not None and metric in table.columns and _is_stored(source):
+        columns, metric = {"value": metric, **(columns or {})}, None
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
     table, chosen_note = some_rows(table, where or {})
@@ -195,9 +199,18 @@ def load_measurements(
     return replace(found, notes=notes)
 
 
+def _is_stored(source: Any) -> bool:
+    return isinstance(source, str | PathLike) and isdir(source) and is_store(Path(source))
+
+
+def _stored(source: Any, metric: str | None) -> Table | None:
+    """The runs of a store; None for another source."""
+    return store_table(Path(source).resolve(), metric) if _is_stored(source) else None
+
+
 def _unit_of(source: Any, table: Table, unit: str | None) -> str | None:
     """The unit as given; that of a store whose runs predict numbers is loss."""
-    if not isinstance(source, str | PathLike) or not isdir(source):
+    if not _is_stored(source):
         return unit
     if not holds_losses(Path(source), table):
         return unit
@@ -212,7 +225,7 @@ def _unit_of(source: Any, table: Table, unit: str | None) -> str | None:
 def read_source(source: Any, *, single: bool = False) -> Table:
     """Read whatever can be a table; ``single`` allows one column."""
     if isinstance(source, str | PathLike):
-        if isdir(source) and is_store(Path(source)):
+        if _is_stored(source):
             return store_table(Path(source).resolve())
         return read_file(source, single=single)
     if isinstance(source, Mapping):
