@@ -53,5 +53,6 @@ def test_a_metric_that_no_run_has_is_an_error(study):
     for ask in (study.measurements, lambda m: cw.load_measurements(study.runs_folder, metric=m)):
         with pytest.raises(InputError, match=r"'eror'.*'error'"):
             ask("eror")
-    with pytest.raises(InputError, match="None of the 2 runs has a measured error"):
-        study.measurements(learner="knn", n=20)
+    with pytest.warns(CurvewiseWarning, match="2 of 2 runs failed"):
+        failed = study.measurements(learner="knn", n=20)
+    assert failed.labels["status"].tolist() == ["failed"] * 2

@@ -43,13 +43,13 @@ def read_measurements(
     name = metric if evaluation == TEST else f"{metric}.{evaluation}"
     digest = evaluation_digests(study).get(evaluation)
     kept = [r for r in runs if r.state == "failed" or _has_metric(r, name, evaluation, digest)]
-    if all(r.state == "failed" for r in kept):
-        there = dict.fromkeys(k for r in runs for k in r.standing.metrics if r.state == "done")
-        if there and name not in there:
-            raise InputError(
-                f"metric={name!r} was measured in none of the {len(runs)} runs."
-                f"{suggest(name, there)} There are {', '.join(map(repr, there))}."
-            )
+    there = dict.fromkeys(k for r in runs for k in r.standing.metrics if r.state == "done")
+    if there and name not in there:
+        raise InputError(
+            f"metric={name!r} was measured in none of the {len(runs)} runs."
+            f"{suggest(name, there)} There are {', '.join(map(repr, there))}."
+        )
+    if not kept:
         raise InputError(_nothing(runs, f"a measured {name}", "study.run()"))
     notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
     for note in notes:
