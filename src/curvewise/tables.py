@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,35 @@ def format_table(
     return writers[format](names, [list(row) for row in zip(*cells, strict=True)], right)
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_LINK = re.compile(r"\](?=[(\[:])")
+_TAG = re.compile(r"(?<!\\)<")
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell for a CSV file: a text that a spreadsheet would compute gets an apostrophe.
+
+    >>> csv_cell("=1+1"), csv_cell("-0.5"), csv_cell(-0.5), csv_cell("resnet")
+    ("'=1+1", '-0.5', -0.5, 'resnet')
+    """
+    if not isinstance(value, str) or not value.startswith(_FORMULA):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
+
+
+def markdown_text(text: str) -> str:
+    r"""Text that Markdown shows as it is: no links, images or tags of HTML.
+
+    >>> print(markdown_text("![x](http://a.b) in [0.1, 0.2]"), markdown_text("<img src=x>"))
+    ![x]\(http:\//a.b) in [0.1, 0.2] &lt;img src=x>
+    """
+    return _TAG.sub("&lt;", _LINK.sub(r"]\\", text)).replace("://", r":\//")
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
@@ -119,7 +149,10 @@ def _text(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
 
 
 def _markdown(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    rows = [[c.replace("|", r"\|").replace("\n", " ") for c in row] for row in [names, *rows]]
+    rows = [
+        [markdown_text(c).replace("|", r"\|").replace("\n", " ") for c in row]
+        for row in [names, *rows]
+    ]
     width = [max([3, *(len(r[i]) for r in rows)]) for i in range(len(names))]
 
     def line(row: list[str]) -> str:

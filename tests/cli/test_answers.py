@@ -10,8 +10,8 @@ import curvewise as cw
 @pytest.mark.parametrize(
     ("options", "heading"),
     [
-        ((), "Predicted at n = 5,748 (95% prediction intervals, form auto)"),
-        (("--form", "power"), "Predicted at n = 5,748 (95% confidence intervals, form power)"),
+        (("--form", "auto"), "Predicted at n = 5,748 (95% prediction intervals, form auto)"),
+        ((), "Predicted at n = 5,748 (95% confidence intervals, form power)"),
     ],
 )
 def test_rank_heading_names_interval_and_form(call, errors, options, heading):

@@ -200,7 +200,7 @@ def test_compare_two_files_of_one_learner_each(call, table):
 
 
 def test_learner_in_two_files_is_asked_for(call, table):
-    files = [table(name, {"net": (0.1, 1.0)}) for name in ("one.csv", "two.csv")]
+    files = [table(f"{name}.csv", {"net": (a, 1)}) for name, a in (("one", 0.1), ("two", 0.11))]
     done = call("learning", "fit", *files)
     assert done.code == 2
     assert "--same-name pool" in done.err
@@ -208,6 +208,32 @@ def test_learner_in_two_files_is_asked_for(call, table):
     assert pooled["net"]["runs"] == [6, 6, 6, 6]
     apart = call("learning", "fit", *files, "--same-name", "separate", "--json").document["curves"]
     assert list(apart) == ["one", "two"]
+
+
+def test_copies_of_a_file_are_not_pooled(call, table):
+    files = [table(name, {"net": (0.1, 1.0)}) for name in ("one.csv", "two.csv")]
+    done = call("learning", "fit", *files, "--same-name", "pool")
+    assert done.code == 1
+    assert "Every row of 'net'" in done.err
+    assert "is there 2 times" in done.err
+
+
+def test_folds_of_several_files_are_kept(call, tmp_path):
+    """Seeds that share a fold are not independent, in one file or in two."""
+    rows = [
+        f"net,{n},{fold},{seed},{0.1 + n**-0.5 + 0.01 * fold + 0.001 * seed}"
+        for n in (50, 100, 200)
+        for fold in (0, 1)
+        for seed in (0, 1)
+    ]
+    head = "learner,n,fold,seed,error\n"
+    (tmp_path / "all.csv").write_text(head + "\n".join(rows) + "\n")
+    for half in (0, 1):
+        (tmp_path / f"{half}.csv").write_text(head + "\n".join(rows[half::2]) + "\n")
+    whole = call("learning", "fit", tmp_path / "all.csv")
+    parts = call("learning", "fit", tmp_path / "0.csv", tmp_path / "1.csv", "--same-name", "pool")
+    assert "not independent of each other" in whole.err
+    assert "not independent of each other" in parts.err
 
 
 def test_files_without_learners_are_named_after_the_file(call, table):
@@ -241,7 +267,7 @@ def test_rank(call, errors):
     document = call("learning", "rank", errors, "--at", "5748", "--json").document
     assert document["at"] == 5748
     assert sum(document["probability_best"]) == pytest.approx(1, abs=0.02)
-    curves = cw.fit_learning_curves(cw.load_measurements(errors), form="auto")
+    curves = cw.fit_learning_curves(cw.load_measurements(errors))
     best = curves[document["learners"][0]]
     assert document["error"][0] == pytest.approx(best.error_at(5748))
 

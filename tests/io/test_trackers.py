@@ -89,8 +89,8 @@ def test_a_short_name_that_two_columns_would_have_stays_long():
     m = load_measurements(runs, tracker="mlflow", columns=columns)
     check(m, "2 of 8")
     assert m.labels["metrics.n"].tolist() == [1.0] * 6
-    kept = load_measurements(runs, tracker="mlflow", columns={**columns, "seed": "experiment_id"})
-    assert kept.labels["seed"].tolist() == [0] * 6
+    kept = load_measurements(runs, tracker="mlflow", columns={**columns, "split": "experiment_id"})
+    assert kept.labels["split"].tolist() == [0] * 6
 
 
 def wandb_records() -> list[dict]:

@@ -99,3 +99,44 @@ def test_what_is_not_known_is_refused(curves, tmp_path, given, message):
     with pytest.raises(cw.InputError, match=f"{message}=.*give a list of"):
         export_report(curves, tmp_path, **given)
     assert not any(tmp_path.iterdir())
+
+
+BAD = (
+    "=1+1",
+    "+cmd",
+    "-cmd",
+    "@sum",
+    "\tx",
+    "![x](http://evil.example/x.png)",
+    "[x](javascript:x)",
+)
+
+
+def test_names_are_neither_formulas_nor_links(tmp_path):
+    columns = {"learner": [*BAD, "-0.5", "plain"], "=error": [-0.5] * (len(BAD) + 2)}
+    text = cw.tables.format_table(columns)
+    for name in BAD[-2:]:
+        assert name not in text
+    assert "]\\(" in text
+    table = Table("t", "![x](y)", columns)
+    answer = ("see ![x](http://evil.example)",)
+    report = Report("[a](b)", "<b>?", answer, sections=(Section("s", tables=(table,)),))
+    export_report(report, tmp_path, ["markdown"], [])
+    for path in tmp_path.glob("*.md"):
+        assert not re.search(r"\]\(|https?://|<", path.read_text())
+
+
+def test_exports_as_csv_compute_nothing_and_read_back(tmp_path):
+    from curvewise.study.export import export_store
+    from curvewise.study.store import write_run
+
+    for seed, name in enumerate(("=1+1", "@sum", "-cmd", "plain")):
+        coordinates = {"learner": name, "n": 10, "seed": seed, "rate": -0.5}
+        write_run(tmp_path / "runs", coordinates, metrics={"error": 0.5})
+    path = export_store(tmp_path / "runs", tmp_path / "runs.csv")
+    with path.open(newline="") as stream:
+        cells = [cell for row in csv.reader(stream) for cell in row]
+    assert {"'=1+1", "'@sum", "'-cmd", "plain", "-0.5"} <= set(cells)
+    assert not [c for c in cells if c[:1] in ("=", "+", "@")]
+    m = cw.load_measurements(path, columns={"value": "error"})
+    assert set(m.learners) == {"=1+1", "@sum", "-cmd", "plain"}

@@ -111,7 +111,7 @@ def test_tables_that_do_not_do_are_refused(
 
 def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match=r"t.parquet cannot be read"):
+    with pytest.raises(InputError, match=r"t.parquet is not a whole Parquet file"):
         load_dataset(tmp_path / "t.parquet")
 
 

@@ -64,7 +64,9 @@ def test_hostile_names_stay_what_they_are(tmp_path, ending):
     for name in HOSTILE:
         write_run(tmp_path / "store", {"learner": name, name: name}, metrics={"error": 0.5})
     rows = read(export_store(tmp_path / "store", tmp_path / f"x.{ending}"))
-    assert sorted(row["learner"] for row in rows) == sorted(HOSTILE)
+    formula = "=+-@\t\r\n" if ending == "csv" else ()  # what a spreadsheet would compute
+    wanted = [f"'{name}" if name[:1] and name[0] in formula else name for name in HOSTILE]
+    assert sorted(row["learner"] for row in rows) == sorted(wanted)
     for row in rows:
         assert row[row["learner"]] == row["learner"]
 

@@ -147,10 +147,10 @@ def test_settings_of_a_grid_make_curves_of_their_own(tmp_path):
     store(study)
     m = study.measurements()
     assert m.learners == (
-        "net, batch=8, augmentation=none",
-        "net, batch=8, augmentation=flip",
-        "net, batch=16, augmentation=none",
-        "net, batch=16, augmentation=flip",
+        "net, augmentation=none, batch=8",
+        "net, augmentation=flip, batch=8",
+        "net, augmentation=none, batch=16",
+        "net, augmentation=flip, batch=16",
     )
     assert set(m.labels["batch"]) == {8, 16}
     assert len(study.measurements(batch=8, augmentation=["flip"])) == len(m) / 4

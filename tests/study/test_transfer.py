@@ -57,7 +57,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def test_every_run_is_a_row_and_the_blind_learner_a_control(study):
-    found = transfer_risks(study, metric="error")
+    found = transfer_risks(study)
     frame = study.frame()
     methods = frame[frame.learner != "blind"]
     assert found.methods.tolist() == methods.learner.tolist()
@@ -77,7 +77,7 @@ def test_every_run_is_a_row_and_the_blind_learner_a_control(study):
 
 
 def test_its_table_and_its_store_read_the_same(study):
-    wanted = transfer_risks(study)
+    wanted = transfer_risks(study, metric="loss")
     ours = dict(
         zip(zip(wanted.methods, wanted.n, wanted.folds, strict=True), wanted.risk, strict=True)
     )
@@ -111,7 +111,7 @@ def test_controls_are_given_or_named(study):
     assert found.blind["digits"].risk == 2.5
     assert found.maximal["digits"] == Control(0.1, 0.01)
     assert "blind" not in found.method_names
-    named = transfer_risks(study, scratch="neighbours", maximal="scratch")
+    named = transfer_risks(study, metric="loss", scratch="neighbours", maximal="scratch")
     assert (named.scratch, named.method_names) == ("neighbours", ("neighbours",))
     best = study.frame().query("learner == 'scratch' and n == 240").loss
     assert named.maximal["digits"].risk == pytest.approx(best.mean())

@@ -11,6 +11,7 @@ from curvewise.cli._console import (
     digits_of,
     rich_table,
     sentences,
+    shown_as,
     warn,
     warn_each,
     width_of,
@@ -121,7 +122,7 @@ def _reach(page: Page, curves: LearningCurves, level: float, error: float) -> No
         "n": [_samples(a.estimate) for a in answers],
         "low": [_samples(a.low) for a in answers],
         "high": [_samples(a.high) for a in answers],
-        "chance of never": [f"{a.probability_never:.0%}" for a in answers],
+        "chance of never": [shown_as(a.probability_never, ".0%") for a in answers],
     }
     title = f"Samples to reach {answers[0].error:g}{answers[0].unit.suffix} ({level:.0%} intervals)"
     page.table(title, columns, None)
@@ -142,8 +143,8 @@ def _budget(
     page.document["budget"] = records
     shown = [{k: r[k] for k in r if k not in ("low", "high")} for r in records]
     columns = _columns(shown)
-    columns["cost"] = [f"{c:,.2f}" for c in columns["cost"]]
-    columns["gain per cost"] = [f"{v:.3g}" for v in columns.pop("gain_per_cost")]
+    columns["cost"] = [shown_as(c, ",.2f") for c in columns["cost"]]
+    columns["gain per cost"] = [shown_as(v, ".3g") for v in columns.pop("gain_per_cost")]
     title = f"What more data costs and brings, at {price:g} per sample"
     page.table(title, columns, digits_of(next(iter(curves)).unit))
 
@@ -175,7 +176,7 @@ def show_validation(
 def _fitting_columns(page: Page, result: LeaveOneSizeOut) -> Columns:
     """All columns if the terminal is wide enough; else without the single sizes."""
     columns = dict(result.columns())
-    columns["R²"] = [f"{v:.3f}" for v in columns.pop("R2")]
+    columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("R2")]
     columns["p"] = [v if v != v else f"{v:.3f}" for v in columns.pop("p_value")]
     if page.markup is not None:
         return columns
@@ -189,7 +190,7 @@ def _columns(records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _samples(n: float) -> int | str:
-    return round(n) if n < float("inf") else "∞"
+    return round(n) if abs(n) < float("inf") else shown_as(n, "g")
 
 
 def _word(curve: Curve) -> str:

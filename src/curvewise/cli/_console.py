@@ -137,7 +137,7 @@ def as_options(message: str) -> str:
     message = re.sub(rf"\b({options})=(?= |:|;|,|\.|…|$)", lambda m: _option(m[1]), message)
     for name, command in COMMANDS.items():
         message = re.sub(rf"\b{name}\b(\(\))?", command, message)
-    flags = "drop_failed|higher_is_better|paired|overwrite"
+    flags = "drop_failed|higher_is_better|paired|overwrite|allow_large"
     return re.sub(rf"\b({flags})=True", lambda m: _option(m[1]), message)
 
 
@@ -282,6 +282,19 @@ def _write(value: Any, digits: int | None) -> str:
     if digits is None or abs(value) == float("inf"):
         return number(float(value))
     return f"{value:,.{digits}f}"
+
+
+def shown_as(value: float, form: str) -> str:
+    """Format a number; what is no number is a dash, what has no bound the sign for it.
+
+    >>> shown_as(0.25, ".0%"), shown_as(float("nan"), ".0%"), shown_as(float("inf"), ".2f")
+    ('25%', '–', '∞')
+    """
+    if value != value:
+        return "–"
+    if abs(value) == float("inf"):
+        return "∞" if value > 0 else "−∞"
+    return format(value, form)
 
 
 def digits_of(unit: Unit) -> int | None:

@@ -76,7 +76,7 @@ def show_learning(told: Told, study: Study) -> Shown:
         [
             f"curvewise learning compare {file}",
             f"curvewise learning fit {file} --reach {TARGET:g}",
-            f"curvewise learning rank {file} --at {four_times:.0f}",
+            f"curvewise learning rank {file} --at {four_times:.0f} --form auto",
         ],
     )
 

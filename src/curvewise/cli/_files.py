@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.cli._console import UsageError, note
+from curvewise.cli._console import UsageError, note, warn_each
 from curvewise.errors import CurvewiseWarning
 
 if TYPE_CHECKING:
@@ -54,14 +54,16 @@ def _read(file: str, reading: Reading) -> Measurements:
     def load(path: str | Path) -> Measurements:
         return load_measurements(
             path,
-            unit=reading.unit or "fraction",
+            unit=reading.unit,
             higher_is_better=reading.higher_is_better,
             columns=reading.columns(),
             wide=reading.wide,
             per_class=reading.per_class,
             metric=reading.metric,
             split=reading.split,
+            where=reading.rows(),
             drop_failed=reading.drop_failed,
+            allow_large=reading.allow_large,
         )
 
     if file != STDIN:
@@ -75,6 +77,7 @@ def _read(file: str, reading: Reading) -> Measurements:
 def _joined(parts: dict[str, Measurements], same_name: str | None) -> Measurements:
     import numpy as np
 
+    from curvewise.io._repeats import check_repeats
     from curvewise.types import Measurements
 
     seen: dict[str, list[str]] = {}
@@ -99,14 +102,18 @@ def _joined(parts: dict[str, Measurements], same_name: str | None) -> Measuremen
         raise UsageError("The files are in different units: read them with the same --unit.")
     means = any(p.runs is not None for _, p in every)
     spread = any(p.variance is not None for _, p in every)
-    return Measurements(
+    shared = [k for k in every[0][1].labels if all(k in p.labels for _, p in every)]
+    found = Measurements(
         learner=np.concatenate([np.asarray(named(f, p), dtype=np.str_) for f, p in every]),
         n=np.concatenate([p.n for _, p in every]),
         error=np.concatenate([p.error for _, p in every]),
         unit=every[0][1].unit,
         runs=_column(every, "runs", 1.0) if means else None,
         variance=_column(every, "variance", np.nan) if spread else None,
+        labels={k: np.concatenate([p.labels[k] for _, p in every]) for k in shared},
     )
+    check_repeats(found, " and ".join(parts), range(1, len(found) + 1))
+    return found
 
 
 def _column(parts: Iterable[tuple[str, Measurements]], name: str, filling: float) -> Any:
@@ -131,14 +138,17 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def fit_files(measurements: Measurements, fitting: Fitting, form: str = "power") -> LearningCurves:
-    """Fit every learner; the warnings stay on the curves."""
+def fit_files(measurements: Measurements, fitting: Fitting) -> LearningCurves:
+    """Fit every learner, and warn of what concerns all; warnings of one stay on its curve."""
     from curvewise.learning import fit_learning_curves
 
     with quietly():
-        return fit_learning_curves(
-            measurements, form=fitting.form or form, weights=fitting.weights, at=fitting.at
+        curves = fit_learning_curves(
+            measurements, form=fitting.form, weights=fitting.weights, at=fitting.at
         )
+    of_one = [*curves.failures.values(), *(text for curve in curves for text in curve.warnings)]
+    warn_each([text for text in curves.warnings if not any(one in text for one in of_one)])
+    return curves
 
 
 def choose(option: str, wanted: str | None, names: Sequence[str]) -> str:

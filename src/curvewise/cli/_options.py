@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -37,6 +38,25 @@ Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 Size = Annotated[float | None, Parameter(validator=Number(gt=0))]
 
 
+def read_where(pairs: Sequence[str]) -> dict[str, Any] | None:
+    """Read COLUMN=VALUE; several values of one column are any of them.
+
+    >>> read_where(["epoch=10", "epoch=20", "split=test"])
+    {'epoch': [10, 20], 'split': 'test'}
+    """
+    found: dict[str, list[Any]] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--where {pair!r} must read COLUMN=VALUE, such as split=test.")
+        try:
+            read = json.loads(value)  # numbers, true, null; else a text
+        except ValueError:
+            read = value
+        found.setdefault(name.strip(), []).append(read)
+    return {name: v[0] if len(v) == 1 else v for name, v in found.items()} or None
+
+
 def told(error: CycloptsError) -> Any:
     """What to print of words that were not understood; of a value too many, how to pass it."""
     from cyclopts import CycloptsPanel
@@ -67,7 +87,7 @@ class Reading:
     Parameters
     ----------
     unit
-        What the values are; fractions by default, 0 to 1.
+        What the values are; by default percent if the column's name says so, else fractions.
     higher_is_better
         The values are accuracies or scores. By default the column's name says so.
     n_column
@@ -81,7 +101,8 @@ class Reading:
     variance_column
         Variance of those runs.
     column
-        Any other role, as ROLE=COLUMN: fold, seed, split, metric, std. ROLE= leaves it out.
+        Any other role, as ROLE=COLUMN: fold, seed, split, metric, std; ignore=COLUMN does not
+        read it. ROLE= leaves a role out.
     wide
         Each column of numbers is a run, a learner or a size.
     per_class
@@ -90,10 +111,14 @@ class Reading:
         Which rows to take where a column names metrics.
     split
         Which rows to take where a column names splits, such as test.
+    where
+        Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
     drop_failed
         Leave out rows without a finite value, and say which.
     same_name
         A learner that is in several files: pool its runs, or keep the files separate.
+    allow_large
+        Read a compressed file whatever it unpacks to.
     """
 
     unit: Literal["fraction", "percent", "loss", "score"] | None = None
@@ -115,8 +140,14 @@ class Reading:
     per_class: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
     metric: str | None = None
     split: str | None = None
+    where: Texts = field(default_factory=list)
     drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
     same_name: Literal["pool", "separate"] | None = None
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+
+    def rows(self) -> dict[str, Any] | None:
+        """Which rows to take, for ``load_measurements``."""
+        return read_where(self.where)
 
     def columns(self) -> dict[str, Any] | None:
         """Which column plays which role, for ``load_measurements``."""
@@ -149,8 +180,8 @@ class Fitting:
     Parameters
     ----------
     form
-        power (α + η n^γ) describes and compares; auto extrapolates best; sqrt fixes γ at −½.
-        By default power, and auto to rank.
+        power (α + η n^γ) describes and compares; auto predicts best beyond the sizes measured;
+        sqrt fixes γ at −½.
     weights
         Weigh sizes alike, runs alike by their variance, or not at all.
     at
@@ -159,7 +190,7 @@ class Fitting:
         Coverage of the intervals.
     """
 
-    form: Form | None = None
+    form: Form = "power"
     weights: Literal["size", "run", "none"] = "size"
     at: Size = None
     level: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.95

@@ -56,6 +56,8 @@ class PredictionReading:
         Whose runs to take where a table or a store holds those of several.
     where
         Which runs of a store, as NAME=VALUE: n=300. May be repeated.
+    allow_large
+        Read a compressed file whatever it unpacks to.
     """
 
     labels: Path | None = None
@@ -70,6 +72,7 @@ class PredictionReading:
     where: Annotated[list[str], Parameter(negative="", show_default=False)] = field(
         default_factory=list
     )
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, file: str, *, alone: bool = True, learner: str | None = None) -> Predictions:
         """Read a file or folder, telling on stderr what was taken for what."""
@@ -87,6 +90,7 @@ class PredictionReading:
             columns=self._columns(),
             learner=learner or self.learner,
             where=self._where(),
+            allow_large=self.allow_large,
         )
         note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
         return found
@@ -127,7 +131,7 @@ class ScoreReading:
     by
         Column that names the training of a run, for --scores; repeat it to join several.
     unit
-        What scores are; fractions by default, 0 to 1.
+        What scores are; by default percent if the column's name says so, else fractions.
     higher_is_better
         Scores are accuracies. By default the column's name says so.
     """
@@ -157,7 +161,7 @@ class ScoreReading:
         unit = self.unit or "fraction"
         return {"unit": unit, "higher_is_better": unit == "score"}
 
-    def load(self, files: Sequence[str]) -> dict[str, FloatArray]:
+    def load(self, files: Sequence[str], allow_large: bool = False) -> dict[str, FloatArray]:
         """Read the scores of every training in the files."""
         from curvewise.io import load_scores
 
@@ -167,8 +171,9 @@ class ScoreReading:
                 file,
                 value=self.value_column,
                 by=self.by or None,
-                unit=self.unit or "fraction",
+                unit=self.unit,
                 higher_is_better=self.higher_is_better,
+                allow_large=allow_large,
             )
             for name, values in part.items():
                 if name in found:

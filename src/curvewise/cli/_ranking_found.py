@@ -130,7 +130,7 @@ def _listed(path: Path) -> list[Found]:
     """Checkpoints of a .toml file: a table for each, named by its key."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no TOML file: {error}.") from error
     found = []
     for name, table in tables.items():

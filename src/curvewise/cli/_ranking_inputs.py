@@ -17,6 +17,7 @@ from curvewise.cli._ranking_found import Found, there
 from curvewise.cli._ranking_words import worded
 from curvewise.cli._response_inputs import DATA, NETWORK
 from curvewise.cli._response_options import read_options
+from curvewise.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,14 +173,17 @@ def read_labels(path: Path) -> NDArray[Any]:
     import numpy as np
 
     there(path)
+    from curvewise.io._arrays import map_npy
+    from curvewise.io._files import read_text
+
     try:
         if path.suffix.lower() == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
+            return np.asarray(map_npy(path))
         if path.suffix.lower() == ".npz":
             return _one_array(path)
-    except (ValueError, OSError) as error:
+        lines = [line.strip() for line in read_text(path).splitlines()]
+    except InputError as error:
         raise UsageError(f"--labels {path} cannot be read: {error}") from error
-    lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     lines = [line for line in lines if line]
     if lines and lines[0].strip('"').lower() in _LABELS:
         lines = lines[1:]
@@ -196,8 +200,10 @@ def read_labels(path: Path) -> NDArray[Any]:
 def _one_array(path: Path) -> NDArray[Any]:
     import numpy as np
 
-    with np.load(path, allow_pickle=False) as arrays:
-        names = [name for name in _LABELS if name in arrays] or list(arrays)
-        if len(names) > 1 and names[0] not in _LABELS:
-            raise UsageError(f"--labels {path} holds {', '.join(names)}: call one of them labels.")
-        return np.asarray(arrays[names[0]])
+    from curvewise.io._arrays import named_arrays
+
+    every, get = named_arrays(path)
+    names = [name for name in _LABELS if name in every] or every
+    if len(names) != 1 and (not names or names[0] not in _LABELS):
+        raise UsageError(f"--labels {path} holds {', '.join(names)}: call one of them labels.")
+    return np.asarray(get(names[0]))

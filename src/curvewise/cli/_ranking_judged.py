@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from curvewise.cli._console import Page, UsageError, note, sentences, warn_each
-from curvewise.cli._options import READING, Texts
+from curvewise.cli._options import READING, Texts, read_where
 from curvewise.cli._ranking_tables import table_in_parts
 from curvewise.cli._ranking_words import as_options, worded
 
@@ -58,7 +57,8 @@ class PoolReading:
         A measure that is a plain baseline; may be repeated. By default those that are called like
         a number of parameters or a source accuracy.
     unit
-        Of the accuracies; fractions by default. A score is any number of which more is better.
+        Of the accuracies; by default percent if the column's name says so, else fractions. A
+        score is any number of which more is better.
     wide
         Each column of numbers is a checkpoint and holds its accuracies.
     repeats
@@ -66,6 +66,8 @@ class PoolReading:
         hyperparameters, or the mean, as over seeds.
     where
         Only rows with this, as COLUMN=VALUE; may be repeated.
+    allow_large
+        Read a compressed file whatever it unpacks to.
     """
 
     accuracy: Path | None = None
@@ -81,6 +83,7 @@ class PoolReading:
     wide: Literal["checkpoints"] | None = None
     repeats: Literal["best", "mean"] | None = None
     where: Texts = field(default_factory=list)
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str, measures: Sequence[str]) -> CheckpointScores:
         """Read the table; says on stderr what was taken for what."""
@@ -98,26 +101,15 @@ class PoolReading:
                 measure=self.measure,
                 score=self.score,
                 wide=self.wide,
-                unit=self.unit or "fraction",
+                unit=self.unit,
                 reference=tuple(self.reference),
                 baselines=tuple(self.baseline) or None,
-                where=self._where(),
+                where=read_where(self.where),
                 repeats=self.repeats,
+                allow_large=self.allow_large,
             )
         note("; ".join([repr(found), *found.notes]))
         return found
-
-    def _where(self) -> dict[str, Any] | None:
-        found = {}
-        for pair in self.where:
-            name, equals, value = pair.partition("=")
-            if not equals or not name.strip():
-                raise UsageError(f"--where {pair!r} must read COLUMN=VALUE, such as split=test.")
-            try:
-                found[name.strip()] = json.loads(value)  # numbers, true, null; else a text
-            except ValueError:
-                found[name.strip()] = value
-        return found or None
 
 
 def check_bars_alone(source: str, bars: Path | None, others: Sequence[Path | None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -184,28 +184,26 @@ def _drawn(total: int, examples: int, seed: int) -> NDArray[Any]:
 
 def _read(one: Found, count: int) -> CheckpointFeatures:
     """Features of an .npy file, or of an .npz file, with probabilities maybe."""
-    import numpy as np
-
+    from curvewise.io._arrays import map_npy, named_arrays
     from curvewise.types.features import CheckpointFeatures
 
     about = {k: v for k, v in one.about.items() if k == "source_accuracy"}
-    try:
-        if one.path.suffix.lower() == ".npy":
-            features, own = np.load(one.path, mmap_mode="r", allow_pickle=False), None
-        else:
-            with np.load(one.path, allow_pickle=False) as arrays:
-                features, own = _picked(one.path, arrays)
-    except InputError:
-        raise
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{one.path} cannot be read ({error}).") from error
+    features: NDArray[Any]
+    if one.path.suffix.lower() == ".npy":
+        features, own = map_npy(one.path), None
+    else:
+        features, own = _picked(one.path, *named_arrays(one.path))
+    if not features.ndim:
+        raise InputError(f"{one.path} holds a single value, no features.")
     if len(features) != count:
         raise InputError(f"{one.path} has {len(features):,} rows, and there are {count:,} labels.")
     return CheckpointFeatures(one.name, features, own, **about)
 
 
-def _picked(path: Path, arrays: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    if "features" not in arrays and len(arrays.files) != 1:
-        raise InputError(f"{path} holds {', '.join(arrays.files)}: call the matrix features.")
-    key = "features" if "features" in arrays else arrays.files[0]
-    return arrays[key], arrays.get("probabilities")
+def _picked(
+    path: Path, names: Sequence[str], get: Callable[[str], Any]
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    if "features" not in names and len(names) != 1:
+        raise InputError(f"{path} holds {', '.join(names)}: call the matrix features.")
+    key = "features" if "features" in names else names[0]
+    return get(key), get("probabilities") if "probabilities" in names else None

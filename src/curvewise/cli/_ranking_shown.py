@@ -128,12 +128,14 @@ def check_scores(path: Path | None) -> None:
 
 def save_scores(path: Path, result: CheckpointRanking) -> None:
     """Write a row for each checkpoint, as ``curvewise ranking judge`` reads it."""
+    from curvewise.tables import csv_cell
+
     columns = {"checkpoint": list(result.checkpoints), **result.scores}
     with open(path, "w", encoding="utf-8", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(columns)
+        rows.writerow(map(csv_cell, columns))
         rows.writerows(
-            ["" if value != value else value for value in row]
+            ["" if value != value else csv_cell(value) for value in row]
             for row in zip(*columns.values(), strict=True)
         )
     note(f"scores written to {path}")

@@ -50,9 +50,12 @@ class CorpusReading:
     train_accuracy
         Column of training accuracies.
     unit
-        Of gaps, accuracies and errors; fractions by default.
+        Of gaps, accuracies and errors; by default percent where a column's name says so, else
+        fractions.
     predictions
         Folder with further measures in the competition's layout.
+    allow_large
+        Read a compressed file whatever it unpacks to.
     """
 
     gap: str | None = None
@@ -61,6 +64,7 @@ class CorpusReading:
     train_accuracy: str | None = None
     unit: Literal["fraction", "percent"] | None = None
     predictions: Path | None = None
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures asked for, and their orientations."""
@@ -78,8 +82,9 @@ class CorpusReading:
                 orientation={k: v for k, v in usual.items() if not signs or k in signs},
                 task=self.task,
                 train_accuracy=self.train_accuracy,
-                unit=self.unit or "fraction",
+                unit=self.unit,
                 predictions=self.predictions,
+                allow_large=self.allow_large,
             )
             known = {name: sign for name, sign in signs.items() if sign is not None}
             usual = _usual(corpus) if shelf else {}

@@ -81,6 +81,8 @@ def compute_measures(
         for key, file in beside.items()
         if file is not None
     }
+    if network.batch is not None:
+        more["batch"] = network.batch
     found = {}
     for name, file in loaded.items():
         with quietly(), worded(), bar(name) as progress:
@@ -91,7 +93,6 @@ def compute_measures(
                 layer=layer,
                 examples=examples,
                 device=network.place,
-                batch=network.batch or 512,
                 rng=seed,
                 progress=progress,
                 name=name,

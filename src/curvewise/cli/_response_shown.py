@@ -100,6 +100,8 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
 
 def save_curves(path: Path, curves: Mapping[str, ResponseCurve]) -> None:
     """Write a row for each model and magnitude."""
+    from curvewise.tables import csv_cell
+
     with open(path, "w", encoding="utf-8", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
         head = ("model", "perturbation", "layer")
@@ -107,7 +109,7 @@ def save_curves(path: Path, curves: Mapping[str, ResponseCurve]) -> None:
         for name, curve in curves.items():
             about = (name, curve.perturbation, curve.layer)
             table = (column.tolist() for column in curve.columns().values())
-            rows.writerows([*about, *row] for row in zip(*table, strict=True))
+            rows.writerows(map(csv_cell, (*about, *row)) for row in zip(*table, strict=True))
     note(f"curves written to {path}")
 
 

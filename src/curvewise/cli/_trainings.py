@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from curvewise.cli._console import Page, UsageError, note, sentences, warn, warn_each
+from curvewise.cli._console import (
+    Page,
+    UsageError,
+    note,
+    sentences,
+    shown_as,
+    warn,
+    warn_each,
+)
 from curvewise.cli._files import choose, names_of, quietly, save_plot
 from curvewise.cli._options import Drawing
 from curvewise.cli._predictions import PredictionReading, ScoreReading
@@ -37,7 +45,7 @@ def read_trainings(
 ) -> dict[str, Any]:
     """Predictions or scores of each training, by name."""
     if scores.scores:
-        found: dict[str, Any] = dict(scores.load(files))
+        found: dict[str, Any] = dict(scores.load(files, reading.allow_large))
     elif len(files) == 1 and a is not None and b is not None:
         found = {name: reading.load(files[0], learner=name) for name in (a, b)}
     else:
@@ -159,7 +167,7 @@ def worded_columns(result: Any) -> dict[str, Any]:
     free = [any(word in str(name) for word in NO_ERRORS) for name in rows]
     for key in ("power", "one more"):
         if key in columns:
-            columns[key] = [f"{value:.1%}" for value in columns[key]]
+            columns[key] = [shown_as(value, ".1%") for value in columns[key]]
     for key in ERRORS:
         if key in columns:
             columns[key] = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from cyclopts import Parameter
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import STDIN, quietly
-from curvewise.cli._options import READING, Texts
+from curvewise.cli._options import READING, Texts, read_where
 from curvewise.cli._transfer_words import as_options, worded
 from curvewise.errors import InputError
 
@@ -60,9 +59,14 @@ class RiskReading:
         Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
     drop_failed
         Leave out failed runs, and say how many.
+<<<<<<< HEAD
     trust
         Of a study, call the function that makes the data, if one does; otherwise the copy that
         `curvewise study run` kept is read.
+=======
+    allow_large
+        Read a compressed file whatever it unpacks to.
+>>>>>>> reading
     """
 
     task_column: str | None = None
@@ -81,7 +85,11 @@ class RiskReading:
     ] = None
     where: Texts = field(default_factory=list)
     drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
+<<<<<<< HEAD
     trust: Annotated[bool, Parameter(negative="", show_default=False)] = False
+=======
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+>>>>>>> reading
 
     def load(self, source: str) -> TransferRisks:
         """Read the table or the study; says on stderr what was taken for what."""
@@ -107,11 +115,14 @@ class RiskReading:
         from curvewise.study import load_study, transfer_risks
 
         with quietly(), worded():
+<<<<<<< HEAD
             study = load_study(path, trust=self.trust)
             usual = "loss" if study.dataset.is_numbers else "error"
+=======
+>>>>>>> reading
             return transfer_risks(
-                study,
-                metric=self.risk_column or usual,
+                load_study(path),
+                metric=self.risk_column,
                 scratch=self.scratch,
                 blind=_control("--blind", self.blind),
                 maximal=_control("--maximal", self.maximal),
@@ -134,8 +145,9 @@ class RiskReading:
                 maximal=_control("--maximal", self.maximal),
                 unit=self.unit,
                 higher_is_better=self.higher_is_better,
-                where=_where(self.where),
+                where=read_where(self.where),
                 drop_failed=self.drop_failed,
+                allow_large=self.allow_large,
             )
 
 
@@ -180,21 +192,6 @@ def _number(word: str) -> float | str:
         return float(word)
     except ValueError:
         return word
-
-
-def _where(pairs: Sequence[str]) -> dict[str, Any] | None:
-    """Values by column; several of one column are any of them."""
-    found: dict[str, list[Any]] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--where {pair!r} must read COLUMN=VALUE, such as split=test.")
-        try:
-            read = json.loads(value)  # numbers, true, null; else a text
-        except ValueError:
-            read = value
-        found.setdefault(name.strip(), []).append(read)
-    return {name: v[0] if len(v) == 1 else v for name, v in found.items()} or None
 
 
 def read_sizes(words: Sequence[str]) -> Any:

@@ -8,7 +8,15 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli._answers import ask_curves, show_curves, show_validation
-from curvewise.cli._console import GATE, UsageError, digits_of, sentences, warn, warn_each
+from curvewise.cli._console import (
+    GATE,
+    UsageError,
+    digits_of,
+    sentences,
+    shown_as,
+    warn,
+    warn_each,
+)
 from curvewise.cli._files import choose, fit_files, keep_learners, read_files, save_plot
 from curvewise.cli._options import (
     FITTING,
@@ -228,7 +236,9 @@ def rank(
 ) -> int:
     """Choose the learner that will be best at N samples, with the chance that it is.
 
-    Example: `curvewise learning rank errors.csv --at 10000`
+    Beyond the sizes measured choose --form auto, which predicts better there.
+
+    Example: `curvewise learning rank errors.csv --at 10000 --form auto`
 
     Parameters
     ----------
@@ -237,7 +247,7 @@ def rank(
     """
     reading, fitting, showing = given(reading, fitting, showing)
     page = showing.page()
-    curves = fit_files(read_files(files, reading), fitting, form="auto")
+    curves = fit_files(read_files(files, reading), fitting)
 
     from curvewise.learning import rank_learners
 
@@ -245,9 +255,8 @@ def rank(
     page.document = result.to_dict()
     page.say(sentences(result))
     columns = dict(result.columns())
-    columns["chance best"] = [f"{p:.0%}" for p in columns.pop("probability_best")]
-    kind, form = next(iter(curves)).default_interval, fitting.form or "auto"
-    what = f"{result.level:.0%} {kind} intervals, form {form}"
+    columns["chance best"] = [shown_as(p, ".0%") for p in columns.pop("probability_best")]
+    what = f"{result.level:.0%} {result.kind} intervals, form {fitting.form}"
     page.table(f"Predicted at n = {whole(result.at):,} ({what})", columns, digits_of(result.unit))
     warn_each(result.warnings)
     save_plot(drawing.plot if drawing else None, result.plot)

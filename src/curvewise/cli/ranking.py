@@ -242,7 +242,7 @@ def judge(
         result = judge_rankings(
             pool,
             list(measures) or None,
-            k=_counts(k),
+            **({"k": _counts(k)} if k else {}),
             union=union,
             level=level,
             permutations=permutations,
@@ -284,7 +284,7 @@ def _counts(k: Numbers) -> tuple[int, ...]:
     for number in k:
         if number != int(number) or number < 1:
             raise UsageError(f"--k {number:g}: give whole numbers from 1 on, such as 1,3.")
-    return tuple(int(number) for number in k) or (1, 3)
+    return tuple(int(number) for number in k)
 
 
 @ranking.command

@@ -190,11 +190,12 @@ def tasks(
     task = split_names(task, risks.task_names)
     check_blind(risks, task, cci=False)
     from curvewise.transfer.measure import measure_transfer
-    from curvewise.transfer.tasks import LEVELS, rank_tasks
+    from curvewise.transfer.tasks import rank_tasks
 
     with quietly(), worded():
         measured = measure_transfer(risks, tasks=list(task) or None, level=level)
-        result = rank_tasks(measured, levels=tuple(levels) or LEVELS, level=level)
+        chosen = {"levels": tuple(levels)} if levels else {}
+        result = rank_tasks(measured, **chosen, level=level)
     show_tasks(page, result, measured, all_warnings)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()

@@ -99,7 +99,8 @@ def decompose(
             " each example wrong, or see `curvewise variance compare --scores`."
         )
     if counts is not None:
-        totals = _totals(file, counts, counts_column, scores or ScoreReading())
+        large = reading is not None and reading.allow_large
+        totals = _totals(file, counts, counts_column, scores or ScoreReading(), large)
         with quietly():
             result = decompose_totals(*totals, level=level)
     else:
@@ -111,7 +112,9 @@ def decompose(
     return page.close()
 
 
-def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading) -> tuple[Any, Any]:
+def _totals(
+    file: str, counts: Path, column: str | None, reading: ScoreReading, large: bool
+) -> tuple[Any, Any]:
     """Errors of runs, as fractions, and how many of the runs got each example wrong."""
     import numpy as np
 
@@ -119,12 +122,14 @@ def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading) 
 
     if not reading.scores or reading.unit not in (None, "fraction", "percent"):
         raise UsageError("--counts goes with --scores: FILE then holds one accuracy per run.")
-    runs = reading.load([file])
+    runs = reading.load([file], large)
     if len(runs) != 1:
         raise UsageError(f"{file} holds {len(runs)} trainings: --counts is for one.")
     errors = next(iter(runs.values())) / (100 if reading.unit == "percent" else 1)
     try:
-        found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False)
+        found = load_scores(
+            str(counts), value=column, unit="loss", higher_is_better=False, allow_large=large
+        )
     except InputError as error:
         raise UsageError(str(error).replace("value=", "--counts-column ")) from None
     wrong = np.concatenate(list(found.values()))

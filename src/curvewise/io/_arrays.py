@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.io._files import LARGEST_ARRAYS, check_unpacked
 from curvewise.io._found import Found
 from curvewise.io._parts import KIND_OF, PartMap, find_parts, part_of
-from curvewise.io._table import brief, listed, shown
+from curvewise.io._table import brief, check_names, listed, shown
 
 ARRAY_FILES = (".npy", ".npz", ".safetensors")
 _WHOLE = "it was cut short, or is something else with that ending"
+_UNREADABLE = (
+    *(ValueError, TypeError, EOFError, OSError, RuntimeError, MemoryError, OverflowError),
+    *(NotImplementedError, zipfile.BadZipFile, zlib.error),
+)
+"""What numpy and zipfile raise for damaged, encrypted and far too large arrays."""
 _OBJECTS = (
     "holds Python objects, which only a pickle can, and pickles are never read: they can run code."
     " Save numbers, or strings with dtype=str"
@@ -62,9 +69,9 @@ def array_file(path: Path, key: str | None, kind: str | None, columns: PartMap |
     return from_named(names, get, shown(path), key=key, kind=kind, columns=columns)
 
 
-def named_arrays(path: Path) -> tuple[list[str], Callable[[str], Any]]:
-    """Names of the arrays in a file, and what reads one of them."""
-    if path.suffix.lower() == ".npz":
+def named_arrays(path: Path, kind: str = "") -> tuple[list[str], Callable[[str], Any]]:
+    """Names of the arrays in a file, and what reads one of them; ``kind`` as the ending says."""
+    if (kind or path.suffix.lower().removeprefix(".")) == "npz":
         return _npz_names(path), partial(_npz_array, path)
     with _safe_open(path) as file:
         names = list(file.keys())
@@ -119,11 +126,36 @@ def map_npy(path: Path) -> np.memmap[Any, Any]:
     """Map a ``.npy`` file into memory, read-only: only what is looked at is loaded."""
     check_file(path)
     try:
+        with open(path, "rb") as stream:
+            _check_header(stream, path.stat().st_size, shown(path))
         return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError, OSError) as error:
-        if "Python objects" in str(error):
-            raise InputError(f"{shown(path)} {_OBJECTS}.") from error
+    except _UNREADABLE as error:
         raise InputError(f"{shown(path)} is not a whole .npy file ({error}): {_WHOLE}.") from error
+
+
+def _check_header(stream: IO[bytes], size: int, where: str) -> None:
+    """Refuse an array that cannot be in a file of this size, before memory is taken for it."""
+    form = np.lib.format
+    try:
+        first = form.read_magic(stream) == (1, 0)
+        read = form.read_array_header_1_0 if first else form.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    except Exception as error:  # a damaged header may hold anything that Python can parse
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{where} has no whole header of an array ({said:.200}): {_WHOLE}."
+        ) from error
+    if dtype.hasobject:
+        raise InputError(f"{where} {_OBJECTS}.")
+    count: int = math.prod(map(int, shape))
+    there = size - stream.tell()
+    odd = any(k < 0 or k >= 1 << 62 for k in shape) or (not dtype.itemsize and count)
+    if odd or count * dtype.itemsize > there:
+        held = brief(shape) if len(shape) < 9 else f"{len(shape)} axes"
+        raise InputError(
+            f"{where} says that it holds {dtype} of shape {held}, and has {there:,} bytes: the "
+            "file is damaged."
+        )
 
 
 def check_file(path: Path) -> None:
@@ -142,25 +174,47 @@ def check_file(path: Path) -> None:
 
 
 def _npz_names(path: Path) -> list[str]:
+    return [name.removesuffix(".npy") for name in _members(path)]
+
+
+def _members(path: Path) -> dict[str, zipfile.ZipInfo]:
+    """What is in an ``.npz`` file, by name."""
     check_file(path)
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{shown(path)} is not a whole .npz file: {_WHOLE}.")
-    with np.load(path, allow_pickle=False) as file:
-        return list(file.files)
+    with open(path, "rb") as stream:
+        head = stream.read(4)
+    if head not in (b"PK\x03\x04", b"PK\x05\x06"):
+        before = " (something stands before it)" if zipfile.is_zipfile(path) else ""
+        raise InputError(f"{shown(path)} is not a whole .npz file{before}: {_WHOLE}.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = archive.infolist()
+    except _UNREADABLE as error:
+        raise InputError(f"{shown(path)} is not a whole .npz file ({error}): {_WHOLE}.") from error
+    check_names([about.filename for about in found], shown(path))
+    return {about.filename: about for about in found}
 
 
 def _npz_array(path: Path, name: str) -> NDArray[Any]:
+    members, where = _members(path), f"{brief(name)} in {shown(path)}"
+    about = members.get(f"{name}.npy", members.get(name))
+    if about is None:
+        raise InputError(f"{where} is not there.")
+    if about.compress_type != zipfile.ZIP_STORED:
+        check_unpacked(path, about.file_size, LARGEST_ARRAYS)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            array: NDArray[Any] = file[name]
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        if "Object arrays" in str(error):
-            raise InputError(f"{brief(name)} in {shown(path)} {_OBJECTS}.") from error
-        raise InputError(
-            f"{brief(name)} in {shown(path)} cannot be read ({error}): the file is damaged."
-        ) from error
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{brief(name)} in {shown(path)} is no array: it was not saved by numpy.")
+        with zipfile.ZipFile(path) as archive:
+            with archive.open(about) as stream:
+                if not stream.read(6).startswith(b"\x93NUMPY"):
+                    raise InputError(f"{where} is no array: it was not saved by numpy.")
+            with archive.open(about) as stream:
+                _check_header(stream, about.file_size, where)
+            with archive.open(about) as stream:
+                array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+                stream.read()  # to the end, where the checksum is looked at
+    except InputError:
+        raise
+    except _UNREADABLE as error:
+        raise InputError(f"{where} cannot be read ({error}): the file is damaged.") from error
     return array
 
 

@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from curvewise.errors import InputError
-from curvewise.io._numbers import is_missing
+from curvewise.io._numbers import is_missing, names_in, texts
 from curvewise.io._table import Column, Table, brief, listed, suggest
+from curvewise.types.coercion import same_names
 
 ColumnMap: TypeAlias = Mapping[str, str | Sequence[str] | None]
 Roles: TypeAlias = dict[str, tuple[str, ...]]
@@ -44,6 +47,7 @@ SCORES = _names("score scores")
 _UNSPOKEN = _names("value values mean avg average")
 _VALUE = LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES | _UNSPOKEN
 _BESIDE = _names("test val valid validation eval train training rate mean avg average")
+_PERCENT = _names("percent percents percentage percentages pct")
 _SPREAD = {
     "variance": _names("var variance"),
     "std": _names("std sd stdev"),
@@ -59,7 +63,8 @@ UNFINISHED = _names("""
     failed fail failure error crashed killed aborted cancelled canceled stopped interrupted pruned
     preempted preempting running scheduled waiting pending queued missing outdated damaged""")
 
-ROLES = (*SYNONYMS, "value", *_SPREAD, "status")
+ROLES = (*SYNONYMS, "value", *_SPREAD, "status", "ignore")
+_SEVERAL = ("learner", "value", "ignore")  # roles that more than one column may have
 
 
 def assign_roles(table: Table, columns: ColumnMap | None, wide: str | None) -> Roles:
@@ -96,7 +101,9 @@ def plays(name: str, role: str) -> bool:
     """
     if role in SYNONYMS:
         return normal(name) in SYNONYMS[role]
-    words = _words(name)
+    if role == "ignore":
+        return False
+    words = words_of(name)
     if role == "value":
         return bool(words & _VALUE) and words <= _VALUE | _BESIDE
     if normal(name) in _STANDARD_ERROR:  # of the mean, or the deviation of the error? not ours
@@ -110,7 +117,7 @@ def direction(name: str) -> bool | None:
     >>> direction("val_acc"), direction("error rate"), direction("value")
     (True, False, None)
     """
-    words = _words(name)
+    words = words_of(name)
     if "neg" in words or "negative" in words:
         return None
     up, down = words & (HIGHER_IS_BETTER | SCORES), words & LOWER_IS_BETTER
@@ -119,7 +126,7 @@ def direction(name: str) -> bool | None:
 
 def is_score(name: str) -> bool:
     """Whether the name says no more than "score", which can be meant either way."""
-    words = _words(name)
+    words = words_of(name)
     return bool(words & SCORES) and not words & HIGHER_IS_BETTER
 
 
@@ -160,8 +167,56 @@ def normal(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name.strip().lower()).strip("_")
 
 
-def _words(name: str) -> frozenset[str]:
-    return frozenset(_TOP_K.sub("", normal(name)).split("_")) - {""}
+def bare(name: str) -> str:
+    """Write a name as :func:`normal` does, without words for percent.
+
+    >>> bare("Test Acc [%]"), bare("gap_pct")
+    ('test_acc', 'gap')
+    """
+    return "_".join(word for word in normal(name).split("_") if word not in _PERCENT)
+
+
+def says_percent(name: str) -> bool:
+    """Whether a name says that values are percentages.
+
+    >>> says_percent("error (%)"), says_percent("acc_pct"), says_percent("error")
+    (True, True, False)
+    """
+    return "%" in name or bool(_PERCENT & set(normal(name).split("_")))
+
+
+def words_of(name: str) -> frozenset[str]:
+    """The words of a name, without those for percent and ``top_5``."""
+    return frozenset(_TOP_K.sub("", bare(name)).split("_")) - {""}
+
+
+def check_column(table: Table, role: str, name: str | None) -> None:
+    """Raise unless a named column is there."""
+    if name is not None and name not in table.columns:
+        raise InputError(
+            f"{role} names {brief(name)}: {table.source} has no such column."
+            f"{suggest(name, table.columns)} It has {listed(table.columns)}."
+        )
+
+
+def some_rows(table: Table, where: Mapping[str, Any]) -> tuple[Table, list[str]]:
+    """The rows that have these values, or one of a list of them, and what to say of it."""
+    keep = np.ones(len(table), dtype=np.bool_)
+    for name, wanted in where.items():
+        check_column(table, "where", name)
+        several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
+        words = names_in(table, name)
+        asked = same_names(texts(list(several)), "where")
+        if absent := [value for value in asked if value not in set(words)]:
+            raise InputError(
+                f"where={{{name!r:.200}: {absent[0]!r:.200}}} is in no row of {table.source}: it "
+                f"has {listed(dict.fromkeys(words))}."
+            )
+        keep &= np.isin(words, asked)
+    if not keep.any():
+        raise InputError(f"where={dict(where)!r:.200}: no row of {table.source} has all of it.")
+    note = f"{int(keep.sum())} of {len(table)} rows, where {dict(where)!r:.200}"
+    return (table, []) if keep.all() else (table.take(np.flatnonzero(keep)), [note])
 
 
 def _named(table: Table, role: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -179,7 +234,7 @@ def _named(table: Table, role: str, names: str | Sequence[str] | None) -> tuple[
                 f"columns={{{role!r}: {brief(name)}}}: {table.source} has no such column."
                 f"{suggest(name, table.columns)} It has {listed(table.columns)}."
             )
-    if len(chosen) != 1 and (role not in ("learner", "value") or not chosen):
+    if len(chosen) != 1 and (role not in _SEVERAL or not chosen):
         raise InputError(f"columns[{role!r}] must name one column, not {brief(list(chosen))}.")
     return chosen
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from curvewise.errors import InputError
-from curvewise.io._columns import is_status, normal
+from curvewise.io._columns import bare, is_status, normal
 from curvewise.io._numbers import is_measured, is_missing, texts
 from curvewise.io._table import Column, Table, brief, listed, suggest
 
@@ -30,7 +30,7 @@ ROLES = {
 _NEITHER = _names("seed fold seconds time date epoch epochs index learner n")
 _SETTING = re.compile(r"(hp|hparam|hparams|hyperparameter|hyperparameters|param|params)[._:/]+.+")
 _MEASURE = re.compile(r"(measure|measures|prediction|predictions)[._:/]+.+")
-_USUAL_SETTINGS = _names("""
+USUAL_SETTINGS = _names("""
     depth width layers num_layers n_layers blocks num_blocks filters channels units hidden
     batch batch_size rate lr learning_rate weight_decay wd decay momentum dropout optimiser
     optimizer batch_norm batchnorm bn norm_layer augmentation augment activation kernel_size
@@ -67,7 +67,7 @@ def corpus_roles(
     one = dict(told)
     for role, synonyms in ROLES.items():
         if one.get(role) is None:
-            free = [k for k in table.columns if k not in taken | sure and normal(k) in synonyms]
+            free = [k for k in table.columns if k not in taken | sure and bare(k) in synonyms]
             one[role] = _first(table, role, free)
             taken |= set(free[:1])
     rest = [k for k in table.columns if k not in taken]
@@ -112,9 +112,9 @@ def _kind(name: str, cells: Column) -> str:
         ("hyperparameter", lambda: bool(_SETTING.fullmatch(name.strip().lower()))),
         ("measure", lambda: bool(_MEASURE.fullmatch(name.strip().lower()))),
         ("neither", lambda: normal(name) in _NEITHER or is_status(name, cells)),
-        ("neither", lambda: any(normal(name) in names for names in ROLES.values())),
+        ("neither", lambda: any(bare(name) in names for names in ROLES.values())),
         ("neither", lambda: all(map(is_missing, cells))),
-        ("hyperparameter", lambda: normal(name) in _USUAL_SETTINGS),
+        ("hyperparameter", lambda: normal(name) in USUAL_SETTINGS),
         ("hyperparameter", lambda: not is_measured(cells) and _repeats(cells) >= 2),
         ("neither", lambda: not is_measured(cells)),
         ("hyperparameter", lambda: _repeats(cells) >= 4),

@@ -7,6 +7,9 @@ import gzip
 import io
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -47,6 +50,33 @@ _MAGIC = {
     b"\xff\xfe": "UTF-16 text: save it as UTF-8",
     b"\xfe\xff": "UTF-16 text: save it as UTF-8",
 }
+
+
+LARGEST_TEXT = 1 << 28
+"""Bytes that a compressed text may unpack to; in memory its cells take many times as much."""
+LARGEST_ARRAYS = 1 << 30
+"""Bytes that compressed arrays and Parquet files may unpack to."""
+_ALLOW_LARGE: ContextVar[bool] = ContextVar("allow_large", default=False)
+
+
+@contextmanager
+def large_files(allowed: bool) -> Iterator[None]:
+    """Within it, read compressed files whatever they unpack to, if that is allowed."""
+    token = _ALLOW_LARGE.set(allowed)
+    try:
+        yield
+    finally:
+        _ALLOW_LARGE.reset(token)
+
+
+def check_unpacked(path: Path, size: int, most: int) -> None:
+    """Refuse a compressed file that takes more memory than anyone expects of it."""
+    if size > most and not _ALLOW_LARGE.get():
+        raise InputError(
+            f"{shown(path)} unpacks to more than {most / 2**30:g} GiB, from "
+            f"{path.stat().st_size:,} bytes: pass allow_large=True if that is right and the memory "
+            "is there."
+        )
 
 
 def read_file(source: str | PathLike[str], *, single: bool = False) -> Table:
@@ -122,7 +152,9 @@ def _read_bytes(path: Path, packed: bool) -> bytes:
         raise InputError(f"{shown(path)} cannot be read: {error.strerror or error}.") from error
     if packed and data:
         try:
-            data = gzip.decompress(data)
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+                data = stream.read(-1 if _ALLOW_LARGE.get() else LARGEST_TEXT + 1)
+            check_unpacked(path, len(data), LARGEST_TEXT)
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(
                 f"{shown(path)} is not a whole gzip file ({error}): it was cut short or is not "
@@ -134,6 +166,11 @@ def _read_bytes(path: Path, packed: bool) -> bytes:
 
 
 def _parquet(data: bytes, path: Path) -> Table:
+    return replace(table_from_frame(parquet_frame(data, path), shown(path)), label=path.stem)
+
+
+def parquet_frame(data: bytes, path: Path) -> Any:
+    """Read the content of a Parquet file as a table of pyarrow."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -143,14 +180,19 @@ def _parquet(data: bytes, path: Path) -> Table:
             'pip install "curvewise[parquet]".'
         ) from error
     try:
-        frame = pyarrow.parquet.read_table(io.BytesIO(data))
-    except (pyarrow.ArrowException, OSError) as error:
+        about = pyarrow.parquet.read_metadata(io.BytesIO(data))
+        packed = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+        # A column that repeats one value takes next to nothing on disk, and its length in memory.
+        check_unpacked(path, max(packed, 8 * about.num_rows * about.num_columns), LARGEST_ARRAYS)
+        return pyarrow.parquet.read_table(io.BytesIO(data))
+    except InputError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{shown(path)} is not a whole Parquet file ({str(error).splitlines()[0]}): it was cut "
-            "short, or is something else with that ending."
+            f"{shown(path)} is not a whole Parquet file ({reason:.200}): it was cut short, or is "
+            "something else with that ending."
         ) from error
-    table = table_from_frame(frame, shown(path))
-    return replace(table, label=path.stem)
 
 
 def _decode(data: bytes, path: Path) -> str:
@@ -179,6 +221,9 @@ def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
         _check_header(header, path)
     if not rows:
         raise InputError(f"{shown(path)} has a header ({listed(header)}) but no rows.")
+    if "'" in text:  # before what a spreadsheet would compute, as exports write it
+        header = [_without_apostrophe(name) for name in header]
+        rows = [[_without_apostrophe(cell) for cell in row] for row in rows]
     cells: list[Column] = [list(column) for column in zip(*rows, strict=True)]
     usual = "\t" if ".tsv" in path.name or ".tab" in path.name else ","
     notes = [] if delimiter == usual else [f"fields separated by {_DELIMITERS[delimiter]}"]
@@ -187,10 +232,16 @@ def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
     return replace(table, decimal_commas=commas)
 
 
+def _without_apostrophe(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in tuple("=+-@\t\r\n") else cell
+
+
 def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
     """Cut separated text into rows of as many fields each; the separator comes along."""
     if text.lstrip()[:1] in ("[", "{"):
         raise InputError(f"{shown(path)} looks like JSON, not CSV: name it .json.")
+    if "\n" not in text:  # lines of old spreadsheets end in CR alone
+        text = text.replace("\r", "\n")
     delimiter = _delimiter(text)
     if delimiter == "\t" and (plain := _without_quoting(text)) is not None:
         return plain, delimiter
@@ -227,8 +278,11 @@ def _without_quoting(text: str) -> list[list[str]] | None:
 
 def _delimiter(text: str) -> str:
     """Find the separator that cuts the header into most fields; a comma if none does."""
-    header = text.lstrip("\r\n").split("\n", 1)[0]
-    return max(_DELIMITERS, key=lambda d: len(next(csv.reader([header], delimiter=d), [])))
+    header = text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r").replace("\r", " ")
+    try:
+        return max(_DELIMITERS, key=lambda d: len(next(csv.reader([header], delimiter=d), [])))
+    except csv.Error:  # a field of more than 131,072 characters, which reading will tell
+        return ","
 
 
 def _ragged(path: Path, line: int, row: list[str], header: list[str], delimiter: str) -> InputError:
@@ -276,8 +330,8 @@ def parse_json(text: str, path: Path, lines: bool = False) -> Any:
         raise
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{shown(path)} is not whole JSON ({error}): it was cut short, or is something else "
-            "with that ending."
+            f"{shown(path)} is not whole JSON ({error!s:.200}): it was cut short, or is something "
+            "else with that ending."
         ) from error
 
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.io._found import Found
-from curvewise.io._numbers import first_row, numbers, texts
+from curvewise.io._numbers import first_row, names_in, numbers, texts
 from curvewise.io._parts import IF_WIDE, KIND_OF, PartMap, Parts, find_parts
-from curvewise.io._table import Table, brief, listed, suggest, take_cells
+from curvewise.io._table import Table, brief, listed, suggest, take_cells, unfold
 from curvewise.io._vectors import compact, counts_up, flags, no_value
+from curvewise.types.coercion import same_names
 
 
 def read_long(
@@ -34,7 +35,11 @@ def read_long(
                 f"{listed(table.columns)}. Say which with columns={{{part!r}: …}}. {IF_WIDE}"
             )
     used = [parts.value, *parts.others.values()]
-    table = replace(table, columns={name: compact(table.columns[name]) for name in used})
+    table = unfold(table, used)
+    cells = {name: compact(table.columns[name]) for name in used}
+    if cells[run := parts.others["run"]].dtype.kind == "U":
+        cells[run] = np.array(same_names(cells[run].tolist(), table.where(run)))
+    table = replace(table, columns=cells)
     table = _without_empty(table, parts)
     table = keep_learner(table, parts.others.get("learner"), learner)
     _check_filled(table, parts)
@@ -83,7 +88,7 @@ def keep_learner(table: Table, name: str | None, learner: str | None) -> Table:
                 f"with columns={{'learner': …}}; it has {listed(table.columns)}."
             )
         return table
-    words = np.array(texts(table.columns[name]), dtype=np.str_)
+    words = np.array(names_in(table, name), dtype=np.str_)
     there = list(dict.fromkeys(words.tolist()))
     if learner is None and len(there) > 1:
         raise InputError(

@@ -13,6 +13,7 @@ from curvewise.errors import InputError
 from curvewise.io._commas import cells_with_points, is_decimal_comma
 from curvewise.io._table import Column, Rows, Table, brief
 from curvewise.types import FloatArray
+from curvewise.types.coercion import same_names
 
 _MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
 THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.0*)?")
@@ -82,6 +83,14 @@ def texts(cells: Column) -> list[str]:
     """Cells as text, verbatim; a whole number has no decimal point, a missing cell is ``""``."""
     plain = cells.tolist() if isinstance(cells, np.ndarray) else cells
     return plain if set(map(type, plain)) == {str} else [_text(cell) for cell in plain]
+
+
+def names_in(table: Table, column: str) -> list[str]:
+    """Names of learners, tasks, runs and the like, without blanks around them.
+
+    Two names that differ in such blanks only are an error: they may be one or two.
+    """
+    return same_names(texts(table.columns[column]), table.where(column))
 
 
 def label_array(cells: Column) -> NDArray[Any]:

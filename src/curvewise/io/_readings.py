@@ -17,12 +17,13 @@ from curvewise.io._numbers import (
     first_row,
     is_measured,
     is_missing,
+    names_in,
     numbers,
     parse,
-    texts,
 )
 from curvewise.io._table import Table, brief, listed
 from curvewise.types import FloatArray
+from curvewise.types.coercion import same_names
 
 WIDE = ("runs", "learners", "sizes")
 
@@ -134,7 +135,8 @@ def _melt(table: Table, roles: Roles, form: str) -> Readings:
         raise InputError(f"All cells of {listed(names)} in {table.source} are empty.")
     row, column = np.divmod(np.flatnonzero(~blank), len(names))
     rest = {k: v for k, v in table.columns.items() if k not in names}
-    name = np.array(names, dtype=np.str_)[column]
+    called = same_names(list(names), f"the columns of {table.source}")
+    name = np.array(called, dtype=np.str_)[column]
     sizes = np.array([parse(k, thousands=True) for k in names]) if form == "sizes" else None
     note = f"{int(blank.sum())} empty cell(s) taken as not measured"
     return Readings(
@@ -191,7 +193,7 @@ def _learners(table: Table, roles: Roles) -> NDArray[np.str_]:
     names = roles["learner"]
     if not names:
         return np.repeat(np.array([table.label], dtype=np.str_), len(table))
-    parts = [texts(table.columns[name]) for name in names]
+    parts = [names_in(table, name) for name in names]
     for name, words in zip(names, parts, strict=True):
         empty = np.array([word == "" for word in words])
         if empty.any():

@@ -63,25 +63,29 @@ def read_store(
     )
 
 
-def store_table(folder: Path) -> Table:
-    """The error of each run of a store that is done, with its plain coordinates.
+def store_table(folder: Path, metric: str | None = None) -> Table:
+    """A metric of each run of a store that is done, with its plain coordinates.
 
-    Where runs predict numbers and none has an error, their loss. Searches for learning rates are
-    left out, as are runs without an error; these are counted.
+    By default the error; where runs predict numbers and none has an error, their loss. Searches for
+    learning rates are left out, as are runs without the metric; these are counted. Learners of a
+    study are called as in :meth:`Study.measurements`: with the settings of its grid.
     """
     runs = [record for record in read_records(folder).values() if not is_search(record)]
     errors = any(r["metrics"].get(_ERROR) is not None for r in runs)
-    metric = _LOSS if not errors and any(map(_judged, runs)) else _ERROR
+    metric = metric or (_LOSS if not errors and any(map(_judged, runs)) else _ERROR)
     done = [r for r in runs if r["status"] == "done" and r["metrics"].get(metric) is not None]
     rows = [
         {k: v for k, v in r["coordinates"].items() if k not in HASHES and not _is_nested(v)}
         | ({_JUDGED: _judged(r)} if metric == _LOSS else {})
+        | _named_with_settings(r["coordinates"])
         | {metric: r["metrics"][metric]}
         for r in done
     ]
     if not rows:
+        there = dict.fromkeys(k for r in runs for k, v in r["metrics"].items() if v is not None)
         raise InputError(
             f"None of the {len(runs)} run(s) in {shown(folder)} has a metric {metric!r}."
+            + (f"{suggest(metric, there)} There are {listed(there)}." if there else "")
         )
     table = table_from_records(rows, shown(folder), folder.name)
     lost = len(runs) - len(done)
@@ -93,8 +97,39 @@ def store_table(folder: Path) -> Table:
 
 
 def holds_losses(folder: Path, table: Table) -> bool:
-    """Whether the table of a store is one of losses, because its runs predict numbers."""
-    return is_store(folder) and _ERROR not in table.columns
+    """Whether the table of a store is one of losses: its runs predict numbers, or it was asked."""
+    return is_store(folder) and not {_ERROR, f"train_{_ERROR}"} & {
+        name.partition(".")[0] for name in table.columns
+    }
+
+
+def _named_with_settings(coordinates: Mapping[str, Any]) -> dict[str, str]:
+    """The learner of a study with the settings of its grid, which make it another one."""
+    if not str(coordinates.get("recipe", "")).startswith("study/"):
+        return {}
+    usual = {*HASHES, *_CHANCE, "learner", "n", "training", "poke"}
+    settings = {k: v for k, v in coordinates.items() if k not in usual and not k.endswith("_seed")}
+    return {"learner": called(str(coordinates["learner"]), settings)}
+
+
+def called(learner: str, settings: Mapping[str, Any]) -> str:
+    """What a curve is called: the learner, and the settings of the grid that make it another.
+
+    >>> called("net", {"rate": 0.1, "augment": ["flip", "crop"]})
+    'net, rate=0.1, augment=flip, crop'
+    """
+    return ", ".join([learner, *(f"{name}={said(v)}" for name, v in settings.items())])
+
+
+def said(value: Any) -> str:
+    """Write a setting for people.
+
+    >>> said(["flip", "cutout:12"]), said([]), said(0.1)
+    ('flip, cutout:12', 'none', '0.1')
+    """
+    if isinstance(value, list | tuple):
+        return ", ".join(map(said, value)) or "none"
+    return str(value)
 
 
 def _judged(record: Mapping[str, Any]) -> str | None:

@@ -13,12 +13,13 @@ from curvewise.io._columns import (
     LOWER_IS_BETTER,
     SCORES,
     SYNONYMS,
+    bare,
+    check_column,
     direction,
     is_status,
     normal,
 )
-from curvewise.io._numbers import texts
-from curvewise.io._score_columns import check_column
+from curvewise.io._numbers import names_in, texts
 from curvewise.io._table import Table, brief, listed
 
 ColumnName: TypeAlias = str | Literal[False] | None
@@ -117,7 +118,8 @@ def _check_free(role: str, name: str, one: Mapping[str, str | None]) -> None:
     for other, column in one.items():
         if column == name:
             raise InputError(
-                f"{other}={name!r} and {role}={name!r} are one column: it can play one role."
+                f"{other}={name!r:.200} and {role}={name!r:.200} are one column: it can play one "
+                "role."
             )
 
 
@@ -127,15 +129,15 @@ def _risk_tiers(names: Sequence[str]) -> list[list[str]]:
     >>> _risk_tiers(["test_loss", "loss", "train_loss", "val_acc", "seconds"])
     [['test_loss'], ['loss'], ['val_acc'], []]
     """
-    words = {name: frozenset(normal(name).split("_")) for name in names}
+    words = {name: frozenset(bare(name).split("_")) for name in names}
     risks = [
         k
         for k, w in words.items()
-        if (w & _RISKS and w <= _RISKS | _BESIDE) or _UP_WHOLE.fullmatch(normal(k))
+        if (w & _RISKS and w <= _RISKS | _BESIDE) or _UP_WHOLE.fullmatch(bare(k))
     ]
     places = _PLACES[0] | _PLACES[2]
     tiers = [[k for k in risks if (words[k] & p if p else not words[k] & places)] for p in _PLACES]
-    return [*tiers, [k for k in names if normal(k) in _UNSPOKEN]]
+    return [*tiers, [k for k in names if bare(k) in _UNSPOKEN]]
 
 
 def higher_is_better(name: str) -> bool | None:
@@ -146,8 +148,8 @@ def higher_is_better(name: str) -> bool | None:
     >>> higher_is_better("Top-1 (%)"), higher_is_better("top1_error"), higher_is_better("acc1")
     (True, False, True)
     """
-    words = frozenset(normal(name).split("_"))
-    if _UP_WHOLE.fullmatch(normal(name)):
+    words = frozenset(bare(name).split("_"))
+    if _UP_WHOLE.fullmatch(bare(name)):
         return True
     if words & _DISTANCES and not words & _UP:
         return False
@@ -168,7 +170,7 @@ def _first(table: Table, role: str, tiers: Sequence[Sequence[str]]) -> str | Non
         none = f", or {role}=False for none of them" if role not in NEEDED else ""
         raise InputError(
             f"{len(found)} columns of {table.source} could be the {role}: {listed(found)}. Choose "
-            f"with {role}={found[0]!r}{none}."
+            f"with {role}={found[0]!r:.200}{none}."
         )
     return found[0] if found else None
 
@@ -202,10 +204,10 @@ def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
     for name in rest:
         if normal(name) not in _SEVERAL:
             continue
-        there = list(dict.fromkeys(texts(table.columns[name])))
+        there = list(dict.fromkeys(names_in(table, name)))
         if len(there) > 1:
             one = next((word for word in there if normal(word) == "test"), there[0])
             raise InputError(
                 f"{table.where(name)} has {len(there)} values: {listed(there)}. Choose one with "
-                f"where={{{name!r}: {brief(one)}}}."
+                f"where={{{name!r:.200}: {brief(one)}}}."
             )

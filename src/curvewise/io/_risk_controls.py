@@ -100,7 +100,7 @@ def find_scratch(rows: Rows, given: str | None, taken: Sequence[str], source: st
         if len(found) > 1:
             raise InputError(
                 f"{len(found)} methods of {source} could be training from scratch: "
-                f"{listed(found)}. Choose with scratch={found[0]!r}, and leave the others out "
+                f"{listed(found)}. Choose with scratch={found[0]!r:.200}, and leave the others out "
                 "with where=… if they are not meant."
             )
         if found:
@@ -133,7 +133,7 @@ def find_control(
         elif (one := _measured(rows, task, value)) is not None:
             control[task] = one
         else:
-            notes.append(f"rows of {value!r} have no value for {task!r}")
+            notes.append(f"rows of {value!r:.200} have no value for {task!r}")
     named = [v for v in {**chosen, **wanted}.values() if isinstance(v, str)]
     unused = dict.fromkeys(v for v in chosen.values() if v not in named)
     if unused:
@@ -157,8 +157,8 @@ def _by_task(given: Given, tasks: Sequence[str], called: Called, source: str) ->
 def _named(rows: Rows, called: Called, name: str, source: str) -> str:
     if name not in rows.names:
         raise InputError(
-            f"{called.argument}={name!r} is no method of {source}.{suggest(name, rows.names)} It "
-            f"has {listed(rows.names)}."
+            f"{called.argument}={name!r:.200} is no method of {source}.{suggest(name, rows.names)} "
+            f"It has {listed(rows.names)}."
         )
     return name
 
@@ -172,8 +172,8 @@ def _recognised(rows: Rows, called: Called, given: Given) -> tuple[dict[str, str
         maybe = [name for name in rows.names if normal(name) in called.other]
         found = [name for name in maybe if not rows.has_several_sizes(name)]
         notes = [
-            f"{name!r} is taken as a method, as it has several sizes: {called.argument}={name!r} "
-            f"makes it the {called.said}"
+            f"{name!r:.200} is taken as a method, as it has several sizes: "
+            f"{called.argument}={name!r:.200} makes it the {called.said}"
             for name in maybe
             if name not in found
         ]
@@ -185,7 +185,7 @@ def _recognised(rows: Rows, called: Called, given: Given) -> tuple[dict[str, str
                 raise InputError(
                     f"Two methods could be the {called.said} of {brief(task)}: "
                     f"{listed([by_task[task], name])}. Choose with "
-                    f"{called.argument}={by_task[task]!r}."
+                    f"{called.argument}={by_task[task]!r:.200}."
                 )
             by_task.setdefault(task, name)
     return by_task, notes

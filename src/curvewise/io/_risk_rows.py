@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.io._columns import FINISHED, is_score, normal, status_word
-from curvewise.io._numbers import first_row, numbers, texts
+from curvewise.io._numbers import first_row, names_in, numbers, texts
 from curvewise.io._risk_columns import RiskRoles, higher_is_better
 from curvewise.io._table import Table, brief, listed
 from curvewise.types import UNITS, FloatArray
@@ -24,7 +24,7 @@ def names_of(table: Table, column: str | None, role: str, otherwise: str) -> NDA
     """Names in a column, of which none may be empty."""
     if column is None:
         return np.full(len(table), otherwise)
-    words = texts(table.columns[column])
+    words = names_in(table, column)
     if "" in words:
         raise InputError(
             f"Row {table.rows[words.index('')]} of {table.source} names no {role} in "
@@ -45,7 +45,7 @@ def finished(table: Table, roles: RiskRoles) -> tuple[Table, NDArray[np.bool_], 
     notes = []
     if not ended.all():
         others = listed(dict.fromkeys(words[~ended].tolist()))
-        notes.append(f"{int((~ended).sum())} rows left out by {column!r}: {others}")
+        notes.append(f"{int((~ended).sum())} rows left out by {column!r:.200}: {others}")
     table = table.take(np.flatnonzero(ended))
     return table, np.isin(words[ended], sorted(FAILED)), notes
 
@@ -107,7 +107,7 @@ def reading_of(
         return Reading(words + mark.get(unit or "", ""), note)
     if unit == "loss":
         raise InputError(
-            f"unit='loss' contradicts higher_is_better=True for {column!r}: leave one out."
+            f"unit='loss' contradicts higher_is_better=True for {column!r:.200}: leave one out."
         )
     if unit == "score" or (unit is None and seen.size and not 0 <= seen.min() <= seen.max() <= 100):
         return Reading(f"−{words}", "a score, turned into its negative", 0.0, -1.0)
@@ -126,8 +126,9 @@ def check_direction(column: str, unit: str | None, higher: bool | None) -> None:
     """A column that was chosen by hand must say whether lower is better, or the user must."""
     if higher is None and unit not in ("loss", "score") and higher_is_better(column) is None:
         raise InputError(
-            f"risk={column!r} does not say whether lower is better: pass higher_is_better=False "
-            "for losses or errors, higher_is_better=True for accuracies or scores."
+            f"risk={column!r:.200} does not say whether lower is better: pass "
+            "higher_is_better=False for losses or errors, higher_is_better=True for accuracies or "
+            "scores."
         )
 
 
@@ -141,8 +142,8 @@ def _is_up(column: str, unit: str | None, higher: bool | None) -> bool:
         setting = "unit='score'" if unit == "score" else f"higher_is_better={higher}"
         better = "higher" if said else "lower"
         raise InputError(
-            f"{setting} contradicts the name {column!r}, for which {better} is better: leave the "
-            "setting out, or give the column its right name."
+            f"{setting} contradicts the name {column!r:.200}, for which {better} is better: leave "
+            "the setting out, or give the column its right name."
         )
     return up
 
@@ -162,8 +163,8 @@ def _check_bounds(seen: FloatArray, unit: str, column: str, source: str) -> None
     if bad.size:
         right = "'percent', or 'loss' or 'score'" if unit == "fraction" else "'loss' or 'score'"
         raise InputError(
-            f"Column {column!r} of {source} holds {bad[0]:g}, which is no {unit}: pass unit={right}"
-            " for a number without bounds."
+            f"Column {column!r:.200} of {source} holds {bad[0]:g}, which is no {unit}: pass "
+            f"unit={right} for a number without bounds."
         )
 
 
@@ -231,9 +232,11 @@ def _twice(table: Table, roles: RiskRoles, first: int, second: int) -> InputErro
     way = "remove one"
     if differ:
         value = texts(table.columns[differ[0]])[first]
-        way = f"choose with where={{{differ[0]!r}: {value!r}}}, as they differ in {listed(differ)}"
+        way = f"choose with where={{{differ[0]!r:.200}: {value!r:.200}}}, as they differ in "
+        way += listed(differ)
     role = "seed" if roles.one["seed"] else "fold"
     return InputError(
         f"Rows {table.rows[first]} and {table.rows[second]} of {table.source} are the same run "
-        f"({where}): {way}, or pass {role}=False if {roles.one[role]!r} does not tell runs apart."
+        f"({where}): {way}, or pass {role}=False if {roles.one[role]!r:.200} does not tell runs "
+        "apart."
     )

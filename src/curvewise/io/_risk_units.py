@@ -67,7 +67,7 @@ def _check_bounds(
     way = f"pass {role}={value / 100:g}" if 1 < value <= 100 else f"pass {role}= as one"
     free = "" if reading.sign < 0 else ", or unit='loss' if these are losses without bounds"
     raise InputError(
-        f"{role}={value:g} is no {kind}, as {column!r} holds ({seen.min():.4g} to "
+        f"{role}={value:g} is no {kind}, as {column!r:.200} holds ({seen.min():.4g} to "
         f"{seen.max():.4g}): {way}{free}."
     )
 
@@ -80,7 +80,7 @@ def _check_percent(
     sensible = other >= np.median(risks) if role == "blind" else other <= risks.min()
     if sensible:
         raise InputError(
-            f"{role}={value:g} among percentages ({column!r} holds {seen.min():.4g} to "
+            f"{role}={value:g} among percentages ({column!r:.200} holds {seen.min():.4g} to "
             f"{seen.max():.4g}) may mean {value:g}% or {100 * value:g}%: pass "
             f"{role}={100 * value:g}, or unit='percent' if {value:g}% is meant."
         )
@@ -93,7 +93,7 @@ def _check_order(given: Mapping[str, Any], column: str) -> None:
         high = maximal.get(task, maximal.get(None))
         if high is not None and low >= high:
             raise InputError(
-                f"blind={low:g} is not below maximal={high:g}: {column!r} is read as "
+                f"blind={low:g} is not below maximal={high:g}: {column!r:.200} is read as "
                 "higher-is-better, and so are its controls. Check which is which; numbers are as "
                 "the table has them, such as accuracies among accuracies."
             )
@@ -104,7 +104,7 @@ def _check_reach(maximal: Any, column: str, seen: FloatArray) -> None:
     for _, value in _numbers(maximal):
         if value < seen.min():
             raise InputError(
-                f"maximal={value:g} is beaten by every run ({column!r} holds {seen.min():.4g} to "
-                f"{seen.max():.4g}), which would turn the sign of CCI round: pass what all the "
+                f"maximal={value:g} is beaten by every run ({column!r:.200} holds {seen.min():.4g} "
+                f"to {seen.max():.4g}), which would turn the sign of CCI round: pass what all the "
                 "data gives, in the unit of the table, or leave it out."
             )

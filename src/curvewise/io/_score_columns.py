@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.io._columns import is_status, normal
+from curvewise.io._columns import bare, check_column, is_status, normal
 from curvewise.io._numbers import is_measured, is_missing, texts
-from curvewise.io._table import Table, brief, listed, suggest
+from curvewise.io._table import Table, brief, listed
 
 
 def _names(text: str) -> frozenset[str]:
@@ -85,7 +85,7 @@ def score_roles(
     one = dict(told)
     for role, synonyms in ROLES.items():
         if one.get(role) is None and not (wide and role in ("measure", "score")):
-            free = [k for k in table.columns if k not in taken and normal(k) in synonyms]
+            free = [k for k in table.columns if k not in taken and bare(k) in synonyms]
             one[role] = _only(table, role, free)
             taken |= {one[role] or ""}
     _check_long(table, one, {*taken, *used})
@@ -99,15 +99,6 @@ def score_roles(
     return ScoreRoles({role: one.get(role) for role in ROLES}, tuple(scores), gflops, tuple(left))
 
 
-def check_column(table: Table, role: str, name: str | None) -> None:
-    """Raise unless a named column is there."""
-    if name is not None and name not in table.columns:
-        raise InputError(
-            f"{role} names {brief(name)}: {table.source} has no such column."
-            f"{suggest(name, table.columns)} It has {listed(table.columns)}."
-        )
-
-
 def _check_measure(table: Table, told: dict[str, str | None], name: str) -> None:
     """Raise unless a measure is a column; where it is in cells of one, say what to pass."""
     inside = [
@@ -117,10 +108,10 @@ def _check_measure(table: Table, told: dict[str, str | None], name: str) -> None
     ]
     if name not in table.columns and inside:
         free = [k for k in table.columns if k not in told.values() and _is_score(k, table)]
-        numeric = [k for k in free if normal(k) not in ROLES["accuracy"]]
+        numeric = [k for k in free if bare(k) not in ROLES["accuracy"]]
         raise InputError(
             f"measures names {brief(name)}, which is no column of {table.source} but stands in "
-            f"{brief(inside[0])}: pass measure={inside[0]!r} and {_which('score', numeric)}."
+            f"{brief(inside[0])}: pass measure={inside[0]!r:.200} and {_which('score', numeric)}."
         )
     check_column(table, "measures", name)
 
@@ -150,14 +141,14 @@ def _check_long(table: Table, one: dict[str, str | None], taken: set[str]) -> No
     if measure is not None and score is None:
         raise InputError(
             f"{table.source} names measures in {brief(measure)}, but no column holds their "
-            f"scores: pass measure={measure!r} and {_which('score', numeric)}."
+            f"scores: pass measure={measure!r:.200} and {_which('score', numeric)}."
         )
     if score is not None and measure is None:
         others = [k for k in rest if k not in numeric]
         raise InputError(
             f"{table.source} has scores in {brief(score)}, but no column says of which measure: "
-            f"pass {_which('measure', others)} and score={score!r}, or measures=[{score!r}] if "
-            "there is one only."
+            f"pass {_which('measure', others)} and score={score!r:.200}, or "
+            f"measures=[{score!r:.200}] if there is one only."
         )
 
 
@@ -168,7 +159,7 @@ def _which(role: str, columns: Sequence[str]) -> str:
     ("score='value'", "score=COLUMN (one of 'a', 'b')")
     """
     if len(columns) == 1:
-        return f"{role}={columns[0]!r}"
+        return f"{role}={columns[0]!r:.200}"
     return f"{role}=COLUMN" + (f" (one of {listed(columns)})" if columns else "")
 
 

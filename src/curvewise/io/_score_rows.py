@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.io._numbers import numbers, texts
+from curvewise.io._numbers import names_in, numbers, texts
 from curvewise.io._score_columns import ScoreRoles, long_hint
 from curvewise.io._table import Table, brief, listed, suggest
 from curvewise.types import CheckpointScores, FloatArray
@@ -24,7 +24,7 @@ def gather(
     keys = _keys(table, roles)
     places = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     where = np.array([places[key] for key in keys])
-    words = texts(table.columns[roles.one["measure"]]) if roles.one["measure"] else []
+    words = names_in(table, roles.one["measure"]) if roles.one["measure"] else []
     part = np.unique(words, return_inverse=True)[1] if words else np.zeros(len(keys), dtype=int)
     notes = _check_repeats(table, roles, keys, where, part, repeats)
     count = len(places)
@@ -74,7 +74,7 @@ def _keys(table: Table, roles: ScoreRoles) -> list[Key]:
         column = roles.one[role]
         if column is None:
             return [""] * len(table)
-        found = texts(table.columns[column])
+        found = names_in(table, column)
         if "" in found:
             raise InputError(
                 f"Row {table.rows[found.index('')]} of {table.source} names no {role}: fill the "
@@ -109,8 +109,9 @@ def _check_repeats(
     if differ:
         value = texts(table.columns[differ[0]])[row]
         hint = (
-            f"They differ in {listed(differ)}: choose with where={{{differ[0]!r}: {value!r}}}, "
-            f"make it the group with group={differ[0]!r}, or pass repeats='best' or "
+            f"They differ in {listed(differ)}: choose with "
+            f"where={{{differ[0]!r:.200}: {value!r:.200}}}, make it the group with "
+            f"group={differ[0]!r:.200}, or pass repeats='best' or "
             f"repeats='mean'.{long_hint(table, roles, differ)}"
         )
     raise InputError(

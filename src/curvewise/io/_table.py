@@ -66,10 +66,8 @@ def make_table(
     columns: Mapping[str, Column],
     label: str = "learner",
     notes: Sequence[str] = (),
-    *,
-    unfold: bool = True,
 ) -> Table:
-    """Check that columns have one length, unfold lists inside cells, set an unnamed index aside."""
+    """Check that columns have one length, and set an unnamed index aside."""
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{brief(name)} has {size}" for name, size in list(lengths.items())[:10])
@@ -82,12 +80,11 @@ def make_table(
     notes = [*notes, *(f"column {name!r} left out: an index without a name" for name in index)]
     kept = {name: cells for name, cells in columns.items() if name not in index}
     rows = np.arange(1, max(lengths.values()) + 1)
-    table = Table(source, kept, rows, label, tuple(notes))
-    return _unfold(table) if unfold else table
+    return Table(source, kept, rows, label, tuple(notes))
 
 
-def table_from_frame(frame: Any, source: str, *, unfold: bool = True) -> Table:
-    """Read any DataFrame that narwhals knows; ``unfold`` lists inside cells."""
+def table_from_frame(frame: Any, source: str) -> Table:
+    """Read any DataFrame that narwhals knows."""
     try:
         import narwhals as nw
     except ModuleNotFoundError as error:
@@ -108,7 +105,7 @@ def table_from_frame(frame: Any, source: str, *, unfold: bool = True) -> Table:
         series = eager[name]
         numeric = series.dtype.is_numeric() and not series.dtype.is_decimal()
         columns[str(name)] = series.to_numpy() if numeric else series.to_list()
-    return make_table(source, columns, unfold=unfold)
+    return make_table(source, columns)
 
 
 def table_from_dict(data: Mapping[Any, Any], source: str, label: str = "learner") -> Table:
@@ -122,9 +119,7 @@ def table_from_dict(data: Mapping[Any, Any], source: str, label: str = "learner"
     return make_table(source, _columns_from_dict(data, source), label)
 
 
-def table_from_records(
-    records: Sequence[Any], source: str, label: str = "learner", *, unfold: bool = True
-) -> Table:
+def table_from_records(records: Sequence[Any], source: str, label: str = "learner") -> Table:
     """Read a list of dicts; a key that one record lacks is a missing cell."""
     if not records:
         raise InputError(f"{source} is an empty list: there is nothing to measure.")
@@ -137,12 +132,15 @@ def table_from_records(
     names = list(dict.fromkeys(name for record in records for name in record))
     check_names([str(name) for name in names], source)
     cells: dict[str, Column] = {str(k): [record.get(k) for record in records] for k in names}
-    return make_table(source, cells, label, unfold=unfold)
+    return make_table(source, cells, label)
 
 
 def brief(value: Any, width: int = 60) -> str:
     """``repr`` cut to a width, so that a hostile cell cannot flood a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists
+        text = f"<{type(value).__name__} too long to show>"
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -248,9 +246,12 @@ def _columns_from_dict(data: Mapping[Any, Any], source: str) -> dict[str, Column
     return columns
 
 
-def _unfold(table: Table) -> Table:
-    """One row per element where cells hold lists (a size with the errors of all its runs)."""
-    folded = [name for name, cells in table.columns.items() if _holds_lists(cells)]
+def unfold(table: Table, names: Iterable[str | None]) -> Table:
+    """One row per element where cells of these columns hold lists (the errors of all runs).
+
+    Lists in other columns, such as tags, stay as they are.
+    """
+    folded = [name for name in dict.fromkeys(names) if name and _holds_lists(table.columns[name])]
     if not folded:
         return table
     cells = {name: [_as_list(cell) for cell in table.columns[name]] for name in folded}
@@ -270,6 +271,16 @@ def _unfold(table: Table) -> Table:
     if not len(long):
         raise InputError(f"All lists in {table.source} are empty: there is nothing to measure.")
     return replace(long, columns={**long.columns, **flat}, notes=tuple(notes))
+
+
+def list_columns(table: Table) -> list[str]:
+    """Columns whose cells hold lists of numbers, or lists and numbers."""
+    return [
+        name
+        for name, cells in table.columns.items()
+        if _holds_lists(cells)
+        and all(isinstance(v, int | float | np.number) for c in cells for v in _as_list(c))
+    ]
 
 
 def _holds_lists(cells: Column) -> bool:

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.io._columns import normal
-from curvewise.io._numbers import numbers, texts
-from curvewise.io._score_columns import BASELINES, ROLES, ScoreRoles, check_column, score_roles
+from curvewise.io._columns import check_column, normal, some_rows
+from curvewise.io._files import large_files
+from curvewise.io._numbers import names_in, numbers
+from curvewise.io._score_columns import BASELINES, ROLES, ScoreRoles, score_roles
 from curvewise.io._score_join import joined
 from curvewise.io._score_rows import gather
-from curvewise.io._table import Table, brief, listed
+from curvewise.io._table import Table, brief, listed, unfold
+from curvewise.io._units import ask_percent, named_unit
 from curvewise.io.measurements import read_source
 from curvewise.types import CheckpointScores, FloatArray
+from curvewise.types.coercion import same_names
 
 _UNITS = {"fraction": 1.0, "percent": 100.0, "score": 1.0}
 
@@ -33,11 +36,12 @@ def load_checkpoint_scores(
     measure: str | None = None,
     score: str | None = None,
     wide: str | None = None,
-    unit: str = "fraction",
+    unit: str | None = None,
     reference: str | Sequence[str] = (),
     baselines: Sequence[str] | None = None,
     where: Mapping[str, Any] | None = None,
     repeats: str | None = None,
+    allow_large: bool = False,
 ) -> CheckpointScores:
     """Read checkpoints with fine-tuned accuracies and scores of ranking measures.
 
@@ -62,8 +66,9 @@ def load_checkpoint_scores(
         Columns with the name of a measure and its score, where each row is one score.
     wide : {"checkpoints"}, optional
         Each column of numbers is a checkpoint and holds its accuracies, a row for each task.
-    unit : {"fraction", "percent", "score"}
-        Of the accuracies. A score is any number of which more is better.
+    unit : {"fraction", "percent", "score"}, optional
+        Of the accuracies. By default percent if the name of their column says so (``acc (%)``),
+        else fractions. A score is any number of which more is better.
     reference : str or sequence of str
         Checkpoints that are shown and never ranked, such as "From-Scratch"; also those that a
         column ``reference`` marks as true.
@@ -75,6 +80,8 @@ def load_checkpoint_scores(
     repeats : {"best", "mean"}, optional
         What to take of several rows of one checkpoint and task: the best accuracy, as over
         hyperparameters, or the mean, as over seeds. By default they are an error.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -100,17 +107,20 @@ def load_checkpoint_scores(
     (CheckpointScores(2 checkpoints, 2 tasks, 1 group, 2 measures), ('parameters',))
     """
     _check_options(unit, wide, repeats)
-    table, note = some_rows(read_source(source), where or {})
+    with large_files(allow_large):
+        table, note = some_rows(read_source(source), where or {})
     told = {"checkpoint": checkpoint, "task": task, "group": group, "accuracy": accuracy}
-    options = _Options(_UNITS[unit], unit == "score", repeats)
+    options = _Options(unit, repeats)
     if wide is not None:
         found = _from_matrix(table, told, options)
     else:
         named = {**told, "measure": measure, "score": score}
         roles = score_roles(table, named, measures, list(where or ()))
+        table = unfold(table, [*roles.one.values(), *roles.measures * (not roles.is_long)])
         found = _from_rows(table, roles, options, separate=accuracies is not None)
     if accuracies is not None:
-        found = joined(found, _truth(accuracies, told, options), table.source)
+        with large_files(allow_large):
+            found = joined(found, _truth(accuracies, told, options), table.source)
     if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
         raise InputError(
             "unit='percent', and no accuracy is above 1: pass unit='fraction' if that is what they "
@@ -122,38 +132,17 @@ def load_checkpoint_scores(
 
 @dataclass(frozen=True)
 class _Options:
-    top: float
-    unbounded: bool
+    unit: str | None
     repeats: str | None
 
 
-def _check_options(unit: str, wide: str | None, repeats: str | None) -> None:
-    if unit not in _UNITS:
+def _check_options(unit: str | None, wide: str | None, repeats: str | None) -> None:
+    if unit is not None and unit not in _UNITS:
         raise InputError(f"unit={unit!r}: use one of {', '.join(map(repr, _UNITS))}.")
     if wide not in (None, "checkpoints"):
         raise InputError(f"wide={wide!r}: use 'checkpoints', or leave it out.")
     if repeats not in (None, "best", "mean"):
         raise InputError(f"repeats={repeats!r}: use 'best', 'mean', or leave it out.")
-
-
-def some_rows(table: Table, where: Mapping[str, Any]) -> tuple[Table, list[str]]:
-    """The rows that have these values, or one of a list of them, and what to say of it."""
-    keep = np.ones(len(table), dtype=np.bool_)
-    for name, wanted in where.items():
-        check_column(table, "where", name)
-        several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
-        words = texts(table.columns[name])
-        there = np.isin(words, texts(list(several)))
-        if not there.any():
-            raise InputError(
-                f"where={{{name!r}: {wanted!r}}} is in no row of {table.source}: it has "
-                f"{listed(dict.fromkeys(words))}."
-            )
-        keep &= there
-    if not keep.any():
-        raise InputError(f"where={dict(where)!r}: no row of {table.source} has all of it.")
-    note = f"{int(keep.sum())} of {len(table)} rows, where {dict(where)!r}"
-    return (table, []) if keep.all() else (table.take(np.flatnonzero(keep)), [note])
 
 
 def _from_rows(
@@ -172,7 +161,8 @@ def _from_rows(
         )
     truth = np.full(len(table), np.nan)
     if one["accuracy"] is not None and not separate:
-        truth = _in_unit(table, one["accuracy"], options)
+        name = one["accuracy"]
+        truth = _in_unit(table, name, named_unit(options.unit, [name]))
     found = gather(table, roles, truth, options.repeats)
     notes = [
         *(f"{role}s from {one[role]!r}" for role in ("checkpoint", "task", "group") if one[role]),
@@ -187,21 +177,20 @@ def _references(table: Table, one: Mapping[str, str | None]) -> tuple[str, ...]:
     """Checkpoints that a column marks as references."""
     if one["reference"] is None or one["checkpoint"] is None:
         return ()
-    marks = [
-        word.lower() in ("true", "1", "yes") for word in texts(table.columns[one["reference"]])
-    ]
-    names = texts(table.columns[one["checkpoint"]])
+    marks = [word.lower() in ("true", "1", "yes") for word in names_in(table, one["reference"])]
+    names = names_in(table, one["checkpoint"])
     return tuple(dict.fromkeys(n for n, mark in zip(names, marks, strict=True) if mark))
 
 
-def _in_unit(table: Table, name: str, options: _Options) -> FloatArray:
-    values = numbers(table, name) / options.top
-    bad = np.isinf(values) | ((values < 0) | (values > 1) if not options.unbounded else False)
+def _in_unit(table: Table, name: str, unit: str) -> FloatArray:
+    top = _UNITS[unit]
+    values = numbers(table, name) / top
+    bad = np.isinf(values) | ((values < 0) | (values > 1) if unit != "score" else False)
     if bad.any():
-        right = "'percent'" if options.top == 1 else "'fraction'"
+        right = "'percent'" if top == 1 else "'fraction'"
         raise InputError(
-            f"{table.where(name)} holds {values[bad][0] * options.top:g}, which is no "
-            f"{'fraction' if options.top == 1 else 'percentage'}: pass unit={right} if that is "
+            f"{table.where(name)} holds {values[bad][0] * top:g}, which is no "
+            f"{'fraction' if top == 1 else 'percentage'}: pass unit={right} if that is "
             "what it is, or unit='score' for a number without bounds."
         )
     return values
@@ -218,14 +207,16 @@ def _from_matrix(table: Table, told: dict[str, str | None], options: _Options) -
         free = [k for k in table.columns if normal(k) in ROLES[role]]
         keys[role] = told[role] or (free[0] if free else None)
     names = [k for k in table.columns if k not in keys.values()]
-    values = np.stack([_in_unit(table, name, options) for name in names], axis=1)
+    ask_percent(options.unit, names, "checkpoints", table.source)
+    unit = options.unit or "fraction"
+    values = np.stack([_in_unit(table, name, unit) for name in names], axis=1)
 
     def spread(role: str) -> Any:
         column = keys[role]
-        return None if column is None else np.repeat(texts(table.columns[column]), len(names))
+        return None if column is None else np.repeat(names_in(table, column), len(names))
 
     return CheckpointScores(
-        np.tile(names, len(table)),
+        np.tile(same_names(names, f"the columns of {table.source}"), len(table)),
         values.ravel(),
         tasks=spread("task"),
         groups=spread("group"),

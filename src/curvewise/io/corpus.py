@@ -20,9 +20,10 @@ from curvewise.io._competition import (
     tasks_from_folder,
 )
 from curvewise.io._corpus_columns import CorpusRoles, corpus_roles
-from curvewise.io._files import as_path, json_table, kind_of, parse_json, read_text
-from curvewise.io._numbers import label_array, numbers, texts
+from curvewise.io._files import as_path, json_table, kind_of, large_files, parse_json, read_text
+from curvewise.io._numbers import label_array, names_in, numbers
 from curvewise.io._table import Table, brief, listed, shown
+from curvewise.io._units import named_unit
 from curvewise.io.measurements import read_source
 from curvewise.types import FloatArray, ModelCorpus
 
@@ -39,8 +40,9 @@ def load_corpus(
     model: str | None = None,
     train_accuracy: str | None = None,
     orientation: Mapping[str, int] | None = None,
-    unit: str = "fraction",
+    unit: str | None = None,
     predictions: str | PathLike[str] | None = None,
+    allow_large: bool = False,
 ) -> ModelCorpus:
     """Read trained models with their hyperparameters, gaps and measures.
 
@@ -64,10 +66,13 @@ def load_corpus(
         Columns with these roles, found by name otherwise.
     orientation : dict of str to {1, -1}, optional
         Of measures: 1 where more should mean a larger gap, -1 where a smaller one.
-    unit : {"fraction", "percent"}
-        Of gaps, accuracies and errors.
+    unit : {"fraction", "percent"}, optional
+        Of gaps, accuracies and errors. By default percent for columns whose names say so
+        (``gap (%)``), else fractions.
     predictions : path, optional
         A folder with further predictions in the competition's layout.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -91,9 +96,10 @@ def load_corpus(
     >>> corpus.gap.round(2).tolist(), list(corpus.hyperparameters), list(corpus.measures)
     ([0.1, 0.12, 0.06, 0.09], ['depth'], ['norm'])
     """
-    if unit not in _UNITS:
+    if unit is not None and unit not in _UNITS:
         raise InputError(f"unit={unit!r}: gaps and accuracies are 'fraction' or 'percent'.")
-    data, name = _read(source)
+    with large_files(allow_large):
+        data, name = _read(source)
     if isinstance(data, Path) or is_specification(data):
         named = {"gap": gap, "hyperparameters": hyperparameters, "measures": measures, "task": task}
         if any(named.values()):
@@ -105,7 +111,7 @@ def load_corpus(
         tasks = tasks_from_folder(data) if folders else [task_from_dict(data, name, name)]
         folders += [] if predictions is None else [as_path(predictions)]
         notes = [note for folder in folders for note in add_predictions(tasks, folder)]
-        return corpus_of_tasks(tasks, orientation, _UNITS[unit], notes)
+        return corpus_of_tasks(tasks, orientation, _UNITS[unit or "fraction"], notes)
     if predictions is not None:
         raise InputError("predictions= goes with the competition's layout, which this is not.")
     table = data if isinstance(data, Table) else read_source(data)
@@ -130,9 +136,9 @@ def _read(source: Any) -> tuple[Any, str]:
 
 
 def _from_table(
-    table: Table, roles: CorpusRoles, orientation: Mapping[str, int] | None, unit: str
+    table: Table, roles: CorpusRoles, orientation: Mapping[str, int] | None, unit: str | None
 ) -> ModelCorpus:
-    gap, train, said = _gap(table, roles, _UNITS[unit])
+    gap, train, said = _gap(table, roles, unit)
     names, name_note = _models(table, roles)
     values = {name: numbers(table, name) for name in roles.measures}
     task = roles.one["task"]
@@ -157,18 +163,20 @@ def _from_table(
         gap=gap,
         measures=values,
         orientation=orientation or {},
-        tasks=np.array(texts(table.columns[task]), dtype=np.str_) if task else None,
+        tasks=np.array(names_in(table, task), dtype=np.str_) if task else None,
         train_accuracy=train,
         notes=tuple(notes),
     )
 
 
-def _gap(table: Table, roles: CorpusRoles, top: float) -> tuple[FloatArray, FloatArray | None, str]:
+def _gap(
+    table: Table, roles: CorpusRoles, unit: str | None
+) -> tuple[FloatArray, FloatArray | None, str]:
     """The gap and the training accuracy as fractions, and where they are from."""
 
     def read(role: str) -> FloatArray | None:
         name = roles.one[role]
-        return None if name is None else _in_unit(table, name, top)
+        return None if name is None else _in_unit(table, name, _UNITS[named_unit(unit, [name])])
 
     train, error = read("train_accuracy"), read("train_error")
     if train is None and error is not None:
@@ -204,8 +212,8 @@ def _models(table: Table, roles: CorpusRoles) -> tuple[tuple[str, ...], list[str
     if column is None:
         return tuple(f"model {row}" for row in table.rows), ["models are numbered by their rows"]
     task = roles.one["task"]
-    where = texts(table.columns[task]) if task else [""] * len(table)
-    names = texts(table.columns[column])
+    where = names_in(table, task) if task else [""] * len(table)
+    names = names_in(table, column)
     count = Counter(zip(where, names, strict=True))
     if max(count.values()) == 1:
         return tuple(names), [f"models from {column!r}"]

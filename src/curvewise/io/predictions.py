@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.io._arrays import ARRAY_FILES, array_file, from_named
-from curvewise.io._files import as_path, json_table, kind_of, parse_json, read_file, read_text
+from curvewise.io._files import (
+    as_path,
+    json_table,
+    kind_of,
+    large_files,
+    parse_json,
+    read_file,
+    read_text,
+)
 from curvewise.io._folders import read_folder
 from curvewise.io._found import Found, finish
 from curvewise.io._long import read_long
@@ -46,6 +54,7 @@ def load_predictions(
     learner: str | None = None,
     where: Mapping[str, Any] | None = None,
     header: bool | None = None,
+    allow_large: bool = False,
 ) -> Predictions:
     """Read predicted classes, 0/1 errors, losses or probabilities of many runs.
 
@@ -90,6 +99,8 @@ def load_predictions(
         Coordinates of the runs to take out of a store: ``{"n": 400}``.
     header : bool, optional
         Whether the first line of a wide text file holds names, where that is in doubt.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -128,11 +139,12 @@ def load_predictions(
     """
     if kind is not None and kind not in KINDS:
         raise InputError(f"kind={kind!r} is not known: use one of {', '.join(map(repr, KINDS))}.")
-    truth, members = _by_position(labels, "label"), _by_position(groups, "group")
-    if isinstance(source, Predictions):
-        return as_predictions(source, truth, kind=kind, axes=axes, groups=members)
-    choice = _Choice(axes, key, kind, columns, learner, where, header)
-    found = _find_path(as_path(source), choice) if _is_path(source) else _find(source, choice)
+    with large_files(allow_large):
+        truth, members = _by_position(labels, "label"), _by_position(groups, "group")
+        if isinstance(source, Predictions):
+            return as_predictions(source, truth, kind=kind, axes=axes, groups=members)
+        choice = _Choice(axes, key, kind, columns, learner, where, header)
+        found = _find_path(as_path(source), choice) if _is_path(source) else _find(source, choice)
     return finish(found, labels=truth, kind=kind, axes=axes, groups=members)
 
 

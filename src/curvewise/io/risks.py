@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.io._numbers import texts
+from curvewise.io._columns import says_percent, some_rows
+from curvewise.io._files import large_files
+from curvewise.io._numbers import names_in
 from curvewise.io._risk_columns import ColumnName, RiskRoles, risk_roles
 from curvewise.io._risk_controls import BLIND, MAXIMAL, Found, Rows, find_control, find_scratch
 from curvewise.io._risk_rows import (
@@ -30,8 +32,8 @@ from curvewise.io._risk_store import risk_table
 from curvewise.io._risk_units import check_numbers
 from curvewise.io._risk_wide import in_rows
 from curvewise.io._stored import is_store
-from curvewise.io._table import Table, listed
-from curvewise.io.checkpoint_scores import some_rows
+from curvewise.io._table import Table, listed, unfold
+from curvewise.io._units import named_unit
 from curvewise.io.measurements import read_source
 from curvewise.types import TransferRisks
 from curvewise.types.risks import ONE_TASK
@@ -53,6 +55,7 @@ def load_risks(
     higher_is_better: bool | None = None,
     where: Mapping[str, Any] | None = None,
     drop_failed: bool = False,
+    allow_large: bool = False,
 ) -> TransferRisks:
     """Read test losses or errors of methods on tasks by training size.
 
@@ -80,8 +83,9 @@ def load_risks(
         is an accuracy among accuracies, and a percentage among percentages; an Interval or a
         Control is a risk.
     unit : {"fraction", "percent", "loss", "score"}, optional
-        What the values are. By default accuracies above 1 are percentages, and all else is taken
-        as it is: a calibrated risk is the same in every unit.
+        What the values are. By default percentages if the name of the column says so
+        (``error (%)``) or accuracies are above 1, and all else is taken as it is: a calibrated
+        risk is the same in every unit.
     higher_is_better : bool, optional
         By default the name of the column says so; that of one chosen with ``risk`` must. Accuracies
         become errors, and scores their negatives.
@@ -89,6 +93,8 @@ def load_risks(
         Only rows with these values: ``{"split": "test"}``, or a list of values.
     drop_failed : bool
         Leave out failed runs, and say how many. By default they stay, with NaN.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -127,10 +133,14 @@ def load_risks(
     used = where or {}
     told: dict[str, ColumnName] = {"task": task, "method": method, "n": n, "risk": risk}
     told |= {"seed": seed, "fold": fold}
-    table, note = some_rows(_read(source), used)
+    with large_files(allow_large):
+        table, note = some_rows(_read(source), used)
     table = in_rows(table, told, used, scratch, higher_is_better)
     roles = risk_roles(table, told, list(used))
+    table = unfold(table, roles.one.values())
     table, failed, notes = finished(table, roles)
+    if says_percent(roles.column("risk")) and unit in (None, "fraction"):
+        unit = named_unit(unit, [roles.column("risk")])
     values, lost = risks_of(table, roles.column("risk"), failed)
     reading = reading_of(roles.column("risk"), values, unit, higher_is_better, table.source)
     if risk is not None:
@@ -165,7 +175,7 @@ def _rows(table: Table, roles: RiskRoles, risk: Any) -> Rows:
 
 def _keys(table: Table, roles: RiskRoles, rows: Rows) -> list[tuple[str, ...]]:
     """What a run is: task, method, size, and seed and fold where there are any."""
-    more = [texts(table.columns[name]) for role in ("seed", "fold") if (name := roles.one[role])]
+    more = [names_in(table, name) for role in ("seed", "fold") if (name := roles.one[role])]
     sizes = [f"{n:g}" for n in rows.n.tolist()]
     return list(zip(rows.tasks.tolist(), rows.methods.tolist(), sizes, *more, strict=True))
 
@@ -193,7 +203,7 @@ def _risks(
 ) -> TransferRisks:
     def column(role: str) -> Any:
         name = roles.one[role]
-        return None if name is None else np.array(texts(table.columns[name]))[keep]
+        return None if name is None else np.array(names_in(table, name))[keep]
 
     if not keep.any():
         raise InputError(f"{table.source} has controls and no other rows: there is no method.")

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.io._columns import FINISHED, direction, is_status, normal, plays, status_word
-from curvewise.io._numbers import is_missing, numbers, texts
-from curvewise.io._table import Table, brief, listed, suggest
+from curvewise.io._files import large_files
+from curvewise.io._numbers import is_missing, names_in, numbers
+from curvewise.io._table import Table, brief, listed, suggest, unfold
 from curvewise.io._units import decide_unit
 from curvewise.io.measurements import read_source
 from curvewise.types import FloatArray
@@ -30,8 +31,9 @@ def load_scores(
     *,
     value: str | None = None,
     by: str | Sequence[str] | None = None,
-    unit: str = "fraction",
+    unit: str | None = None,
     higher_is_better: bool | None = None,
+    allow_large: bool = False,
 ) -> dict[str, FloatArray]:
     """Read one error, accuracy, loss or score per run, by training.
 
@@ -43,10 +45,13 @@ def load_scores(
         The column with the scores; needed where several could be it.
     by : str or sequence of str, optional
         The column that says which training a run is of; several are joined with ``" / "``.
-    unit : {"fraction", "percent", "loss", "score"}
-        What the values mean.
+    unit : {"fraction", "percent", "loss", "score"}, optional
+        What the values mean, and what is returned. By default fractions; of a column whose name
+        says percent, such as ``acc (%)``, fractions are made.
     higher_is_better : bool, optional
         By default the name of the column says so. Accuracies are turned into errors.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
     Returns
     -------
@@ -66,15 +71,18 @@ def load_scores(
     >>> load_scores(rows, by="model", unit="loss")
     {'a': array([3.2, 3.3]), 'b': array([3.1])}
     """
-    table = read_source(source, single=True)
+    with large_files(allow_large):
+        table = read_source(source, single=True)
     name = _value_column(table, value)
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
         _check_there(table, "by", column)
-    table = _runs_only(table, name, members)
+    table = _runs_only(unfold(table, [name, *members]), name, members)
     chosen = decide_unit(unit, higher_is_better, [name], None)
     errors = chosen.errors(numbers(table, name), table.where(name))
-    parts = [texts(table.columns[column]) for column in members]
+    if unit is None and chosen.name == "percent":
+        errors = errors / 100
+    parts = [names_in(table, column) for column in members]
     names = [" / ".join(words) for words in zip(*parts, strict=True)] or [table.label] * len(table)
     which = np.array(names, dtype=np.str_)
     return {key: errors[which == key] for key in dict.fromkeys(names)}

@@ -27,6 +27,7 @@ from curvewise.learning.replicates import (
 from curvewise.learning.units import scale_for
 from curvewise.tables import number, whole
 from curvewise.types import FloatArray, Measurements, Result, Unit
+from curvewise.types.coercion import same_names
 
 FEW = 4
 """Up to so many curves, each is said."""
@@ -255,7 +256,7 @@ def _split(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray[Any]
     given = np.asarray(columns.pop(by))
     if given.dtype == object and any(v is None or v != v for v in given.tolist()):
         raise InputError(f"frame: the column {by!r} has missing values; name every learner.")
-    names = given.astype(str)
+    names = np.array(same_names(given.astype(str).tolist(), f"frame: the column {by!r}"))
     arrays = {k: np.asarray(v) for k, v in columns.items()}
     unique, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(inverse, kind="stable")

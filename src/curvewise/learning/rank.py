@@ -135,6 +135,12 @@ def rank_learners(
 
 def _warnings(curves: Sequence[Curve], at: float) -> tuple[str, ...]:
     found = [f"{c.learner}: {w}" for c in curves for w in c.all_warnings]
+    beyond = at > min(c.largest_n for c in curves)
+    if beyond and any(c.default_interval == "confidence" for c in curves):
+        found.append(
+            f"n = {number(at)} is beyond the sizes measured, where fits with form='auto' predict"
+            " better and have intervals calibrated for it."
+        )
     if at > EXTRAPOLATION_LIMIT * min(c.largest_n for c in curves):
         found.append(
             f"n = {number(at)} is beyond four times the largest size measured: few curves have been"

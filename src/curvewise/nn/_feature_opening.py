@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
+from curvewise.io._arrays import map_npy, named_arrays
+from curvewise.io._files import large_files
 from curvewise.nn._feature_onnx import OnnxReader
 from curvewise.nn._feature_reader import OUTPUT, Found, Given, Reader, Taken, as_rows
 from curvewise.nn._feature_script import ScriptReader, is_script
@@ -191,12 +193,13 @@ def stored_features(checkpoint: Checkpoint) -> tuple[NDArray[Any], NDArray[Any] 
         head = stream.read(9)
     try:
         if head.startswith(b"\x93NUMPY"):
-            return np.load(path, mmap_mode="r", allow_pickle=False), None
+            return map_npy(path), None
         if head.startswith(b"PK\x03\x04") and _holds_arrays(path):
             _check_size(path)
-            with np.load(path, allow_pickle=False) as archive:
-                return _picked({name: archive[name] for name in archive.files}, path)
-    except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+            names, get = named_arrays(path, "npz")
+            with large_files(True):  # up to the size just checked
+                return _picked({name: get(name) for name in names}, path)
+    except (ValueError, OSError, RuntimeError, MemoryError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} cannot be read ({error}): write features as plain arrays with numpy.save."
         ) from error

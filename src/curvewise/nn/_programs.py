@@ -89,7 +89,7 @@ def load_script(path: Path) -> nn.Module:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
             script = torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
-    except (RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # whatever a damaged file leads to, in whatever part of torch
         raise unreadable(path, error) from error
     return Program(script.eval())
 

@@ -116,7 +116,7 @@ def _safetensors(path: Path) -> Any:
         ) from error
     try:
         return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, MemoryError, OverflowError) as error:
         raise unreadable(path, error) from error
 
 
@@ -127,7 +127,7 @@ def _torch_file(path: Path) -> Any:
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InputError(f"{path} {UNSAFE}") from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+    except Exception as error:  # whatever a damaged file leads to inside torch
         raise unreadable(path, error) from error
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
+from curvewise.io._arrays import named_arrays
 from curvewise.nn._foreign import HuggingFace
 from curvewise.nn._tensors import misfits, read_tensors, unreadable
 
@@ -132,15 +131,7 @@ def _check_values(tensors: dict[str, Tensor]) -> None:
 
 def _read_arrays(path: Path) -> dict[str, Tensor]:
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        KeyError,
-        TypeError,
-        MemoryError,
-        zipfile.BadZipFile,
-    ) as error:
+        names, get = named_arrays(path)
+        return {name: torch.from_numpy(get(name)) for name in names}
+    except (ValueError, TypeError) as error:
         raise unreadable(path, error) from error

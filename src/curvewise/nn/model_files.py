@@ -175,7 +175,7 @@ def _kind_of_archive(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise InputError(
             f"{path} is damaged or cut short ({error}): copy it again, or save it anew."
         ) from error

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from curvewise.errors import InputError
 from curvewise.report.content import Figure, Report, Runs, Section, Table
 from curvewise.report.writing import report_of
-from curvewise.tables import format_table
+from curvewise.tables import csv_cell, format_table, markdown_text
 
 FORMATS = {"markdown": "md", "latex": "tex"}
 FIGURES = ("svg", "pdf", "png")
@@ -173,8 +173,8 @@ def _draw(figure: Figure, path: Path) -> None:
 def _write_runs(path: Path, runs: Runs) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(runs.columns)
-        writer.writerows(zip(*runs.columns.values(), strict=True))
+        writer.writerow(map(csv_cell, runs.columns))
+        writer.writerows(map(csv_cell, row) for row in zip(*runs.columns.values(), strict=True))
 
 
 def _all(report: Report, kind: str) -> list[Any]:
@@ -225,7 +225,7 @@ def _safe_columns(table: Table, kind: str) -> Mapping[str, Sequence[Any]]:
 
 
 def _safe(text: str) -> str:
-    return html.escape(str(text), quote=False)
+    return markdown_text(html.escape(str(text), quote=False))
 
 
 def _write(path: Path, text: str) -> None:

@@ -80,7 +80,7 @@ def error_columns(m: Measurements) -> dict[str, list[Any]]:
 
 def look_at_rates(looking: Looking) -> None:
     """Learning rates that were searched for, of each learner and its settings."""
-    from curvewise.study.reading import said
+    from curvewise.io._records import said
 
     searches = [run for run in looking.planned if run.job.is_search]
     if not searches:

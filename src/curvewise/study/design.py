@@ -22,6 +22,10 @@ RESERVED = (
 """Coordinates that every run has, whose names no setting of a grid may take."""
 
 
+MOST_RUNS = 500_000
+"""Runs of a learner that a study may plan; more are a slip of the keyboard."""
+
+
 @dataclass(frozen=True)
 class Design:
     """Which runs a study makes of each learner.
@@ -81,6 +85,20 @@ class Design:
         for name, values in self.grid.items():
             for inner, tried in values.items() if isinstance(values, Mapping) else [(None, values)]:
                 _check_values(name if inner is None else f"{name}.{inner}", tried)
+        self._check_runs()
+
+    def _check_runs(self) -> None:
+        """Refuse more runs than can be planned, before they are counted one by one."""
+        folds = self.folds if isinstance(self.folds, tuple) else (self.folds or 1,)
+        sizes = max(len(self.sizes) if isinstance(self.sizes, tuple) else 1, len(folds))
+        subsets = sum(folds) if len(folds) > 1 else sizes * folds[0]
+        plain = [len(v) for v in self.grid.values() if not isinstance(v, Mapping)]
+        runs = int(subsets * self.seeds * len(self.variations) * math.prod(plain))
+        if runs > MOST_RUNS:
+            raise InputError(
+                f"sizes × folds × seeds × vary × grid are {runs:,} runs of each learner: a study "
+                f"makes at most {MOST_RUNS:,}. Lower folds={self.folds!r} or seeds={self.seeds!r}."
+            )
 
     def _check_numbers(self) -> None:
         if isinstance(self.seeds, bool) or not isinstance(self.seeds, int) or self.seeds < 1:
@@ -96,6 +114,11 @@ class Design:
         folds = self.folds if isinstance(self.folds, tuple) else (self.folds,)
         if self.folds is not None and not all(_is_number(k) and k == int(k) >= 1 for k in folds):
             raise InputError(f"folds={self.folds!r}: give whole numbers, one or one for each size.")
+        most = MOST_RUNS
+        if self.seeds > most or any(k is not None and k > most for k in folds):
+            raise InputError(
+                f"seeds={self.seeds!r}, folds={self.folds!r}: a study makes at most {most:,} runs."
+            )
         for name in ("nested", "stratify", "per_class"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name}={getattr(self, name)!r}: give true or false.")

@@ -17,6 +17,7 @@ from curvewise.errors import InputError, MissingDependencyError
 from curvewise.io._stored import without_collecting
 from curvewise.study.run import Run
 from curvewise.study.store import AnyPath, list_runs
+from curvewise.tables import csv_cell
 
 ENDINGS = (".parquet", ".csv", ".json")
 PACKAGES = ("curvewise", "numpy", "torch")
@@ -195,8 +196,8 @@ def _as_parquet(columns: Columns) -> bytes:
 def _as_csv(columns: Columns) -> bytes:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")  # texts with either of the two are quoted
-    writer.writerow(columns)
-    writer.writerows(_rows(columns))
+    writer.writerow(map(csv_cell, columns))
+    writer.writerows(map(csv_cell, row) for row in _rows(columns))
     return buffer.getvalue().encode(errors="backslashreplace")
 
 

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.io._folders import RunFiles
+from curvewise.io._records import called, said
 from curvewise.io._stored import array_of, read_labels
+from curvewise.io._table import suggest
 from curvewise.study.execute.standing import LOSSES
 from curvewise.study.jobs import Job
 from curvewise.study.standings import Planned, evaluation_digests, planned_runs
@@ -41,6 +43,12 @@ def read_measurements(
     name = metric if evaluation == TEST else f"{metric}.{evaluation}"
     digest = evaluation_digests(study).get(evaluation)
     kept = [r for r in runs if r.state == "failed" or _has_metric(r, name, evaluation, digest)]
+    there = dict.fromkeys(k for r in runs for k in r.standing.metrics if r.state == "done")
+    if there and name not in there:
+        raise InputError(
+            f"metric={name!r} was measured in none of the {len(runs)} runs."
+            f"{suggest(name, there)} There are {', '.join(map(repr, there))}."
+        )
     if not kept:
         raise InputError(_nothing(runs, f"a measured {name}", "study.run()"))
     notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
@@ -264,23 +272,11 @@ def _column(values: Sequence[Any]) -> NDArray[Any]:
     return np.array(values, dtype=object)
 
 
-def said(value: Any) -> str:
-    """Write a setting for people.
-
-    >>> said(["flip", "cutout:12"]), said([]), said(0.1)
-    ('flip, cutout:12', 'none', '0.1')
-    """
-    if isinstance(value, list | tuple):
-        return ", ".join(map(said, value)) or "none"
-    return str(value)
-
-
 def label_of(study: Study, job: Job) -> str:
     """What a curve is called: the learner, and the settings of the grid that make it another."""
-    parts = [f"{k}={said(v)}" for k, v in job.settings.items()]
-    if len(study.design.variations) > 1:
-        parts.append(f"vary={job.varies}")
-    return ", ".join([job.name, *parts])
+    varies = {"vary": job.varies} if len(study.design.variations) > 1 else {}
+    # Sorted, as in the records of a store, so that both give a curve the same name.
+    return called(job.name, {**dict(sorted(job.settings.items())), **varies})
 
 
 def choose_runs(study: Study, *, learner: str | None = None, **wanted: Any) -> list[Planned]:

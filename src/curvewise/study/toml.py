@@ -72,8 +72,8 @@ def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
         raise InputError(f"{file} cannot be read as a study file: {error}.") from error
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{file} is not valid TOML: {error}.") from error
+    except (ValueError, RecursionError) as error:  # among them integers of thousands of digits
+        raise InputError(f"{file} is not valid TOML: {error!s:.300}.") from error
     return replace(study_from_document(document, file.parent, file.name), trust=trust)
 
 

@@ -33,7 +33,7 @@ METRICS = ("loss", "error")
 def transfer_risks(
     studies: Study | Mapping[str, Study],
     *,
-    metric: str = "loss",
+    metric: str | None = None,
     evaluation: str = TEST,
     scratch: str | None = None,
     blind: Any = None,
@@ -45,8 +45,9 @@ def transfer_risks(
     ----------
     studies : Study or dict of str to Study
         By task; a single one is called by its name.
-    metric : {"loss", "error"}
-        Cross-entropy or what numbers are trained with, or the share of wrong classes.
+    metric : {"loss", "error"}, optional
+        Cross-entropy or what numbers are trained with, or the share of wrong classes. By default
+        the error, and the loss where a study predicts numbers.
     evaluation : str
         On which evaluation set.
     scratch : str, optional
@@ -88,13 +89,15 @@ def transfer_risks(
     ... )
     >>> study.run(workers=0, progress=False).done
     12
-    >>> risks = transfer_risks(study, metric="error")
+    >>> risks = transfer_risks(study)
     >>> risks, round(risks.blind["study"].risk, 2)
     (TransferRisks(12 runs, 1 task, 2 methods, 3 sizes from 100 to 400), 0.9)
     """
+    by_task = _by_task(studies)
+    if metric is None:
+        metric = "loss" if any(s.dataset.is_numbers for s in by_task.values()) else "error"
     if metric not in METRICS:
         raise InputError(f"metric={metric!r}: use one of {', '.join(map(repr, METRICS))}.")
-    by_task = _by_task(studies)
     measured = {task: s.measurements(metric, evaluation) for task, s in by_task.items()}
     rows = _rows(measured)
     given = find_control(rows, BLIND, blind, float, SOURCE, scratch)

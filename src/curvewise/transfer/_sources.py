@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.types import Control, FloatArray, TransferRisks, as_floats
+from curvewise.types.coercion import same_names
 from curvewise.types.risks import ONE_TASK, as_control, measured_control, names_share
 
 ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
@@ -134,7 +135,7 @@ def _named_rows(values: Any, name: str) -> NDArray[np.str_]:
         missing = sum(1 for v in array.ravel().tolist() if v is None or v != v or str(v) == "<NA>")
         if missing:
             raise InputError(f"source has {missing} row(s) without a {name}: name or drop them.")
-    return array.astype(np.str_)
+    return np.array(same_names(array.astype(np.str_).tolist(), f"source: column {name!r}"))
 
 
 def _as_risks(

@@ -103,6 +103,23 @@ def as_unmasked(values: Any, argument: str) -> Any:
         ) from None
 
 
+def same_names(words: Sequence[str], where: str) -> list[str]:
+    """Strip names of blanks around them, refusing ``"a"`` beside ``"a "``.
+
+    >>> same_names(["a ", "b"], "column 'learner'")
+    ['a', 'b']
+    """
+    stripped = {word: word.strip() for word in dict.fromkeys(words)}
+    first: dict[str, str] = {}
+    for word, name in stripped.items():
+        if first.setdefault(name, word) != word:
+            raise InputError(
+                f"{where} has {first[name]!r:.60} and {word!r:.60}, which differ only in blanks: "
+                "write the name in one way if they are one, or in two ways if they are not."
+            )
+    return [stripped[word] for word in words]
+
+
 def _as_source(predictions: Any, argument: str) -> Any:
     as_unmasked(predictions, argument)
     if isinstance(predictions, str | PathLike):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.io._arrays import check_file
+from curvewise.io._files import LARGEST_ARRAYS, check_unpacked
 from curvewise.io._table import listed, shown
 from curvewise.study.datasets._request import Request
 from curvewise.study.datasets._source import Part, Source, array_part
@@ -111,6 +112,8 @@ def _array(file: IO[bytes], path: Path) -> NDArray[Any]:
     shape = tuple(int(k) for k in np.frombuffer(header, ">u4"))
     dtype = np.dtype(kind)
     wanted = math.prod(shape) * dtype.itemsize
+    if path.suffix.lower() == ".gz":
+        check_unpacked(path, wanted, LARGEST_ARRAYS)
     data = _read(file, wanted + 1)
     if len(data) != wanted:
         seen = f"{len(data):,} bytes" if len(data) < wanted else "more"

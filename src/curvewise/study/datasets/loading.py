@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from curvewise.errors import InputError
+from curvewise.io._files import large_files
 from curvewise.io._table import brief, listed, shown, suggest
 from curvewise.study.dataset import TARGETS, Dataset
 from curvewise.study.datasets import (
@@ -90,6 +91,7 @@ def load_dataset(
 
         ``examples`` and ``test_examples`` take at most that many, drawn class by class (numbers:
         from all) with a fixed seed. ``name`` beside ``path`` only says what to call the data.
+        ``allow_large=True`` reads compressed files that unpack to more than 1 GiB.
     folder : path
         Where relative paths start.
 
@@ -119,13 +121,14 @@ def load_dataset(
     limits = request.count("examples"), request.count("test_examples")
     targets = request.one_of("targets", TARGETS, "classes")
     standardise = request.one_of("standardise", (True, False), False)
-    source = _source(request)
-    request.finish()
-    if targets == "numbers":
-        return make_number_dataset(source, *limits, standardise=standardise)
-    if standardise:
-        raise InputError("data.standardise is for targets='numbers', and these are classes.")
-    return make_dataset(source, *limits)
+    with large_files(request.one_of("allow_large", (True, False), False)):
+        source = _source(request)
+        request.finish()
+        if targets == "numbers":
+            return make_number_dataset(source, *limits, standardise=standardise)
+        if standardise:
+            raise InputError("data.standardise is for targets='numbers', and these are classes.")
+        return make_dataset(source, *limits)
 
 
 def made_by(spec: Any, folder: Path) -> dict[str, Any] | None:

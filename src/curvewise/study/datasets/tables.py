@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import CurvewiseError, InputError
 from curvewise.io._arrays import check_file
+from curvewise.io._files import parquet_frame
 from curvewise.io._table import brief, check_names, listed, shown, suggest
 from curvewise.study.datasets._request import Request
 from curvewise.study.datasets._source import Part, Source, array_part
@@ -81,15 +82,12 @@ def _read(path: Path) -> pd.DataFrame:
     check_file(path)
     try:
         if path.suffix.lower() == ".parquet":
-            frame = pd.read_parquet(path)
+            frame: pd.DataFrame = parquet_frame(path.read_bytes(), path).to_pandas()
         else:
             frame = pd.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"Reading {shown(path)} needs pyarrow, which is not installed: "
-            'pip install "curvewise[parquet]".'
-        ) from error
-    except (ValueError, OSError) as error:
+    except CurvewiseError:
+        raise
+    except (ValueError, OSError, OverflowError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{shown(path)} cannot be read as a table: {reason}") from error
     check_names([str(c) for c in frame.columns], shown(path))

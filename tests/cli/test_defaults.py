@@ -1,0 +1,199 @@
+"""One default, in Python and on the command line: commands against the functions behind them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pytest
+from cyclopts import App
+
+import curvewise as cw
+from curvewise.cli import app
+
+READING = "io:load_measurements"
+FITTING = "learning:fit_learning_curves"
+EXAMINED = (
+    "measure_accuracy_distribution measure_seed_luck measure_calibration measure_disagreement "
+    "measure_ensemble measure_dependent_pairs measure_bipartitions"
+)
+BEHIND: dict[str, tuple[str, ...]] = {
+    "learning fit": (READING, FITTING, "plot:plot_learning_curves"),
+    "learning compare": (READING, FITTING, "learning:compare_learning_curves"),
+    "learning plan": (READING, FITTING, "learning:plan_sizes"),
+    "learning rank": (READING, FITTING, "learning:rank_learners"),
+    "learning validate": (READING, "learning:leave_one_size_out"),
+    "variance decompose": (
+        "io:load_predictions",
+        "io:load_scores",
+        "variance:decompose_variance",
+        "variance:decompose_totals",
+    ),
+    "variance examine": (
+        "io:load_predictions",
+        *(f"variance:{name}" for name in EXAMINED.split()),
+    ),
+    "variance compare": (
+        "io:load_predictions",
+        "io:load_scores",
+        "variance:compare_runs",
+        "variance:compare_trainings",
+    ),
+    "variance plan": ("io:load_predictions", "variance:plan_runs"),
+    "response measure": ("nn.response:measure_response",),
+    "response judge": ("io:load_corpus", "response:judge_measures", "response:cmi_score"),
+    "response measures": ("nn.measures:measure_model",),
+    "response perturbations": (),
+    "transfer measure": ("io:load_risks", "study:transfer_risks", "transfer:measure_transfer"),
+    "transfer tasks": ("io:load_risks", "study:transfer_risks", "transfer:rank_tasks"),
+    "transfer blind": ("transfer:blind_guess",),
+    "transfer wins": ("transfer:win_rate",),
+    "ranking rank": ("nn.ranking:rank_checkpoints", "ranking.rank:rank_candidates"),
+    "ranking judge": ("io:load_checkpoint_scores", "ranking.judge:judge_rankings"),
+    "ranking measures": (),
+    "study new": ("study.starter:starter_text",),
+    "study plan": ("study.study:Study.plan",),
+    "study run": ("study.study:Study.run", "study.execute.local:run_local"),
+    "study status": (),
+    "study report": ("report.study:study_report",),
+    "store list": (),
+    "store verify": ("study.verify:verify_store",),
+    "store export": ("study.export:export_store",),
+    "demo": (),
+}
+"""Every command, and the functions whose arguments its options are."""
+
+CALLED: dict[str, dict[str, str]] = {
+    "": {"rng": "seed", "value": "value_column", "forms": "form"},
+    **{k: {"unit": "", "higher_is_better": ""} for k in (FITTING, "learning:leave_one_size_out")},
+    "io:load_risks": {k: f"{k}_column" for k in ("task", "method", "n", "risk", "seed", "fold")},
+    "io:load_checkpoint_scores": {"accuracies": "accuracy", "accuracy": "accuracy_column"},
+    "io:load_corpus": {"hyperparameters": "hyperparameter", "measures": "measure"},
+    "study:transfer_risks": {"metric": "risk_column"},
+    "transfer:measure_transfer": {"methods": "method", "tasks": "task"},
+    "transfer:rank_tasks": {"tasks": "task"},
+    "transfer:blind_guess": {"test_targets": "test"},
+    "ranking.judge:judge_rankings": {"table": ""},
+    "nn.response:measure_response": {"labels": ""},
+}
+"""Arguments that have another name as options."""
+
+DERIVED = {
+    # An option that is absent means the same as the default of the function.
+    ("learning fit", "plot:plot_learning_curves", "x"),
+    # Scores are read into fractions, which is the default of the functions.
+    ("variance decompose", "variance:decompose_totals", "unit"),
+    ("variance compare", "variance:compare_trainings", "unit"),
+    # Three states: absent, the name of the column says so.
+    ("variance decompose", "variance:decompose_totals", "higher_is_better"),
+    ("variance compare", "variance:compare_runs", "higher_is_better"),
+    ("variance compare", "variance:compare_trainings", "higher_is_better"),
+    # Passed only where the option is given.
+    ("ranking judge", "ranking.judge:judge_rankings", "k"),
+    ("transfer tasks", "transfer:rank_tasks", "levels"),
+    ("response measures", "nn.measures:measure_model", "batch"),
+    # A layer is written as a text.
+    ("response measures", "nn.measures:measure_model", "layer"),
+}
+"""Options whose default is worded otherwise; answers are compared below."""
+
+
+def commands(group: App = app, name: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
+    for word, sub in group.resolved_commands().items():
+        if word.startswith("-"):
+            continue
+        path = f"{name} {word}".strip()
+        if sub.default_command is not None:
+            yield path, sub.default_command
+        else:
+            yield from commands(sub, path)
+
+
+def options(command: Callable[..., Any]) -> dict[str, Any]:
+    """Defaults of a command by option; those of its groups of options among them."""
+    hints = get_type_hints(command, include_extras=False)
+    found: dict[str, Any] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        kinds = [hints[name], *get_args(hints[name])]
+        group = next((k for k in kinds if is_dataclass(k)), None)
+        if group is None:
+            found[name] = parameter.default
+            continue
+        for field in fields(group):
+            made = field.default_factory
+            found[field.name] = field.default if made is MISSING else made()
+    return found
+
+
+def function(name: str) -> Callable[..., Any]:
+    module, _, path = name.partition(":")
+    found: Any = import_module(f"curvewise.{module}")
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def plain(value: Any) -> Any:
+    return None if isinstance(value, list | tuple | str) and not len(value) else value
+
+
+FOUND = dict(commands())
+
+
+def test_every_command_is_compared():
+    assert set(FOUND) == set(BEHIND)
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_defaults_of_commands_are_those_of_the_functions(name):
+    pytest.importorskip("torch") if name.startswith(("response", "ranking rank")) else None
+    given, differ = options(FOUND[name]), []
+    for behind in BEHIND[name]:
+        renamed = {**CALLED[""], **CALLED.get(behind, {})}
+        for argument, parameter in inspect.signature(function(behind)).parameters.items():
+            option = renamed.get(argument, argument)
+            if option not in given or (name, behind, argument) in DERIVED:
+                continue
+            ours, theirs = plain(given[option]), plain(parameter.default)
+            if inspect.Parameter.empty not in (ours, theirs) and ours != theirs:
+                differ.append(f"{option}: {ours!r}, but {behind} has {theirs!r}")
+    assert not differ
+
+
+def same(document: Any, result: Any) -> bool:
+    """Whether a JSON document holds the numbers of a result."""
+    for key, value in result.to_dict().items():
+        if isinstance(value, list) and value and all(isinstance(v, float) for v in value):
+            if not np.allclose(document[key], value, equal_nan=True):
+                return False
+        elif isinstance(value, str | int | bool) and document[key] != value:
+            return False
+    return True
+
+
+@pytest.fixture
+def curves(errors):
+    return cw.fit_learning_curves(cw.load_measurements(errors))
+
+
+def test_learning_commands_answer_as_the_functions_do(call, errors, curves):
+    a, b = curves
+    assert same(call("learning", "rank", errors, "--json").document, cw.rank_learners(curves))
+    at = ("--at", "5748", "--json")
+    assert same(call("learning", "rank", errors, *at).document, cw.rank_learners(curves, at=5748))
+    compared = call("learning", "compare", errors, "--json").document
+    assert same(compared, cw.compare_learning_curves(a, b))
+    planned = call("learning", "plan", errors, "--learner", a.learner, "--json").document
+    assert same(planned, cw.plan_sizes(a))
+
+
+def test_ranking_beyond_the_data_by_power_laws_is_warned_of(call, errors, curves):
+    assert any("form='auto'" in text for text in cw.rank_learners(curves, at=5748).warnings)
+    assert not any("form='auto'" in text for text in cw.rank_learners(curves).warnings)
+    assert "--form auto" in call("learning", "rank", errors, "--at", "5748").err
+    auto = call("learning", "rank", errors, "--at", "5748", "--form", "auto")
+    assert "beyond the sizes measured" not in auto.err
