@@ -76,7 +76,8 @@ def test_share_is_cronbachs_alpha(errors):
         assert np.isnan(v.distribution_share)
         return
     alpha = n / (n - 1) * (1 - errors.var(axis=0, ddof=1).sum() / total)
-    assert v.distribution_share == pytest.approx(alpha, abs=1e-12)
+    assert v.distribution_share == pytest.approx(np.clip(alpha, 0, 1), abs=1e-12)
+    assert v.distribution_share == v.share_interval.estimate
     assert v.distribution_variance == pytest.approx(alpha * v.test_set_std**2, abs=1e-14)
 
 
@@ -297,16 +298,39 @@ def test_same_seed_same_interval_whatever_the_global_generator():
 def test_error_of_the_mean_is_statsmodels_cluster_covariance():
     sm = pytest.importorskip("statsmodels.api")
     rng = np.random.default_rng(6)
-    groups = np.repeat(np.arange(40), rng.integers(1, 9, 40))
+    groups = np.repeat(np.arange(40), 6)
     passage = rng.normal(0, 1, 40)[groups]
     errors = rng.random((30, len(groups))) < 1 / (1 + np.exp(1 - passage))
     p = Predictions(errors, "errors", groups=groups)
     totals = measure_totals(p)
-    variance, units = example_variance(totals.example, totals.groups)
+    variance, degrees = example_variance(totals.example, totals.groups)
     mean = errors.mean(axis=0)
     fit = sm.OLS(mean, np.ones(len(mean))).fit(cov_type="cluster", cov_kwds={"groups": groups})
     assert variance**0.5 == pytest.approx(float(fit.bse[0]), rel=1e-10)
-    assert units == 40
+    assert degrees == pytest.approx(39)
+
+
+def test_unequal_groups_are_cr2_with_bell_and_mccaffreys_degrees():
+    """The closed forms for a mean, against the definition in matrices (Bell and McCaffrey 2002)."""
+    rng = np.random.default_rng(7)
+    groups = np.repeat(np.arange(12), [22, 231, 34, 2, 1, 8, 22, 10, 19, 32, 44, 75])
+    y = rng.normal(size=len(groups)) + rng.normal(size=12)[groups]
+    n = len(y)
+    x = np.ones((n, 1))
+    bread = np.linalg.inv(x.T @ x)
+    rest = np.eye(n) - x @ bread @ x.T
+    rows = []
+    for g in range(12):
+        there = groups == g
+        values, vectors = np.linalg.eigh(rest[np.ix_(there, there)])
+        root = vectors @ np.diag(values**-0.5) @ vectors.T
+        rows.append((bread @ x[there].T @ root @ rest[there]).ravel())
+    parts = np.array(rows)  # the variance is the sum of their squared products with y
+    spread = parts @ parts.T
+    variance, degrees = example_variance(y, groups)
+    assert variance == pytest.approx(float(((parts @ y) ** 2).sum()), rel=1e-10)
+    assert degrees == pytest.approx(np.trace(spread) ** 2 / (spread**2).sum(), rel=1e-10)
+    assert degrees < 4
 
 
 @quiet

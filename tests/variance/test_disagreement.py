@@ -28,7 +28,7 @@ def fashion(data_dir):
 @given(arrays(np.uint8, (5, 12), elements=st.integers(0, 6)))
 def test_disagreement_is_that_of_all_pairs(votes):
     labels = np.arange(12) % 4  # classes 4, 5 and 6 are never true
-    d = measure_disagreement(votes, labels)
+    d = measure_disagreement(votes, labels, kind="labels")
     pairs = [votes[a] != votes[b] for a, b in itertools.combinations(range(5), 2)]
     assert d.disagreement.estimate == pytest.approx(np.mean(pairs))
     assert d.example_disagreement == pytest.approx(np.mean(pairs, axis=0))

@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Predictions, Unit, as_predictions, check_level
+from curvewise.types import FloatArray, Predictions, Unit, as_predictions, asked_of, check_level
 from curvewise.variance._looks import Looks, simulate_looks
 from curvewise.variance.difference import (
+    align_examples,
     check_same_examples,
     check_scores,
     is_scores,
     score_difference,
+    score_unit,
+    top_of,
 )
 from curvewise.variance.estimate import Estimate
 from curvewise.variance.stopped import StoppingCheck, StoppingPlan
@@ -104,7 +107,7 @@ def check_stopping(
     margin: float | None = None,
     names: tuple[str, str] = ("a", "b"),
     unit: str | None = None,
-    higher_is_better: bool = False,
+    higher_is_better: bool | None = None,
 ) -> StoppingCheck:
     """Decide by a plan whether the runs so far suffice.
 
@@ -129,13 +132,14 @@ def check_stopping(
         What to call the trainings.
     unit : {"fraction", "percent", "loss", "score"}, optional
         Of scores per run: "fraction" by default.
-    higher_is_better : bool
-        Whether scores per run are accuracies (or scores).
+    higher_is_better : bool, optional
+        Whether scores per run are accuracies; needed for fractions and percentages.
 
     Examples
     --------
     >>> plan = plan_stopping([5, 10, 20], draws=20_000)
-    >>> c = check_stopping([0.10, 0.11, 0.12, 0.11, 0.10], [0.08, 0.07, 0.08, 0.09, 0.08], plan)
+    >>> a, b = [0.10, 0.11, 0.12, 0.11, 0.10], [0.08, 0.07, 0.08, 0.09, 0.08]
+    >>> c = check_stopping(a, b, plan, higher_is_better=False)
     >>> c.decision, c.next_look
     ('stop: b better', None)
     """
@@ -143,9 +147,9 @@ def check_stopping(
         raise InputError(f"margin={margin} must be above 0, such as 0.005.")
     options = {"kind": kind, "axes": axes, "groups": groups}
     if is_scores(a) or is_scores(b):
-        one, two, measure = _scores(a, b, options, Unit(unit or "fraction", higher_is_better))
+        one, two, measure = _scores(a, b, options, score_unit(unit, higher_is_better))
     else:
-        if unit is not None or higher_is_better:
+        if unit is not None or higher_is_better is not None:
             raise InputError("unit= and higher_is_better= are for one score per run.")
         one, two, measure = _run_errors(a, b, labels, options)
     done = _check_runs(one, two, plan)
@@ -159,7 +163,8 @@ def check_stopping(
             " runs do not change it."
         )
     decision = decisions[stops[0]] if stops else "go on"
-    differences = tuple(e.interval(1 - plan.nominal_level) for e in estimates)
+    most = top_of(measure)
+    differences = tuple(e.interval(1 - plan.nominal_level, most) for e in estimates)
     return StoppingCheck(
         decision=decision,
         runs=done[-1],
@@ -211,18 +216,13 @@ def _run_errors(
     a: Any, b: Any, labels: ArrayLike | None, options: Mapping[str, Any]
 ) -> tuple[FloatArray, FloatArray, str]:
     one, two = (
-        as_predictions(p, labels, argument=name, **_asked(p, options))
+        as_predictions(p, labels, argument=name, directed=True, **asked_of(p, options))
         for p, name in ((a, "a"), (b, "b"))
     )
+    two = align_examples(one, two)
     check_same_examples(one, two)
     totals = measure_totals(one), measure_totals(two)
-    return totals[0].run, totals[1].run, "loss" if one.kind == "losses" else "fraction"
-
-
-def _asked(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for arrays; Predictions already know their kind and axes."""
-    known = ("kind", "axes") if isinstance(given, Predictions) else ()
-    return {name: value for name, value in options.items() if name not in known}
+    return totals[0].run, totals[1].run, one.unit
 
 
 def _check_looks(looks: Sequence[int]) -> tuple[int, ...]:
