@@ -110,9 +110,8 @@ def test_std_interval_is_chi_squared_and_wider_for_heavy_tails():
     covered = 0
     for _ in range(400):
         failed = rng.random(200) < 0.1
-        covered += np.sqrt(1 + 0.1 * 0.9 * 25) in run_std(
-            rng.standard_normal(200) + 5 * failed, 0.95
-        )
+        values = rng.standard_normal(200) + 5 * failed
+        covered += np.sqrt(1 + 0.1 * 0.9 * 25) in run_std(values, 0.95, "loss")
     assert covered / 400 > 0.9  # χ² with 199 degrees of freedom has 0.85
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.types import Predictions
+from curvewise.types import Predictions, as_predictions
 from curvewise.variance import compare_runs, compare_trainings
 from curvewise.variance.difference import predictions_difference, score_difference
 
@@ -561,3 +561,154 @@ def test_groups_of_one_training_hold_for_all():
     every = compare_trainings({"a": a, "b": b, "c": c}, groups=groups, kind="errors")
     for one, two in zip(some.differences, every.differences, strict=True):
         assert tuple(one) == pytest.approx(tuple(two))
+
+
+# which is better, and for whom
+
+
+def test_hits_and_errors_give_one_verdict_and_neither_is_guessed():
+    rng = np.random.default_rng(31)
+    y = rng.integers(0, 4, 800)
+    a, b = (np.where(rng.random((6, 800)) < p, y, (y + 1) % 4) for p in (0.66, 0.56))
+    by_label = compare_runs(a, b, y)
+    assert by_label.verdict == "a better"
+    for flags in ((a == y, b == y), ((a == y).astype(int), (b == y).astype(int))):
+        with pytest.raises(InputError, match="kind='errors' or kind='correct'"):
+            compare_runs(*flags)
+        with pytest.raises(InputError, match="labels has 4 classes"):
+            compare_runs(*flags, y)
+        by_hit = compare_runs(*flags, kind="correct")
+        assert by_hit.verdict == "a better"
+        assert tuple(by_hit.difference) == pytest.approx(tuple(by_label.difference))
+        with pytest.raises(InputError, match="kind='errors' or kind='correct'"):
+            compare_trainings({"a": flags[0], "b": flags[1]})
+    rates = (a == y).mean(axis=1), (b == y).mean(axis=1)
+    with pytest.raises(InputError, match="higher_is_better=False for errors"):
+        compare_runs(*rates)
+    with pytest.raises(InputError, match="higher_is_better=False for errors"):
+        compare_trainings({"a": rates[0], "b": rates[1]})
+
+
+def test_numbers_are_losses_or_scores_only_if_that_is_said():
+    rng = np.random.default_rng(32)
+    a, b = rng.beta(8, 2, (5, 300)), rng.beta(7, 3, (5, 300))  # pass rates of each question
+    with pytest.raises(InputError, match="kind='losses' or kind='scores'"):
+        compare_runs(a, b)
+    with pytest.raises(InputError, match="kind='scores' for rates"):
+        compare_runs(a, b, kind="correct")
+    scores, losses = compare_runs(a, b, kind="scores"), compare_runs(a, b, kind="losses")
+    assert (scores.verdict, losses.verdict) == ("a better", "b better")
+    assert scores.unit == "score"
+    assert scores.difference.estimate == pytest.approx(b.mean() - a.mean())
+    assert "The score of b minus that of a is" in scores.summary()
+
+
+def test_an_assumed_kind_can_be_corrected():
+    rng = np.random.default_rng(33)
+    hits = [rng.random((5, 200)) < p for p in (0.7, 0.6)]
+    assumed = [as_predictions(h) for h in hits]
+    with pytest.raises(InputError, match="kind='errors' or kind='correct'"):
+        compare_runs(*assumed)
+    told = compare_runs(*assumed, kind="correct")
+    assert tuple(told.difference) == tuple(compare_runs(*hits, kind="correct").difference)
+    with pytest.raises(InputError, match="already knows its kind"):
+        compare_runs(*assumed, kind="losses")
+
+
+def test_unequal_groups_are_covered():
+    """Sizes and spread at which G − 1 degrees of freedom hold in 82% (benchmarks/coverage.py)."""
+    rng = np.random.default_rng(34)
+    sizes = np.array([22, 231, 34, 2, 1, 8, 22, 10, 19, 32, 44, 75])
+    groups = np.repeat(np.arange(12), sizes)
+    hits = 0
+    for _ in range(400):
+        effect = rng.normal(0, 0.1, 12)[groups]
+        losses = rng.normal(size=(2, 1, len(groups)))
+        losses[1] += 3 * effect
+        a, b = (Predictions(x, "losses", groups=groups) for x in losses)
+        hits += 0 in predictions_difference(a, b, False, 0.0).distribution.interval(0.95)
+    assert hits / 400 >= 0.925
+
+
+def test_few_groups_of_equal_weight_are_said():
+    rng = np.random.default_rng(35)
+    groups = np.repeat(np.arange(12), [231, 44, 75, 32, 34, 22, 22, 19, 10, 8, 2, 1])
+    a, b = (rng.random((5, len(groups))) < 0.3 for _ in range(2))
+    with pytest.warns(CurvewiseWarning, match="weigh as much as 3.9 of equal size"):
+        compare_runs(a, b, kind="errors", groups=groups)
+    many = compare_trainings({"a": a, "b": b}, kind="errors", groups=groups)
+    assert any("weigh as much as 3.9" in w for w in many.warnings)
+
+
+def test_examples_are_matched_by_their_ids():
+    rng = np.random.default_rng(36)
+    a, b = two(rng, runs=(6, 6), n=300)
+    ids, order = np.array([f"q{i}" for i in range(300)]), rng.permutation(300)
+    groups = np.arange(300) // 10
+    one = Predictions(a, "errors", example_ids=ids)
+    same = compare_runs(one, Predictions(b, "errors", example_ids=ids), groups=groups)
+    turned = Predictions(b[:, order], "errors", example_ids=ids[order])
+    found = compare_runs(one, turned, groups=groups)
+    assert tuple(found.difference) == pytest.approx(tuple(same.difference))
+    many = compare_trainings({"a": one, "b": turned}, groups=groups)
+    assert many.pvalues[0] == pytest.approx(same.pvalue)
+    other = Predictions(b, "errors", example_ids=np.char.add(ids, "x"))
+    with pytest.raises(InputError, match="300 examples of a are not in b, such as 'q0'"):
+        compare_runs(one, other)
+    twice = Predictions(b, "errors", example_ids=np.where(ids == "q1", "q0", ids))
+    with pytest.raises(InputError, match="names an example twice"):
+        compare_runs(one, twice)
+
+
+@quiet
+def test_repeats_of_one_run_show_its_variance_on_the_test_set():
+    """Against what new repeats of the same two networks give."""
+    rng = np.random.default_rng(37)
+    p, q = rng.beta(1, 1, 400), rng.beta(1.6, 1, 400)
+    truth = p.mean() - q.mean()
+    axes, hits, width = ("runs", "examples", "repeats"), 0, []
+    for _ in range(200):
+        a, b = (rng.random((1, 400, 8)) < r[:, None] for r in (p, q))
+        c = compare_runs(a, b, kind="errors", axes=axes)
+        hits += truth in c.test_set_difference
+        width.append(c.test_set_difference.width)
+    assert 0.9 <= hits / 200 <= 0.99
+    exact = 2 * 1.96 * np.sqrt(((p * (1 - p) + q * (1 - q)) / 8).sum()) / 400
+    assert np.mean(width) == pytest.approx(exact, rel=0.02)
+    assert "that between its repeats" in c.warnings[0]
+
+
+@quiet
+def test_single_runs_among_several_trainings():
+    a, b = two(np.random.default_rng(38), runs=(1, 6), n=2000, shift=-1.5)
+    given = {"a": a, "b": b, "c": b[:1]}
+    axes = ("runs", "examples")
+    c = compare_trainings(given, kind="errors", axes=axes)
+    assert c.verdicts == ("undecided",) * 3
+    pair = compare_runs(a, b, kind="errors", axes=axes)
+    assert c.pvalues[0] == pytest.approx(pair.pvalue)
+    assert any("a, c: a training has one run only" in w for w in c.warnings)
+    known = compare_trainings(given, kind="errors", axes=axes, distribution_std=0.0)
+    assert known.verdicts[0] == "b better"
+
+
+@quiet
+def test_a_spread_of_zero_is_knowledge_too():
+    a, b = two(np.random.default_rng(39), runs=(1, 1), n=2000, shift=1.5)
+    none, tiny = (compare_runs(a, b, kind="errors", distribution_std=s) for s in (0.0, 1e-9))
+    assert none.verdict == tiny.verdict == "a better"
+    assert none.difference.width == pytest.approx(tiny.difference.width)
+    assert not any("unless distribution_std" in w for w in none.warnings)
+    assert compare_runs(a, b, kind="errors").verdict == "undecided"
+
+
+@quiet
+def test_no_limit_lies_beyond_what_is_possible():
+    c = compare_runs([0.1, 0.9], [0.2, 0.7], higher_is_better=False)
+    assert tuple(c.test_set_difference) == (-1, 1)
+    percent = compare_runs([10, 90], [20, 70], unit="percent", higher_is_better=False)
+    assert tuple(percent.test_set_difference) == (-100, 100)
+    errors = np.array([[0] * 90 + [1] * 10, [1] * 50 + [0] * 50], dtype=bool)
+    both = compare_trainings({"a": errors, "b": ~errors, "c": errors[::-1]}, kind="errors")
+    for d in both.differences:
+        assert -1 <= d.low <= d.estimate <= d.high <= 1

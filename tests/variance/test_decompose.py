@@ -726,3 +726,46 @@ def test_runs_that_agree_do_not_differ_by_rounding(runs, n, wrong):
     assert result.test_set_std == 0
     assert result.distribution_interval.high < 0.01
     assert "do not differ at all" in result.summary()
+
+
+@quiet
+def test_limits_of_two_runs_are_possible_standard_deviations():
+    """Two runs that differ a little: F with one degree of freedom goes up to 1872%."""
+    rng = np.random.default_rng(40)
+    errors = rng.random((2, 500)) < np.array([[0.2], [0.7]])
+    v = decompose_variance(errors, kind="errors")
+    for interval in (v.distribution_interval, v.robust_interval, v.test_set_interval):
+        assert interval.low <= interval.estimate <= interval.high == 0.5
+    losses = decompose_variance(100.0 * errors, kind="losses")
+    assert losses.distribution_interval.high > 500
+
+
+@quiet
+def test_a_share_is_never_printed_outside_its_interval():
+    rng = np.random.default_rng(41)
+    for _ in range(40):
+        v = decompose_variance(rng.random((6, 80)) < 0.3, kind="errors")
+        assert 0 <= v.share_interval.low <= v.share_interval.high <= 1
+        assert v.distribution_share == v.share_interval.estimate
+        assert not v.share_interval.outside
+
+
+def test_repeats_of_one_run_are_decomposed_as_runs():
+    rng = np.random.default_rng(42)
+    errors = rng.random((1, 300, 12)) < rng.random(300)[None, :, None]
+    with pytest.warns(CurvewiseWarning, match="its 12 repeats are taken as the runs"):
+        v = decompose_variance(errors, kind="errors", axes=("runs", "examples", "repeats"))
+    runs = decompose_variance(errors[0].T, kind="errors")
+    assert (v.runs, v.examples) == (12, 300)
+    assert tuple(v.error) == tuple(runs.error)
+    assert v.independence_pvalue == runs.independence_pvalue
+
+
+def test_a_kind_that_was_assumed_is_said():
+    errors = np.random.default_rng(43).random((20, 300)) < 0.4
+    assumed, told = decompose_variance(errors), decompose_variance(~errors, kind="correct")
+    assert tuple(assumed.distribution_interval) == tuple(told.distribution_interval)
+    assert "(1 was read as an error" in assumed.summary()
+    assert "1 was read" not in told.summary()
+    scores = decompose_variance(np.random.default_rng(44).random((9, 40)) * 10, kind="scores")
+    assert "the mean score is 4.868 [4.525, 5.211]" in scores.summary()

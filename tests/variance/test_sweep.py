@@ -133,7 +133,7 @@ def test_bad_input(runs):
         measure_sweep([1, 2], kind="errors")
     with pytest.raises(InputError, match="'low', which is no number"):
         measure_sweep({"low": runs[0.5]}, kind="errors")
+    losses = Predictions(np.random.default_rng(0).random((9, 900)), "losses")
     with pytest.raises(InputError, match="mixes losses"):
-        losses = Predictions(np.random.default_rng(0).random((9, 900)), "losses")
         measure_sweep({1: runs[0.5], 2: losses}, kind="errors")
     assert measure_sweep({1: Predictions(runs[0.5], "errors")}, kind="errors").values == (1,)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
+from curvewise.stats import cluster_degrees, cluster_variance
 from curvewise.types import FloatArray, Interval
-from curvewise.variance.anova import cluster_degrees, cluster_variance, satterthwaite
+from curvewise.variance.anova import satterthwaite
 
 
 class Crossed:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from curvewise.stats import cluster_degrees, cluster_variance
 from curvewise.types import FloatArray, Predictions
 from curvewise.variance._votes import Votes
-from curvewise.variance.anova import cluster_degrees, cluster_variance
 
 CHUNK = 2**19
 """Entries of the tables that are held at once."""
