@@ -46,7 +46,8 @@ def load_scores(
     unit : {"fraction", "percent", "loss", "score"}
         What the values mean.
     higher_is_better : bool, optional
-        By default the name of the column says so. Accuracies are turned into errors.
+        By default the name of the column says so; needed for fractions and percentages where it
+        does not. Accuracies are turned into errors.
 
     Returns
     -------
@@ -68,6 +69,11 @@ def load_scores(
     """
     table = read_source(source, single=True)
     name = _value_column(table, value)
+    if higher_is_better is None and unit not in ("loss", "score") and direction(name) is None:
+        raise InputError(
+            f"The name of {table.where(name)} does not say whether higher is better: pass "
+            "higher_is_better=True for accuracies or higher_is_better=False for errors."
+        )
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
         _check_there(table, "by", column)

@@ -162,8 +162,8 @@ def _as_source(predictions: Any, argument: str) -> Any:
     if len(values.shape) not in (2, 3) or 0 in values.shape:
         raise InputError(
             f"{argument} has shape {tuple(values.shape)}; it must be runs × examples"
-            " (× repeats or classes), none of them empty. From one score per run only compare_runs"
-            " can say something."
+            " (× repeats or classes), none of them empty. One score per run says less: it is"
+            " enough to compare trainings on one test set."
         )
     if values.dtype.kind == "O":
         values = _plain(np.asarray(values), argument)

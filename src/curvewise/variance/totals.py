@@ -111,8 +111,8 @@ def measure_totals(predictions: Predictions) -> Totals:
     """Read the predictions once and keep the totals."""
     if predictions.runs < 2:
         raise InputError(
-            "predictions holds one run: the variance between runs needs at least two. From one run"
-            " of each training, compare_runs can use the calibration route."
+            "predictions holds one run: the variance between runs needs at least two. One run of"
+            " each training can be compared, with weaker evidence."
         )
     if predictions.examples < 2:
         raise InputError("predictions holds one example: a test set needs at least two.")
