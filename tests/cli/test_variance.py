@@ -268,7 +268,9 @@ def test_a_leaderboard_is_not_turned_round(call, tmp_path):
     assert refused.code == 1
     assert "--higher-is-better for accuracies or --lower-is-better for errors" in refused.err
     assert call(*asked, "--accuracy", "--json").document["verdict"] == "a better"
-    rows = [f"{m},{s},{q},{r}" for m, r in (("a", 0.8), ("b", 0.6)) for s in "xyz" for q in range(9)]
+    rows = [
+        f"{m},{s},{q},{r}" for m, r in (("a", 0.8), ("b", 0.6)) for s in "xyz" for q in range(9)
+    ]
     path.write_text("model,run,question,pass1\n" + "\n".join(rows))
     wrong = call("variance", "compare", path, "--a", "a", "--b", "b", "--kind", "correct")
     assert wrong.code == 1

@@ -4,7 +4,7 @@ from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.corpus import ModelCorpus
 from curvewise.types.features import CheckpointFeatures, as_matrix
 from curvewise.types.measurements import Measurements
-from curvewise.types.predictions import KINDS, Predictions, Source
+from curvewise.types.predictions import KINDS, Predictions, Source, check_labelled
 from curvewise.types.results import (
     Interval,
     Result,
@@ -36,6 +36,7 @@ __all__ = [
     "as_matrix",
     "as_predictions",
     "asked_of",
+    "check_labelled",
     "check_level",
     "data_frame",
     "interval_columns",

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types.predictions import AXES, CLASS_AXES, AnyArray, Predictions, check_labels
+from curvewise.types.predictions import (
+    AXES,
+    CLASS_AXES,
+    AnyArray,
+    Predictions,
+    check_labelled,
+    check_labels,
+)
 
 
 def as_predictions(
@@ -53,6 +60,8 @@ def as_predictions(
         if labels is None
         else _known(_plain(np.asarray(as_unmasked(labels, "labels")), "labels"), "labels")
     )
+    if truth is not None:
+        check_labelled(truth, "labels")
     if axes is not None:
         values = _arranged(values, tuple(axes), argument)
         kind = kind or ("probabilities" if "classes" in axes else None)
@@ -119,6 +128,7 @@ def _amended(
     if labels is not None:
         truth = np.asarray(as_unmasked(labels, "labels"))
         check_labels(truth, given.shape)
+        check_labelled(truth, "labels")
         known = given.true_classes
         if known is not None:
             if not np.array_equal(known, truth):

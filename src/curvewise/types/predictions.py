@@ -103,6 +103,7 @@ class Predictions:
             )
         if self.labels is not None:
             check_labels(self.labels, self.shape)
+            check_labelled(self.labels, "labels")
             if self.labels.dtype.kind not in "iub" or self.labels.min() < 0:
                 raise InputError("labels of Predictions must be whole numbers from 0 on.")
         for name in ("groups", "example_ids"):
@@ -324,6 +325,26 @@ def _forget(source: np.memmap[Any, Any], start: int, stop: int) -> None:
 def _check_length(name: str, values: AnyArray | None, length: int, of: str) -> None:
     if values is not None and np.shape(values) != (length,):
         raise InputError(f"{name} has shape {np.shape(values)}; there are {length:,} {of}.")
+
+
+UNLABELLED = (-1, -100)
+"""What marks an example without a label, in scikit-learn and data sets, and in PyTorch."""
+
+
+def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
+    """Refuse marks of examples without a label; −1 beside 1 alone is one of two classes.
+
+    >>> check_labelled(np.array([-1, 1, 1]), "labels")
+    """
+    if labels.dtype.kind not in "if" or not np.isin(labels, UNLABELLED).any():
+        return
+    if set(np.unique(labels).tolist()) == {-1, 1}:
+        return
+    mark = next(mark for mark in UNLABELLED if (labels == mark).any())
+    raise InputError(
+        f"{argument} holds {mark}, which usually marks an example without a label:"
+        f" {remedy or 'leave these examples out'}, or number the classes from 0."
+    )
 
 
 def check_labels(labels: AnyArray, shape: tuple[int, int]) -> None:
