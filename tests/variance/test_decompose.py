@@ -503,7 +503,7 @@ def test_packed_groups_agree():
         (lambda: decompose_variance(np.zeros((20, 20), int), np.zeros(20, int)), "told apart"),
         (lambda: decompose_variance(np.zeros((1, 20), int)), "at least two"),
         (lambda: decompose_variance(np.zeros((0, 20), int)), "empty"),
-        (lambda: decompose_variance(np.zeros(20)), "compare_runs"),
+        (lambda: decompose_variance(np.zeros(20)), "enough to compare trainings"),
         (lambda: decompose_variance(np.full((5, 20), np.nan)), "diverged"),
         (lambda: decompose_variance(np.arange(100).reshape(5, 20)), "labels="),
         (

@@ -66,7 +66,7 @@ def test_permutations_names_and_probabilities():
     scores = np.eye(4)[votes] * 0.7 + 0.075
     c = measure_disagreement(scores, labels)
     assert c.disagreement == a.disagreement
-    assert measure_disagreement(votes - 2, labels - 2).gap == a.gap
+    assert measure_disagreement(2 * votes - 6, 2 * labels - 6).gap == a.gap
 
 
 def test_only_slices_of_a_source_are_read():
