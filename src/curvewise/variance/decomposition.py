@@ -149,7 +149,8 @@ class VarianceDecomposition(Result):
         return Interval(-e.estimate, -e.high, -e.low, e.level) if self.unit == "score" else e
 
     def _assumed(self) -> str:
-        return " (1 was read as an error; kind says otherwise)" if self._totals.assumed else ""
+        text = " (1 was read as an error: pass kind='correct' if it means right)"
+        return text if self._totals.assumed else ""
 
     def _supposed(self) -> str:
         few = self.method == "F" and self.runs < ENOUGH
