@@ -2,7 +2,7 @@
 
     python benchmarks/coverage.py                  # 1,000 data sets for each row, about 15 minutes
     python benchmarks/coverage.py --sets 200       # rougher
-    python benchmarks/coverage.py decompose        # one of decompose, groups, compare
+    python benchmarks/coverage.py decompose        # one of decompose, groups, compare, unequal
 
 Runs err on 1,000 examples with probability expit(difficulty + run effect); the run effect is such
 that the true error has exactly the wanted spread. σ is that spread, τ the noise that the finite
@@ -57,16 +57,22 @@ COMPARED = [
 ]
 
 
+SIZES = np.array([22, 231, 34, 2, 1, 8, 22, 10, 19, 32, 44, 75])
+"""Questions in each passage of a benchmark, one of which holds nearly half of them."""
+UNEQUAL = [(spread, runs) for spread in (0.0, 0.05, 0.1) for runs in (1, 5)]
+
+
 def main() -> None:
     """Simulate what was asked for and print a table of each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", help="decompose, groups, compare; all by default")
+    parser.add_argument("what", nargs="*", help="tables to make; all by default")
     parser.add_argument("--sets", type=int, default=1000, help="simulated data sets a row")
     asked = parser.parse_args()
     tables: dict[str, tuple[Callable[..., dict[str, object]], list[tuple[object, ...]]]] = {
         "decompose": (decompose, DECOMPOSED),
         "groups": (groups, GROUPED),
         "compare": (compare, COMPARED),
+        "unequal": (unequal, UNEQUAL),
     }
     for name in asked.what or tables:
         simulate, rows = tables[name]
@@ -87,7 +93,9 @@ def decompose(kind: str, ratio: float, runs: int, sets: int) -> dict[str, object
     mean = warned = 0
     for _ in range(sets):
         errors = draw(rng, true_errors(rng, kind, runs, sigma), difficulties(rng))
-        v = cw.decompose_variance(errors, axes=("runs", "examples"), rng=rng, resamples=1000)
+        v = cw.decompose_variance(
+            errors, kind="errors", axes=("runs", "examples"), rng=rng, resamples=1000
+        )
         f = cw.decompose_variance(errors, axes=("runs", "examples"), interval="F")
         hits["auto"] += truth in v.distribution_interval
         hits["F"] += truth in f.distribution_interval
@@ -138,11 +146,31 @@ def compare(wobble: float, ratio: float, runs: int, paired: bool, sets: int) -> 
         changed = logits + wobble * rng.standard_normal(N)
         b = rng.random((runs, N)) < expit(changed + again[:, None])
         truth = _mean_true(TRUE, sigma) - _mean_true(other, sigma)
-        c = cw.compare_runs(a, b, paired=paired, permutations=1)
+        c = cw.compare_runs(a, b, kind="errors", paired=paired, permutations=1)
         hits["runs and examples"] += truth in c.difference
         hits["runs only"] += truth in c.test_set_difference
     row = {"paired": str(paired), "change": wobble, "σ/τ": ratio, "R": runs}
     return {**row, **{k: 100 * h / sets for k, h in hits.items()}}
+
+
+def unequal(spread: float, runs: int, sets: int) -> dict[str, object]:
+    """Coverage (%) for a difference of two trainings on 12 groups of very unequal size."""
+    warnings.simplefilter("ignore", CurvewiseWarning)
+    rng = np.random.default_rng([runs, int(100 * spread), 12])
+    members = np.repeat(np.arange(len(SIZES)), SIZES)
+    hits = {"with groups": 0, "groups ignored": 0}
+    for _ in range(sets):
+        hard = rng.uniform(0.3, 0.7, len(members))  # so that no group effect is cut off at 0 or 1
+        effect = np.clip(rng.normal(0, spread, len(SIZES)), -0.3, 0.3)[members]
+        a = rng.random((runs, len(members))) < hard
+        b = rng.random((runs, len(members))) < hard + effect
+        for name, given in (("with groups", members), ("groups ignored", None)):
+            c = cw.compare_runs(
+                a, b, kind="errors", groups=given, distribution_std=0.0, permutations=1
+            )
+            hits[name] += 0 in c.difference
+    row: dict[str, object] = {"std between groups (%)": 100 * spread, "R": runs}
+    return row | {k: 100 * h / sets for k, h in hits.items()}
 
 
 def _mean_true(rates: np.ndarray, sigma: float) -> float:

@@ -2,9 +2,10 @@
 
 Usage: ``python benchmarks/stopping.py`` for a table on stderr and one JSON line on stdout. Run
 errors are normal, means of 0/1 errors on a small test set (so that they are coarse), of different
-spread in the two trainings, or have heavy tails. For each, two trainings without a difference are
-compared at every look of a plan: how often does it stop with one? Then the difference is 0.5, 1
-and 2 standard deviations between runs: how many runs are made, beside a single look at the last?
+spread in the two trainings, skewed, or have heavy tails. For each, two trainings without a
+difference are compared at every look of a plan: how often does it stop with one? Then the
+difference is 0.5, 1 and 2 standard deviations between runs: how many runs are made, beside a single
+look at the last?
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ DRAWS: dict[str, Draw] = {
         rng.standard_normal(shape) * (1, 3)[side]
     ),
     "heavy tails (t, 3 degrees)": lambda rng, shape, side: rng.standard_t(3, shape),
+    "skewed (exponential), spreads 1 : 3": lambda rng, shape, side: (
+        (rng.exponential(size=shape) - 1) * (1, 3)[side]
+    ),
+    "skewed (log-normal), spreads 1 : 3": lambda rng, shape, side: (
+        (rng.lognormal(size=shape) - math.exp(0.5)) / math.sqrt(math.e**2 - math.e) * (1, 3)[side]
+    ),
     "one run in ten fails": lambda rng, shape, side: (
         rng.standard_normal(shape) + 6 * (rng.random(shape) < 0.1)
     ),

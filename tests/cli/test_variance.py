@@ -232,3 +232,77 @@ def test_runs_of_a_store_are_chosen_by_their_coordinates(call, tmp_path):
     assert "--where 'n=" in refused.err
     assert call("variance", "decompose", tmp_path, "--where", "n=300").code == 0
     assert call("variance", "decompose", tmp_path, "--where", "n").code == 2
+
+
+def test_hits_and_errors_are_asked_for_and_give_one_answer(call, tmp_path):
+    """The same verdict from Python and from files, however the values are told."""
+    import curvewise as cw
+
+    rng = np.random.default_rng(5)
+    hits = {name: rng.random((6, 900)) < p for name, p in (("new", 0.66), ("old", 0.56))}
+    for name, right in hits.items():
+        np.save(tmp_path / f"{name}.npy", right)
+        np.savez(tmp_path / f"{name}.npz", correct=right)
+        np.savez(tmp_path / f"{name}_wrong.npz", wrong=~right)
+    new, old = tmp_path / "new.npy", tmp_path / "old.npy"
+    refused = call("variance", "compare", new, old)
+    assert refused.code == 1
+    assert "pass --kind errors or --kind correct" in " ".join(refused.err.split())
+    expected = cw.compare_runs(hits["new"], hits["old"], kind="correct", names=("new", "old"))
+    assert expected.verdict == "a better"
+    for files in (
+        (new, old, "--kind", "correct"),
+        (tmp_path / "new.npz", tmp_path / "old.npz"),
+        (tmp_path / "new_wrong.npz", tmp_path / "old_wrong.npz"),
+    ):
+        found = call("variance", "compare", *files, "--json").document
+        assert found["verdict"] == "a better"
+        assert found["difference"]["estimate"] == pytest.approx(expected.difference.estimate)
+
+
+def test_a_leaderboard_is_not_turned_round(call, tmp_path):
+    path = tmp_path / "board.csv"
+    path.write_text("model,pass1\n" + "a,0.80\na,0.81\na,0.82\n" + "b,0.60\nb,0.61\nb,0.62\n")
+    asked = ("variance", "compare", path, "--scores", "--by", "model", "--value-column", "pass1")
+    refused = call(*asked)
+    assert refused.code == 1
+    assert "--higher-is-better for accuracies or --lower-is-better for errors" in refused.err
+    assert call(*asked, "--accuracy", "--json").document["verdict"] == "a better"
+    rows = [
+        f"{m},{s},{q},{r}" for m, r in (("a", 0.8), ("b", 0.6)) for s in "xyz" for q in range(9)
+    ]
+    path.write_text("model,run,question,pass1\n" + "\n".join(rows))
+    wrong = call("variance", "compare", path, "--a", "a", "--b", "b", "--kind", "correct")
+    assert wrong.code == 1
+    found = call("variance", "compare", path, "--a", "a", "--b", "b", "--json").document
+    assert found["unit"] == "score"
+    assert found["difference"]["estimate"] == pytest.approx(-0.2)
+
+
+def test_names_of_users_are_not_rewritten(call, tmp_path):
+    rng = np.random.default_rng(6)
+    names = ("compare_runs", "plan_runs", "lr=3,paired=True", "key= of runs")
+    for name in names:
+        np.savez(tmp_path / f"{name}.npz", correct=rng.random((6, 90)) < 0.5)
+    files = [tmp_path / f"{name}.npz" for name in names]
+    seen = call("variance", "compare", *files)
+    assert seen.code == 0
+    said = " ".join(seen.err.split())
+    for name in names:
+        assert f"{name}.npz: Predictions(6 runs" in said
+    np.savez(tmp_path / "odd.npz", **{"paired=True": np.eye(3, 9), "kind='errors'": np.eye(3, 9)})
+    odd = " ".join(call("variance", "decompose", tmp_path / "odd.npz").err.split())
+    assert "'paired=True'" in odd
+    assert "kind='errors'" in odd
+
+
+def test_single_runs_of_several_trainings(call, files, tmp_path):
+    for name in ("one", "two"):
+        held = np.load(files["c"])
+        np.savez(tmp_path / f"{name}.npz", preds=held["preds"][:1], labels=held["labels"])
+    seen = call("variance", "compare", files["a"], tmp_path / "one.npz", tmp_path / "two.npz")
+    assert seen.code == 0
+    assert "one run only, which is weak evidence" in " ".join(seen.err.split())
+    sure = ("--distribution-std", "0", "--json")
+    pair = call("variance", "compare", files["a"], tmp_path / "one.npz", *sure).document
+    assert pair["verdict"] == "a better"

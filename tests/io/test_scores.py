@@ -100,5 +100,8 @@ def test_one_column_with_or_without_a_name(tmp_path):
     (tmp_path / "plain.txt").write_text("9.0e-01\n8.0e-01\n")
     (tmp_path / "odd.csv").write_text("wrong runs\n3\n4\n")
     np.testing.assert_allclose(load_scores(tmp_path / "named.csv")["named"], [0.1, 0.2])
-    np.testing.assert_allclose(load_scores(tmp_path / "plain.txt")["plain"], [0.9, 0.8])
+    with pytest.raises(InputError, match="does not say whether higher is better"):
+        load_scores(tmp_path / "plain.txt")
+    plain = load_scores(tmp_path / "plain.txt", higher_is_better=False)
+    np.testing.assert_allclose(plain["plain"], [0.9, 0.8])
     np.testing.assert_allclose(load_scores(tmp_path / "odd.csv", unit="loss")["odd"], [3, 4])

@@ -53,13 +53,15 @@ def runs(level=0.0, spread=0.0, count=20, seed=0, examples=300):
 
 @pytest.fixture(scope="module")
 def compared():
-    return quietly(compare_runs, runs(), runs(0.03, seed=1), margin=0.02, names=("old", HOSTILE))
+    return quietly(
+        compare_runs, runs(), runs(0.03, seed=1), margin=0.02, names=("old", HOSTILE), kind="errors"
+    )
 
 
 @pytest.fixture(scope="module")
 def sweep():
     sets = {0.1 * 2**i: runs(0.01 * abs(i - 2), 0.06 * (i == 4), seed=i) for i in range(5)}
-    return quietly(measure_sweep, sets)
+    return quietly(measure_sweep, sets, kind="errors")
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,7 @@ def test_paired_runs_are_joined_and_scores_have_one_interval():
 
 def test_the_clearest_differences_of_many_trainings():
     trainings = {f"t{i}": runs(0.01 * i, seed=i) for i in range(9)}
-    c = quietly(compare_trainings, trainings)
+    c = quietly(compare_trainings, trainings, kind="errors")
     ax = draw(c)
     assert len(ax.get_yticklabels()) == 30
     assert "The 30 clearest of 36 differences" in caption(ax)
@@ -110,7 +112,7 @@ def test_the_clearest_differences_of_many_trainings():
     small = draw(c, Figure(figsize=(3.3, 2.6)).add_subplot())
     (said,) = of(small.texts, "curvewise-few")
     assert said.get_text() == f"the {len(small.get_yticklabels())} clearest of 36"
-    base = quietly(compare_trainings, trainings, baseline="t0")
+    base = quietly(compare_trainings, trainings, baseline="t0", kind="errors")
     ax = draw(base, most=3)
     assert len(ax.get_yticklabels()) == 3
     assert ax.get_xlabel() == "error minus that of t0 (%)"
@@ -150,7 +152,7 @@ def test_deviations_that_span_decades_get_a_log_scale(sweep):
     ax = draw(replace(sweep, test_set_std=(*sweep.test_set_std[:4], wild[4]), name=HOSTILE))
     assert ax.get_yscale() == "log"
     ax.figure.canvas.draw()
-    few = quietly(measure_sweep, {4: runs(), 8: runs(seed=1)})
+    few = quietly(measure_sweep, {4: runs(), 8: runs(seed=1)}, kind="errors")
     assert draw(few).get_xscale() == "linear"
 
 
@@ -228,10 +230,10 @@ def test_stopping_shows_what_to_expect_and_what_was_decided(stopping):
     np.testing.assert_allclose(spent.get_ydata(), stopping.expected_runs)
     rng = np.random.default_rng(0)
     a, b = rng.normal(0.1, 0.002, (2, 10))
-    going = draw(quietly(check_stopping, a, b, stopping, margin=0.001))
+    going = draw(quietly(check_stopping, a, b, stopping, margin=0.001, higher_is_better=False))
     assert [line.get_xdata()[0] for line in of(going.lines, "curvewise-ahead")] == [20]
     assert "go on" in [t.get_text() for t in going.get_legend().get_texts()]
-    over = quietly(check_stopping, a, b + 0.05, stopping)
+    over = quietly(check_stopping, a, b + 0.05, stopping, higher_is_better=False)
     ax = draw(over)
     go_on, stop, later = of(ax.lines, "curvewise-path")
     assert [list(line.get_xdata()) for line in (go_on, stop, later)] == [[], [5], [10]]

@@ -135,7 +135,7 @@ def test_runs_that_do_not_differ_can_be_drawn():
     for result in (
         quietly(decompose_variance, same),
         quietly(measure_accuracy_distribution, same),
-        quietly(measure_seed_luck, same),
+        quietly(measure_seed_luck, same, kind="errors"),
     ):
         draw(result).figure.canvas.draw()
 
@@ -157,7 +157,7 @@ def test_accuracy_beside_independent_errors_and_coins(errors):
 
 
 def test_the_lucky_runs_are_marked_with_what_they_gain(errors):
-    luck = quietly(measure_seed_luck, errors, top=0.2)
+    luck = quietly(measure_seed_luck, errors, top=0.2, kind="errors")
     ax = draw(luck)
     (rest,) = of(ax.collections, "curvewise-runs")
     (best,) = of(ax.collections, "curvewise-picked")

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
+from curvewise.learning import partition_training_set
+from curvewise.ranking import logme
+from curvewise.transfer import blind_guess
 from curvewise.types import Predictions, as_predictions
 
 LABELS = np.array([0, 1, 2, 1, 0, 2, 1])
@@ -46,9 +49,28 @@ def test_names_and_negative_numbers_become_codes():
     np.testing.assert_array_equal(p.errors(), ERRORS)
     assert p.classes == ("ant", "cat", "zebra")
     assert p.true_classes.tolist() == names[LABELS].tolist()
-    signed = as_predictions(PREDS - 1, LABELS - 1)
+    signed = as_predictions(2 * PREDS - 4, 2 * LABELS - 4)
     np.testing.assert_array_equal(signed.errors(), ERRORS)
-    assert signed.classes == (-1, 0, 1)
+    assert signed.classes == (-4, -2, 0)
+
+
+@pytest.mark.parametrize("mark", [-1, -100])
+def test_examples_without_a_label_are_refused(mark):
+    unlabelled = np.where(np.arange(7) < 2, mark, LABELS)
+    for make in (
+        lambda: as_predictions(PREDS, unlabelled),
+        lambda: as_predictions(PREDS, unlabelled.astype(float)),
+        lambda: as_predictions(ERRORS, unlabelled, kind="errors"),
+        lambda: as_predictions(Predictions(ERRORS, "errors"), unlabelled),
+        lambda: Predictions(PREDS, "labels", labels=unlabelled),
+        lambda: logme(np.eye(7), unlabelled),
+        lambda: blind_guess(unlabelled, "error"),
+        lambda: partition_training_set(unlabelled, [2]),
+    ):
+        with pytest.raises(InputError, match=f"{mark}, which usually marks an example without"):
+            make()
+    signs = as_predictions(np.where(PREDS > 1, 1, -1), np.where(LABELS > 1, 1, -1))
+    assert signs.classes == (-1, 1)
 
 
 def test_probabilities_are_told_from_repeats_by_their_sums():
@@ -141,7 +163,7 @@ def test_subset_keeps_what_belongs_together():
         (lambda: as_predictions(PREDS, LABELS + 0.5), "whole numbers|classes"),
         (lambda: as_predictions(np.ma.masked_equal(PREDS, 2), LABELS), "masked"),
         (lambda: as_predictions(PREDS, np.ma.masked_equal(LABELS, 2)), "masked"),
-        (lambda: Predictions(PREDS, "labels", labels=LABELS - 1), "from 0 on"),
+        (lambda: Predictions(PREDS, "labels", labels=LABELS - 2), "marks an example"),
         (lambda: as_predictions(PREDS, LABELS, groups=[np.nan, 1, 1, 2, 2, 3, 3]), "NaN"),
         (lambda: as_predictions(np.full((3, 7), 0.4), LABELS, kind="probabilities"), "np.stack"),
         (lambda: as_predictions("runs.npz"), "load_predictions"),

@@ -106,13 +106,12 @@ def test_std_interval_is_chi_squared_and_wider_for_heavy_tails():
     rng = np.random.default_rng(3)
     x = rng.standard_normal(40)
     limits = np.sqrt(39 * x.var(ddof=1) / stats.chi2(39).ppf([0.975, 0.025]))
-    assert tuple(run_std(x, 0.95)) == pytest.approx(tuple(limits))
+    assert tuple(run_std(x, 0.95, "loss")) == pytest.approx(tuple(limits))
     covered = 0
     for _ in range(400):
         failed = rng.random(200) < 0.1
-        covered += np.sqrt(1 + 0.1 * 0.9 * 25) in run_std(
-            rng.standard_normal(200) + 5 * failed, 0.95
-        )
+        values = rng.standard_normal(200) + 5 * failed
+        covered += np.sqrt(1 + 0.1 * 0.9 * 25) in run_std(values, 0.95, "loss")
     assert covered / 400 > 0.9  # χ² with 199 degrees of freedom has 0.85
 
 

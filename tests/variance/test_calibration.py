@@ -227,7 +227,10 @@ def test_bad_input():
         measured(np.zeros((5, 30), dtype=int), np.zeros(30, dtype=int))
     with pytest.raises(InputError, match="repeats"):
         measure_calibration(
-            np.zeros((5, 30, 2), dtype=int), labels, axes=("runs", "examples", "repeats")
+            np.zeros((5, 30, 2), dtype=int),
+            labels,
+            kind="labels",
+            axes=("runs", "examples", "repeats"),
         )
 
 

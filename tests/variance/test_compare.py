@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.types import Predictions
+from curvewise.types import Predictions, as_predictions
 from curvewise.variance import compare_runs, compare_trainings
 from curvewise.variance.difference import predictions_difference, score_difference
 
@@ -33,7 +33,7 @@ def two(rng, runs=(10, 12), n=600, shift=0.3, spread=0.2, wobble=0.5, shared=Fal
 
 def test_on_the_test_set_it_is_welch_and_a_permutation_test():
     a, b = two(np.random.default_rng(0))
-    c = compare_runs(a, b)
+    c = compare_runs(a, b, kind="errors")
     welch = stats.ttest_ind(a.mean(axis=1), b.mean(axis=1), equal_var=False)
     interval = welch.confidence_interval(0.95)
     assert tuple(c.test_set_difference) == pytest.approx(tuple(interval), rel=1e-9)
@@ -56,7 +56,7 @@ def test_on_the_test_set_it_is_welch_and_a_permutation_test():
 
 def test_paired_on_the_test_set_is_the_paired_t():
     a, b = two(np.random.default_rng(1), runs=(9, 9), shared=True)
-    c = compare_runs(a, b, paired=True)
+    c = compare_runs(a, b, paired=True, kind="errors")
     oracle = stats.ttest_rel(a.mean(axis=1), b.mean(axis=1))
     assert tuple(c.test_set_difference) == pytest.approx(tuple(oracle.confidence_interval(0.95)))
     flips = stats.permutation_test(
@@ -71,7 +71,7 @@ def test_paired_on_the_test_set_is_the_paired_t():
 
 def test_exact_permutations_match_scipy():
     a, b = two(np.random.default_rng(2), runs=(6, 6))
-    c = compare_runs(a, b)
+    c = compare_runs(a, b, kind="errors")
 
     def t(x, y, axis):
         v = x.var(axis=axis, ddof=1) / x.shape[axis] + y.var(axis=axis, ddof=1) / y.shape[axis]
@@ -121,7 +121,10 @@ TRUTH = _truth()
 
 def test_pairing_helps_where_seeds_are_shared():
     a, b = two(np.random.default_rng(4), runs=(15, 15), spread=0.6, shared=True)
-    assert compare_runs(a, b, paired=True).difference.width < compare_runs(a, b).difference.width
+    assert (
+        compare_runs(a, b, paired=True, kind="errors").difference.width
+        < compare_runs(a, b, kind="errors").difference.width
+    )
 
 
 def test_run_ids_pair_and_reorder():
@@ -132,7 +135,9 @@ def test_run_ids_pair_and_reorder():
     shuffled = Predictions(b[order], "errors", run_ids=ids[order])
     c = compare_runs(one, shuffled)
     assert c.paired
-    assert tuple(c.difference) == pytest.approx(tuple(compare_runs(a, b, paired=True).difference))
+    assert tuple(c.difference) == pytest.approx(
+        tuple(compare_runs(a, b, paired=True, kind="errors").difference)
+    )
     assert not compare_runs(one, shuffled, paired=False).paired
     strangers = Predictions(b, "errors", run_ids=np.array([f"x{i}" for i in range(6)]))
     assert not compare_runs(one, strangers).paired
@@ -142,7 +147,7 @@ def test_run_ids_pair_and_reorder():
 
 def test_chance_to_beat_is_the_mann_whitney_statistic():
     a, b = two(np.random.default_rng(6), runs=(8, 11), shift=0.1)
-    c = compare_runs(a, b)
+    c = compare_runs(a, b, kind="errors")
     u = stats.mannwhitneyu(a.mean(axis=1), b.mean(axis=1)).statistic / (8 * 11)
     assert c.probability_better.estimate == pytest.approx(1 - u)
     assert c.probability_better.low <= 1 - u <= c.probability_better.high
@@ -165,7 +170,7 @@ def test_equivalence_is_two_one_sided_tests():
     rng = np.random.default_rng(8)
     a, b = 0.2 + 0.01 * rng.standard_normal(12), 0.2 + 0.01 * rng.standard_normal(9)
     with pytest.warns(CurvewiseWarning, match="only this test set"):
-        c = compare_runs(a, b, margin=0.02)
+        c = compare_runs(a, b, margin=0.02, higher_is_better=False)
     oracle = sm.ttost_ind(a, b, -0.02, 0.02, usevar="unequal")[0]
     assert c.equivalence_pvalue == pytest.approx(oracle, rel=1e-6)
     assert c.verdict == "equivalent"
@@ -176,7 +181,7 @@ def test_verdict_tells_test_set_from_distribution():
     """Many runs on few examples: clear on these examples, open on the distribution."""
     rng = np.random.default_rng(9)
     a, b = two(rng, runs=(200, 200), n=60, shift=0.0, spread=0.0, wobble=1.0)
-    c = compare_runs(a, b, axes=("runs", "examples"))
+    c = compare_runs(a, b, axes=("runs", "examples"), kind="errors")
     assert c.verdict == "undecided"
     assert c.test_set_verdict != "undecided"
     assert "On this very test set" in c.summary()
@@ -185,13 +190,13 @@ def test_verdict_tells_test_set_from_distribution():
 
 def test_gate_needs_more_than_the_margin():
     a, b = two(np.random.default_rng(10), runs=(20, 20), shift=-0.8)
-    c = compare_runs(a, b)
+    c = compare_runs(a, b, kind="errors")
     assert c.verdict == "b better"
     assert (c.worse, c.better, c.maybe_worse) == (True, False, True)
-    lenient = compare_runs(a, b, margin=0.5)
+    lenient = compare_runs(a, b, margin=0.5, kind="errors")
     assert lenient.verdict == "equivalent"
     assert not lenient.worse
-    turned = compare_runs(b, a)
+    turned = compare_runs(b, a, kind="errors")
     assert turned.better
     assert turned.difference.low == pytest.approx(-c.difference.high)
 
@@ -199,7 +204,7 @@ def test_gate_needs_more_than_the_margin():
 def test_one_run_each_says_how_weak_it_is():
     a, b = two(np.random.default_rng(11), runs=(1, 1), n=2000)
     with pytest.warns(CurvewiseWarning, match="weak evidence"):
-        c = compare_runs(a, b, axes=("runs", "examples"))
+        c = compare_runs(a, b, axes=("runs", "examples"), kind="errors")
     gap = a[0].astype(int) - b[0].astype(int)
     half = stats.t.ppf(0.975, 1999) * gap.std(ddof=1) / np.sqrt(2000)
     assert c.difference.high - c.difference.estimate == pytest.approx(half, rel=1e-9)
@@ -209,7 +214,7 @@ def test_one_run_each_says_how_weak_it_is():
     assert c.maybe_worse
     assert "one run does not show" in c.summary().lower()
     with pytest.warns(CurvewiseWarning):
-        wider = compare_runs(a, b, distribution_std=0.001)
+        wider = compare_runs(a, b, distribution_std=0.001, kind="errors")
     assert wider.difference.width > c.difference.width
     assert wider.verdict == "a better"
 
@@ -232,9 +237,9 @@ def test_scores_alone_say_what_is_lost():
 def test_same_seed_same_answer_whatever_the_global_generator():
     a, b = two(np.random.default_rng(12), runs=(20, 20), shift=0.05)
     np.random.seed(1)  # noqa: NPY002
-    one = compare_runs(a, b, rng=5)
+    one = compare_runs(a, b, rng=5, kind="errors")
     np.random.seed(2)  # noqa: NPY002
-    assert compare_runs(a, b, rng=5).test_set_pvalue == one.test_set_pvalue
+    assert compare_runs(a, b, rng=5, kind="errors").test_set_pvalue == one.test_set_pvalue
 
 
 def test_groups_widen_the_interval_on_the_distribution():
@@ -242,9 +247,9 @@ def test_groups_widen_the_interval_on_the_distribution():
     a, b = two(rng, runs=(10, 10), n=100, wobble=1.5)
     many = np.repeat(np.arange(100), 6)
     wide_a, wide_b = a[:, many], b[:, many]
-    naive = compare_runs(wide_a, wide_b)
-    grouped = compare_runs(wide_a, wide_b, groups=many)
-    single = compare_runs(a, b)
+    naive = compare_runs(wide_a, wide_b, kind="errors")
+    grouped = compare_runs(wide_a, wide_b, groups=many, kind="errors")
+    single = compare_runs(a, b, kind="errors")
     assert naive.difference.width < single.difference.width
     assert grouped.difference.width == pytest.approx(single.difference.width, rel=1e-6)
 
@@ -252,21 +257,30 @@ def test_groups_widen_the_interval_on_the_distribution():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda a, b: compare_runs(a, b[:, :-1]), "same\\s+test set"),
-        (lambda a, b: compare_runs(a, b, paired=True), "paired=True"),
-        (lambda a, b: compare_runs(a, b, margin=0), "margin=0"),
-        (lambda a, b: compare_runs(a, b, level=1), "level=1"),
+        (lambda a, b: compare_runs(a, b[:, :-1], kind="errors"), "same\\s+test set"),
+        (lambda a, b: compare_runs(a, b, paired=True, kind="errors"), "paired=True"),
+        (lambda a, b: compare_runs(a, b, margin=0, kind="errors"), "margin=0"),
+        (lambda a, b: compare_runs(a, b, level=1, kind="errors"), "level=1"),
         (lambda a, b: compare_runs(a, b, unit="percent"), "one score per run"),
-        (lambda a, b: compare_runs(a, [0.1, 0.2]), "a is not one score per run"),
-        (lambda a, b: compare_runs([0.1], [0.1, 0.2]), "two or more"),
-        (lambda a, b: compare_runs([10, 12], [11, 12]), "unit='percent'"),
-        (lambda a, b: compare_runs([0.1, np.nan], [0.1, 0.2]), "NaN"),
-        (lambda a, b: compare_runs(a, b.astype(float) + 0.5), "same"),
-        (lambda a, b: compare_runs(a.T, b), "axes="),
-        (lambda a, b: compare_runs(a, b, distribution_std=-1), "distribution_std"),
+        (
+            lambda a, b: compare_runs(a, [0.1, 0.2], higher_is_better=False),
+            "a is not one score per run",
+        ),
+        (lambda a, b: compare_runs([0.1], [0.1, 0.2], higher_is_better=False), "two or more"),
+        (lambda a, b: compare_runs([10, 12], [11, 12], higher_is_better=False), "unit='percent'"),
+        (lambda a, b: compare_runs([0.1, np.nan], [0.1, 0.2], higher_is_better=False), "NaN"),
+        (
+            lambda a, b: compare_runs(Predictions(a, "errors"), Predictions(b + 0.5, "losses")),
+            "same",
+        ),
+        (lambda a, b: compare_runs(a.T, b, kind="errors"), "axes="),
+        (lambda a, b: compare_runs(a, b, distribution_std=-1, kind="errors"), "distribution_std"),
         (lambda a, b: compare_trainings({"a": a}), "fewer than two"),
         (lambda a, b: compare_trainings({"a": a, "b": b}, baseline="c"), "baseline='c'"),
-        (lambda a, b: compare_trainings({"a": a, "b": [0.1, 0.2]}), "mixes"),
+        (
+            lambda a, b: compare_trainings({"a": a, "b": [0.1, 0.2]}, higher_is_better=False),
+            "mixes",
+        ),
         (lambda a, b: compare_trainings({"a": a, "b": b}, multiplicity="no"), "multiplicity"),
     ],
 )
@@ -300,13 +314,13 @@ def test_many_equal_trainings_are_seldom_told_apart():
 
 def test_against_a_baseline_and_from_predictions():
     a, b = two(np.random.default_rng(17), runs=(12, 12), shift=-0.9)
-    c = compare_trainings({"old": a, "new": b, "copy": a.copy()}, baseline="old")
+    c = compare_trainings({"old": a, "new": b, "copy": a.copy()}, baseline="old", kind="errors")
     assert c.pairs == (("new", "old"), ("copy", "old"))
     assert c.verdicts[0] == "a better"
     assert c.verdicts[1] == "undecided"
     assert c.scope == "distribution"
     assert c.contenders == ("new", "copy")
-    pair = compare_runs(b, a)
+    pair = compare_runs(b, a, kind="errors")
     assert c.pvalues[0] == pytest.approx(pair.pvalue)
     assert c.differences[0].width > pair.difference.width
 
@@ -371,7 +385,7 @@ def test_one_run_against_many_counts_what_the_many_show():
         a = rng.random((1, 500)) < p
         b = rng.random((5, 500)) < np.clip(p + 0.05 * rng.standard_normal((5, 1)), 0, 1)
         gap = p.mean() - np.clip(p[:, None] + 0.05 * NODES, 0, 1).mean(axis=0) @ WEIGHTS
-        hits += gap in compare_runs(a, b, axes=("runs", "examples")).difference
+        hits += gap in compare_runs(a, b, axes=("runs", "examples"), kind="errors").difference
     assert hits / 300 > 0.88
 
 
@@ -382,14 +396,14 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 @quiet
 def test_no_difference_seen_is_not_equivalence():
     nothing = np.zeros((5, 200), dtype=bool)
-    assert compare_runs(nothing, nothing, margin=0.005).verdict == "undecided"
-    assert compare_runs(nothing, nothing, margin=0.05).verdict == "equivalent"
+    assert compare_runs(nothing, nothing, margin=0.005, kind="errors").verdict == "undecided"
+    assert compare_runs(nothing, nothing, margin=0.05, kind="errors").verdict == "equivalent"
 
 
 def test_unequal_runs_never_contradict_their_interval():
     a = [0.30, 0.301, 0.299, 0.3005, 0.2995, 0.3002, 0.2998, 0.3001, 0.3, 0.3]
     with pytest.warns(CurvewiseWarning):
-        c = compare_runs(a, [0.302, 0.31, 0.306])
+        c = compare_runs(a, [0.302, 0.31, 0.306], higher_is_better=False)
     assert 0 in c.test_set_difference
     assert c.test_set_pvalue > 0.05
 
@@ -412,15 +426,15 @@ def test_named_classes_may_be_coded_differently():
 
 @quiet
 def test_few_scores_do_not_contradict_their_pvalue():
-    c = compare_runs([0.1, 0.11, 0.1], [0.12, 0.13, 0.125])
+    c = compare_runs([0.1, 0.11, 0.1], [0.12, 0.13, 0.125], higher_is_better=False)
     assert (c.verdict != "undecided") == (c.test_set_pvalue < 0.05)
 
 
 @quiet
 def test_copies_of_a_run_are_noticed():
-    c = compare_runs([0.1, 0.1], [0.2, 0.2])
+    c = compare_runs([0.1, 0.1], [0.2, 0.2], higher_is_better=False)
     assert any("do not differ at all" in w for w in c.warnings)
-    c = compare_trainings({"x": [0.1, 0.1], "y": [0.2, 0.3]})
+    c = compare_trainings({"x": [0.1, 0.1], "y": [0.2, 0.3]}, higher_is_better=False)
     assert any("runs of x do not differ" in w for w in c.warnings)
 
 
@@ -428,21 +442,27 @@ def test_hits_taken_for_errors_are_noticed():
     rng = np.random.default_rng(24)
     hits = rng.random((6, 100)) < 0.9
     with pytest.warns(CurvewiseWarning, match="more than two thirds of the answers are wrong"):
-        compare_runs(hits, rng.random((6, 100)) < 0.9)
+        compare_runs(hits, rng.random((6, 100)) < 0.9, kind="errors")
 
 
 def test_a_margin_in_percent_is_refused():
     a, b = two(np.random.default_rng(25), runs=(5, 6), n=50)
     with pytest.raises(InputError, match="half a percentage point"):
-        compare_runs(a, b, margin=1)
+        compare_runs(a, b, margin=1, kind="errors")
     with pytest.warns(CurvewiseWarning):
-        compare_runs([10.0, 11, 12, 11, 10], [9.0, 10, 9, 9, 8], unit="percent", margin=5)
+        compare_runs(
+            [10.0, 11, 12, 11, 10],
+            [9.0, 10, 9, 9, 8],
+            unit="percent",
+            margin=5,
+            higher_is_better=False,
+        )
 
 
 def test_equivalent_and_yet_better_is_said():
     rng = np.random.default_rng(26)
     a, b = rng.random((30, 3000)) < 0.10, rng.random((30, 3000)) < 0.11
-    c = compare_runs(a, b, margin=0.05)
+    c = compare_runs(a, b, margin=0.05, kind="errors")
     assert c.verdict == "equivalent"
     assert "Within that, a is better than b" in c.summary()
 
@@ -451,10 +471,26 @@ def test_every_verdict_is_said():
     rng = np.random.default_rng(27)
     base = rng.random(3000) ** 3
     a, b, c = (rng.random((30, 3000)) < np.clip(base + x, 0, 1) for x in (0, 0, 0.05))
-    assert compare_runs(a, b).summary().startswith("a and b cannot be told apart on the distr")
-    assert compare_runs(a, b, margin=0.03).summary().startswith("a and b are equivalent on the d")
-    assert compare_runs(a, c).summary().startswith("a is better than b on the distribution.")
-    assert compare_runs(c, a).summary().startswith("b is better than a on the distribution.")
+    assert (
+        compare_runs(a, b, kind="errors")
+        .summary()
+        .startswith("a and b cannot be told apart on the distr")
+    )
+    assert (
+        compare_runs(a, b, margin=0.03, kind="errors")
+        .summary()
+        .startswith("a and b are equivalent on the d")
+    )
+    assert (
+        compare_runs(a, c, kind="errors")
+        .summary()
+        .startswith("a is better than b on the distribution.")
+    )
+    assert (
+        compare_runs(c, a, kind="errors")
+        .summary()
+        .startswith("b is better than a on the distribution.")
+    )
     here = Predictions(
         np.load(EXAMPLES / "units128.npz")["preds"],
         "labels",
@@ -480,7 +516,9 @@ def test_scores_never_contradict_themselves():
         shift = rng.choice([0, 0.005, 0.01, 0.02])
         a, b = (rng.normal(0.1 + s, 0.005, k) for s, k in zip((0, shift), sizes, strict=True))
         margin = rng.choice([None, 0.01, 0.03])
-        c = compare_runs(a, b, paired=paired, margin=margin, permutations=499)
+        c = compare_runs(
+            a, b, paired=paired, margin=margin, permutations=499, higher_is_better=False
+        )
         if c.verdict == "undecided":
             assert not c.worse
             assert not c.better
@@ -517,7 +555,160 @@ def test_groups_of_one_training_hold_for_all():
     groups = np.arange(200) // 10
     shared = rng.normal(size=20)[groups]
     a, b, c = (rng.normal(size=(6, 200)) < shared - 1 for _ in range(3))
-    some = compare_trainings({"a": Predictions(a, "errors", groups=groups), "b": b, "c": c})
-    every = compare_trainings({"a": a, "b": b, "c": c}, groups=groups)
+    some = compare_trainings(
+        {"a": Predictions(a, "errors", groups=groups), "b": b, "c": c}, kind="errors"
+    )
+    every = compare_trainings({"a": a, "b": b, "c": c}, groups=groups, kind="errors")
     for one, two in zip(some.differences, every.differences, strict=True):
         assert tuple(one) == pytest.approx(tuple(two))
+
+
+# which is better, and for whom
+
+
+def test_hits_and_errors_give_one_verdict_and_neither_is_guessed():
+    rng = np.random.default_rng(31)
+    y = rng.integers(0, 4, 800)
+    a, b = (np.where(rng.random((6, 800)) < p, y, (y + 1) % 4) for p in (0.66, 0.56))
+    by_label = compare_runs(a, b, y)
+    assert by_label.verdict == "a better"
+    for flags in ((a == y, b == y), ((a == y).astype(int), (b == y).astype(int))):
+        with pytest.raises(InputError, match="kind='errors' or kind='correct'"):
+            compare_runs(*flags)
+        with pytest.raises(InputError, match="labels has 4 classes"):
+            compare_runs(*flags, y)
+        by_hit = compare_runs(*flags, kind="correct")
+        assert by_hit.verdict == "a better"
+        assert tuple(by_hit.difference) == pytest.approx(tuple(by_label.difference))
+        with pytest.raises(InputError, match="kind='errors' or kind='correct'"):
+            compare_trainings({"a": flags[0], "b": flags[1]})
+    rates = (a == y).mean(axis=1), (b == y).mean(axis=1)
+    with pytest.raises(InputError, match="higher_is_better=False for errors"):
+        compare_runs(*rates)
+    with pytest.raises(InputError, match="higher_is_better=False for errors"):
+        compare_trainings({"a": rates[0], "b": rates[1]})
+
+
+def test_numbers_are_losses_or_scores_only_if_that_is_said():
+    rng = np.random.default_rng(32)
+    a, b = rng.beta(8, 2, (5, 300)), rng.beta(7, 3, (5, 300))  # pass rates of each question
+    with pytest.raises(InputError, match="kind='losses' or kind='scores'"):
+        compare_runs(a, b)
+    with pytest.raises(InputError, match="kind='scores' for rates"):
+        compare_runs(a, b, kind="correct")
+    scores, losses = compare_runs(a, b, kind="scores"), compare_runs(a, b, kind="losses")
+    assert (scores.verdict, losses.verdict) == ("a better", "b better")
+    assert scores.unit == "score"
+    assert scores.difference.estimate == pytest.approx(b.mean() - a.mean())
+    assert "The score of b minus that of a is" in scores.summary()
+
+
+def test_an_assumed_kind_can_be_corrected():
+    rng = np.random.default_rng(33)
+    hits = [rng.random((5, 200)) < p for p in (0.7, 0.6)]
+    assumed = [as_predictions(h) for h in hits]
+    with pytest.raises(InputError, match="kind='errors' or kind='correct'"):
+        compare_runs(*assumed)
+    told = compare_runs(*assumed, kind="correct")
+    assert tuple(told.difference) == tuple(compare_runs(*hits, kind="correct").difference)
+    with pytest.raises(InputError, match="already knows its kind"):
+        compare_runs(*assumed, kind="losses")
+
+
+def test_unequal_groups_are_covered():
+    """Sizes and spread at which G − 1 degrees of freedom hold in 82% (benchmarks/coverage.py)."""
+    rng = np.random.default_rng(34)
+    sizes = np.array([22, 231, 34, 2, 1, 8, 22, 10, 19, 32, 44, 75])
+    groups = np.repeat(np.arange(12), sizes)
+    hits = 0
+    for _ in range(400):
+        effect = rng.normal(0, 0.1, 12)[groups]
+        losses = rng.normal(size=(2, 1, len(groups)))
+        losses[1] += 3 * effect
+        a, b = (Predictions(x, "losses", groups=groups) for x in losses)
+        hits += 0 in predictions_difference(a, b, False, 0.0).distribution.interval(0.95)
+    assert hits / 400 >= 0.925
+
+
+def test_few_groups_of_equal_weight_are_said():
+    rng = np.random.default_rng(35)
+    groups = np.repeat(np.arange(12), [231, 44, 75, 32, 34, 22, 22, 19, 10, 8, 2, 1])
+    a, b = (rng.random((5, len(groups))) < 0.3 for _ in range(2))
+    with pytest.warns(CurvewiseWarning, match="weigh as much as 3.9 of equal size"):
+        compare_runs(a, b, kind="errors", groups=groups)
+    many = compare_trainings({"a": a, "b": b}, kind="errors", groups=groups)
+    assert any("weigh as much as 3.9" in w for w in many.warnings)
+
+
+def test_examples_are_matched_by_their_ids():
+    rng = np.random.default_rng(36)
+    a, b = two(rng, runs=(6, 6), n=300)
+    ids, order = np.array([f"q{i}" for i in range(300)]), rng.permutation(300)
+    groups = np.arange(300) // 10
+    one = Predictions(a, "errors", example_ids=ids)
+    same = compare_runs(one, Predictions(b, "errors", example_ids=ids), groups=groups)
+    turned = Predictions(b[:, order], "errors", example_ids=ids[order])
+    found = compare_runs(one, turned, groups=groups)
+    assert tuple(found.difference) == pytest.approx(tuple(same.difference))
+    many = compare_trainings({"a": one, "b": turned}, groups=groups)
+    assert many.pvalues[0] == pytest.approx(same.pvalue)
+    other = Predictions(b, "errors", example_ids=np.char.add(ids, "x"))
+    with pytest.raises(InputError, match="300 examples of a are not in b, such as 'q0'"):
+        compare_runs(one, other)
+    twice = Predictions(b, "errors", example_ids=np.where(ids == "q1", "q0", ids))
+    with pytest.raises(InputError, match="names an example twice"):
+        compare_runs(one, twice)
+
+
+@quiet
+def test_repeats_of_one_run_show_its_variance_on_the_test_set():
+    """Against what new repeats of the same two networks give."""
+    rng = np.random.default_rng(37)
+    p, q = rng.beta(1, 1, 400), rng.beta(1.6, 1, 400)
+    truth = p.mean() - q.mean()
+    axes, hits, width = ("runs", "examples", "repeats"), 0, []
+    for _ in range(200):
+        a, b = (rng.random((1, 400, 8)) < r[:, None] for r in (p, q))
+        c = compare_runs(a, b, kind="errors", axes=axes)
+        hits += truth in c.test_set_difference
+        width.append(c.test_set_difference.width)
+    assert 0.9 <= hits / 200 <= 0.99
+    exact = 2 * 1.96 * np.sqrt(((p * (1 - p) + q * (1 - q)) / 8).sum()) / 400
+    assert np.mean(width) == pytest.approx(exact, rel=0.02)
+    assert "that between its repeats" in c.warnings[0]
+
+
+@quiet
+def test_single_runs_among_several_trainings():
+    a, b = two(np.random.default_rng(38), runs=(1, 6), n=2000, shift=-1.5)
+    given = {"a": a, "b": b, "c": b[:1]}
+    axes = ("runs", "examples")
+    c = compare_trainings(given, kind="errors", axes=axes)
+    assert c.verdicts == ("undecided",) * 3
+    pair = compare_runs(a, b, kind="errors", axes=axes)
+    assert c.pvalues[0] == pytest.approx(pair.pvalue)
+    assert any("a, c: a training has one run only" in w for w in c.warnings)
+    known = compare_trainings(given, kind="errors", axes=axes, distribution_std=0.0)
+    assert known.verdicts[0] == "b better"
+
+
+@quiet
+def test_a_spread_of_zero_is_knowledge_too():
+    a, b = two(np.random.default_rng(39), runs=(1, 1), n=2000, shift=1.5)
+    none, tiny = (compare_runs(a, b, kind="errors", distribution_std=s) for s in (0.0, 1e-9))
+    assert none.verdict == tiny.verdict == "a better"
+    assert none.difference.width == pytest.approx(tiny.difference.width)
+    assert not any("unless distribution_std" in w for w in none.warnings)
+    assert compare_runs(a, b, kind="errors").verdict == "undecided"
+
+
+@quiet
+def test_no_limit_lies_beyond_what_is_possible():
+    c = compare_runs([0.1, 0.9], [0.2, 0.7], higher_is_better=False)
+    assert tuple(c.test_set_difference) == (-1, 1)
+    percent = compare_runs([10, 90], [20, 70], unit="percent", higher_is_better=False)
+    assert tuple(percent.test_set_difference) == (-100, 100)
+    errors = np.array([[0] * 90 + [1] * 10, [1] * 50 + [0] * 50], dtype=bool)
+    both = compare_trainings({"a": errors, "b": ~errors, "c": errors[::-1]}, kind="errors")
+    for d in both.differences:
+        assert -1 <= d.low <= d.estimate <= d.high <= 1

@@ -76,7 +76,8 @@ def test_share_is_cronbachs_alpha(errors):
         assert np.isnan(v.distribution_share)
         return
     alpha = n / (n - 1) * (1 - errors.var(axis=0, ddof=1).sum() / total)
-    assert v.distribution_share == pytest.approx(alpha, abs=1e-12)
+    assert v.distribution_share == pytest.approx(np.clip(alpha, 0, 1), abs=1e-12)
+    assert v.distribution_share == v.share_interval.estimate
     assert v.distribution_variance == pytest.approx(alpha * v.test_set_std**2, abs=1e-14)
 
 
@@ -297,16 +298,39 @@ def test_same_seed_same_interval_whatever_the_global_generator():
 def test_error_of_the_mean_is_statsmodels_cluster_covariance():
     sm = pytest.importorskip("statsmodels.api")
     rng = np.random.default_rng(6)
-    groups = np.repeat(np.arange(40), rng.integers(1, 9, 40))
+    groups = np.repeat(np.arange(40), 6)
     passage = rng.normal(0, 1, 40)[groups]
     errors = rng.random((30, len(groups))) < 1 / (1 + np.exp(1 - passage))
     p = Predictions(errors, "errors", groups=groups)
     totals = measure_totals(p)
-    variance, units = example_variance(totals.example, totals.groups)
+    variance, degrees = example_variance(totals.example, totals.groups)
     mean = errors.mean(axis=0)
     fit = sm.OLS(mean, np.ones(len(mean))).fit(cov_type="cluster", cov_kwds={"groups": groups})
     assert variance**0.5 == pytest.approx(float(fit.bse[0]), rel=1e-10)
-    assert units == 40
+    assert degrees == pytest.approx(39)
+
+
+def test_unequal_groups_are_cr2_with_bell_and_mccaffreys_degrees():
+    """The closed forms for a mean, against the definition in matrices (Bell and McCaffrey 2002)."""
+    rng = np.random.default_rng(7)
+    groups = np.repeat(np.arange(12), [22, 231, 34, 2, 1, 8, 22, 10, 19, 32, 44, 75])
+    y = rng.normal(size=len(groups)) + rng.normal(size=12)[groups]
+    n = len(y)
+    x = np.ones((n, 1))
+    bread = np.linalg.inv(x.T @ x)
+    rest = np.eye(n) - x @ bread @ x.T
+    rows = []
+    for g in range(12):
+        there = groups == g
+        values, vectors = np.linalg.eigh(rest[np.ix_(there, there)])
+        root = vectors @ np.diag(values**-0.5) @ vectors.T
+        rows.append((bread @ x[there].T @ root @ rest[there]).ravel())
+    parts = np.array(rows)  # the variance is the sum of their squared products with y
+    spread = parts @ parts.T
+    variance, degrees = example_variance(y, groups)
+    assert variance == pytest.approx(float(((parts @ y) ** 2).sum()), rel=1e-10)
+    assert degrees == pytest.approx(np.trace(spread) ** 2 / (spread**2).sum(), rel=1e-10)
+    assert degrees < 4
 
 
 @quiet
@@ -479,7 +503,7 @@ def test_packed_groups_agree():
         (lambda: decompose_variance(np.zeros((20, 20), int), np.zeros(20, int)), "told apart"),
         (lambda: decompose_variance(np.zeros((1, 20), int)), "at least two"),
         (lambda: decompose_variance(np.zeros((0, 20), int)), "empty"),
-        (lambda: decompose_variance(np.zeros(20)), "compare_runs"),
+        (lambda: decompose_variance(np.zeros(20)), "enough to compare trainings"),
         (lambda: decompose_variance(np.full((5, 20), np.nan)), "diverged"),
         (lambda: decompose_variance(np.arange(100).reshape(5, 20)), "labels="),
         (
@@ -702,3 +726,46 @@ def test_runs_that_agree_do_not_differ_by_rounding(runs, n, wrong):
     assert result.test_set_std == 0
     assert result.distribution_interval.high < 0.01
     assert "do not differ at all" in result.summary()
+
+
+@quiet
+def test_limits_of_two_runs_are_possible_standard_deviations():
+    """Two runs that differ a little: F with one degree of freedom goes up to 1872%."""
+    rng = np.random.default_rng(40)
+    errors = rng.random((2, 500)) < np.array([[0.2], [0.7]])
+    v = decompose_variance(errors, kind="errors")
+    for interval in (v.distribution_interval, v.robust_interval, v.test_set_interval):
+        assert interval.low <= interval.estimate <= interval.high == 0.5
+    losses = decompose_variance(100.0 * errors, kind="losses")
+    assert losses.distribution_interval.high > 500
+
+
+@quiet
+def test_a_share_is_never_printed_outside_its_interval():
+    rng = np.random.default_rng(41)
+    for _ in range(40):
+        v = decompose_variance(rng.random((6, 80)) < 0.3, kind="errors")
+        assert 0 <= v.share_interval.low <= v.share_interval.high <= 1
+        assert v.distribution_share == v.share_interval.estimate
+        assert not v.share_interval.outside
+
+
+def test_repeats_of_one_run_are_decomposed_as_runs():
+    rng = np.random.default_rng(42)
+    errors = rng.random((1, 300, 12)) < rng.random(300)[None, :, None]
+    with pytest.warns(CurvewiseWarning, match="its 12 repeats are taken as the runs"):
+        v = decompose_variance(errors, kind="errors", axes=("runs", "examples", "repeats"))
+    runs = decompose_variance(errors[0].T, kind="errors")
+    assert (v.runs, v.examples) == (12, 300)
+    assert tuple(v.error) == tuple(runs.error)
+    assert v.independence_pvalue == runs.independence_pvalue
+
+
+def test_a_kind_that_was_assumed_is_said():
+    errors = np.random.default_rng(43).random((20, 300)) < 0.4
+    assumed, told = decompose_variance(errors), decompose_variance(~errors, kind="correct")
+    assert tuple(assumed.distribution_interval) == tuple(told.distribution_interval)
+    assert "(1 was read as an error" in assumed.summary()
+    assert "1 was read" not in told.summary()
+    scores = decompose_variance(np.random.default_rng(44).random((9, 40)) * 10, kind="scores")
+    assert "the mean score is 4.868 [4.525, 5.211]" in scores.summary()

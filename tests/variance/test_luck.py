@@ -32,7 +32,7 @@ def runs_with_skill(rng, runs=60, n=500, spread=0.5):
 
 def test_correlation_is_scipys():
     errors = runs_with_skill(np.random.default_rng(0))
-    luck = measure_seed_luck(errors, splits=0)
+    luck = measure_seed_luck(errors, splits=0, kind="errors")
     x, y = errors[:, ::2].mean(axis=1), errors[:, 1::2].mean(axis=1)
     theirs = stats.pearsonr(x, y)
     assert luck.correlation.estimate == pytest.approx(theirs.statistic)
@@ -47,11 +47,11 @@ def test_expected_correlation_is_the_mean_over_splits():
     rng = np.random.default_rng(1)
     errors = runs_with_skill(rng, 80, 400)
     alpha = decompose_variance(errors).distribution_share
-    luck = measure_seed_luck(errors, splits=400)
+    luck = measure_seed_luck(errors, splits=400, kind="errors")
     assert luck.expected.estimate == pytest.approx(alpha / (2 - alpha))
     assert luck.random.estimate == pytest.approx(luck.expected.estimate, abs=0.02)
     mask = np.arange(400) < 100
-    uneven = measure_seed_luck(errors, split=mask, splits=0)
+    uneven = measure_seed_luck(errors, split=mask, splits=0, kind="errors")
     drawn = []
     for _ in range(300):
         part = np.zeros(400, dtype=bool)
@@ -64,7 +64,7 @@ def test_expected_correlation_is_the_mean_over_splits():
 
 def test_gain_is_that_of_the_best_quarter():
     errors = runs_with_skill(np.random.default_rng(2), 40, 301)
-    luck = measure_seed_luck(errors, splits=0, top=0.25)
+    luck = measure_seed_luck(errors, splits=0, top=0.25, kind="errors")
     x, y = errors[:, ::2].mean(axis=1), errors[:, 1::2].mean(axis=1)
     cut = np.sort(x)[9]
     sure, tied = x < cut, x == cut
@@ -97,7 +97,10 @@ def test_intervals_of_gains_hold(runs, rho, top):
 
 def test_independent_errors_carry_nothing_over():
     rng = np.random.default_rng(4)
-    found = [measure_seed_luck(runs_with_skill(rng, 50, 300, 0.0), splits=0) for _ in range(200)]
+    found = [
+        measure_seed_luck(runs_with_skill(rng, 50, 300, 0.0), splits=0, kind="errors")
+        for _ in range(200)
+    ]
     assert 0.01 <= np.mean([f.pvalue < 0.05 for f in found]) <= 0.1
     assert np.mean([0 in f.gain_second for f in found]) > 0.9
     assert min(f.gain_first.low for f in found) > 0
@@ -106,7 +109,10 @@ def test_independent_errors_carry_nothing_over():
 def test_no_real_variance_is_not_read_as_none():
     """A negative variance gives 0 inside an interval that holds what independent errors leave."""
     rng = np.random.default_rng(9)
-    found = [measure_seed_luck(runs_with_skill(rng, 20, 300, 0.0), splits=0) for _ in range(40)]
+    found = [
+        measure_seed_luck(runs_with_skill(rng, 20, 300, 0.0), splits=0, kind="errors")
+        for _ in range(40)
+    ]
     assert all(f.expected.low <= f.expected.estimate <= f.expected.high for f in found)
     below = next(f for f in found if f.expected.estimate == 0 < f.expected.high)
     assert "not to say there is none" in below.summary()
@@ -116,13 +122,15 @@ def test_no_real_variance_is_not_read_as_none():
     assert (pair.estimate, *pair) == pytest.approx((0.0, 0.0, 0.6))
     unknown = expected_of_pair(Interval(np.nan, 0.0, 1.0), Interval(0.5, 0.2, 0.6))
     assert np.isnan(unknown.estimate)
-    same = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (10, 1)), splits=0)
+    same = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (10, 1)), splits=0, kind="errors")
     assert "What correlation to expect is not known" in same.summary()
 
 
 @pytest.mark.parametrize("runs", [4, 9, 10])
 def test_few_runs_are_said_to_be_few(runs):
-    luck = measure_seed_luck(runs_with_skill(np.random.default_rng(10), runs, 300), splits=0)
+    luck = measure_seed_luck(
+        runs_with_skill(np.random.default_rng(10), runs, 300), splits=0, kind="errors"
+    )
     assert any(f"{runs} runs are few" in w for w in luck.warnings) == (runs < 10)
 
 
@@ -130,8 +138,8 @@ def test_groups_stay_together():
     rng = np.random.default_rng(5)
     groups = rng.permutation(np.repeat(np.arange(60), 5))
     errors = runs_with_skill(rng, 40, 60, 0.0)[:, groups]
-    luck = measure_seed_luck(errors, groups=groups, splits=50)
-    naive = measure_seed_luck(errors, splits=50)
+    luck = measure_seed_luck(errors, groups=groups, splits=50, kind="errors")
+    naive = measure_seed_luck(errors, splits=50, kind="errors")
     assert naive.random.estimate > 0.5
     assert abs(luck.random.estimate) < 0.2
     assert luck.examples == (150, 150)
@@ -145,7 +153,7 @@ def test_a_pair_is_matched_by_run_ids():
     first = Predictions(errors[:, :300], "errors", run_ids=ids)
     second = Predictions(errors[order][:, 300:], "errors", run_ids=ids[order])
     luck = measure_seed_luck(first, second)
-    direct = measure_seed_luck(errors[:, :300], errors[:, 300:])
+    direct = measure_seed_luck(errors[:, :300], errors[:, 300:], kind="errors")
     assert luck.correlation.estimate == pytest.approx(direct.correlation.estimate)
     assert luck.split == "pair"
     assert luck.expected.low < luck.correlation.estimate < luck.expected.high
@@ -153,7 +161,7 @@ def test_a_pair_is_matched_by_run_ids():
     with pytest.raises(InputError, match="lack the run"):
         measure_seed_luck(first, Predictions(errors, "errors", run_ids=np.arange(50)))
     with pytest.raises(InputError, match="49"):
-        measure_seed_luck(errors, errors[:49])
+        measure_seed_luck(errors, errors[:49], kind="errors")
     with pytest.raises(InputError, match="split"):
         measure_seed_luck(first, second, split="random")
 
@@ -171,7 +179,7 @@ def test_losses_and_what_must_not_change():
 
 
 def test_runs_that_do_not_differ():
-    luck = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (8, 1)), splits=0)
+    luck = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (8, 1)), splits=0, kind="errors")
     assert np.isnan(luck.correlation.estimate)
     assert tuple(luck.correlation) == (-1, 1)
     assert "do not differ" in luck.summary()
@@ -191,12 +199,12 @@ def test_runs_that_do_not_differ():
 def test_bad_input(options, match):
     errors = runs_with_skill(np.random.default_rng(8), 10, 30)
     with pytest.raises(InputError, match=match):
-        measure_seed_luck(errors, **options)
+        measure_seed_luck(errors, **options, kind="errors")
 
 
 def test_few_runs():
     with pytest.raises(InputError, match="at least 4"):
-        measure_seed_luck(runs_with_skill(np.random.default_rng(8), 3, 30))
+        measure_seed_luck(runs_with_skill(np.random.default_rng(8), 3, 30), kind="errors")
 
 
 def test_golden(fashion):

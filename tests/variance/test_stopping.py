@@ -48,7 +48,7 @@ def test_error_rate_with_test_errors_of_a_finite_test_set(plan):
     stopped = 0
     for a, b in zip(*runs, strict=True):
         for k in plan.looks:
-            decision = check_stopping(a[:k], b[:k], plan).decision
+            decision = check_stopping(a[:k], b[:k], plan, higher_is_better=False).decision
             if decision != "go on":
                 break
         stopped += decision in ("stop: a better", "stop: b better")
@@ -59,7 +59,7 @@ def test_decisions_agree_with_scipy(plan):
     rng = np.random.default_rng(2)
     for gap in (0.0, 0.5, 1.0, 2.0):
         a, b = rng.normal(0.2, 0.01, 10), rng.normal(0.2 + gap * 0.01, 0.01, 10)
-        found = check_stopping(a, b, plan)
+        found = check_stopping(a, b, plan, higher_is_better=False)
         expected = [ttest_ind(a[:k], b[:k], equal_var=False).pvalue for k in (5, 10)]
         assert found.pvalues == pytest.approx(expected)
         stopped = [p <= plan.nominal_level for p in expected]
@@ -73,7 +73,7 @@ def test_repeated_intervals_hold_at_all_looks_together(plan):
     missed = 0
     for _ in range(800):
         a, b = rng.normal(0.5, 0.1, 20), rng.normal(0.45, 0.1, 20)
-        found = check_stopping(a, b, plan)
+        found = check_stopping(a, b, plan, higher_is_better=False)
         missed += any(0.05 not in d for d in found.differences)
     assert missed / 800 == pytest.approx(0.05, abs=0.024)
 
@@ -82,19 +82,23 @@ def test_each_decision(plan):
     rng = np.random.default_rng(4)
     low, high = rng.normal(0.1, 0.001, 20), rng.normal(0.2, 0.001, 20)
     same = rng.normal(0.1, 0.001, 20)
-    assert check_stopping(low[:5], high[:5], plan).decision == "stop: a better"
-    assert check_stopping(high[:5], low[:5], plan).decision == "stop: b better"
+    assert (
+        check_stopping(low[:5], high[:5], plan, higher_is_better=False).decision == "stop: a better"
+    )
+    assert (
+        check_stopping(high[:5], low[:5], plan, higher_is_better=False).decision == "stop: b better"
+    )
     assert check_stopping(1 - low[:5], 1 - high[:5], plan, higher_is_better=True).decision == (
         "stop: a better"
     )
-    equal = check_stopping(low[:5], same[:5], plan, margin=0.01)
+    equal = check_stopping(low[:5], same[:5], plan, margin=0.01, higher_is_better=False)
     assert equal.decision == "stop: equivalent within margin"
     assert equal.next_look is None
-    unsure = check_stopping(low[:5], same[:5], plan)
+    unsure = check_stopping(low[:5], same[:5], plan, higher_is_better=False)
     assert (unsure.decision, unsure.next_look) == ("go on", 10)
     assert "Look again at 10 runs" in unsure.summary()
-    assert check_stopping(low, same, plan).decision == "stop: undecided"
-    late = check_stopping(low, high, plan)
+    assert check_stopping(low, same, plan, higher_is_better=False).decision == "stop: undecided"
+    late = check_stopping(low, high, plan, higher_is_better=False)
     assert late.decision == "stop: a better"
     assert "already stopped at 5 runs" in late.warnings[0]
     assert late.looked == (5, 10, 20)
@@ -104,7 +108,9 @@ def test_each_decision(plan):
 def test_predictions_are_compared_by_their_test_errors(plan):
     rng = np.random.default_rng(5)
     a, b = (Predictions(rng.random((10, 300)) < p, "errors") for p in (0.3, 0.4))
-    by_run = check_stopping(a.errors().mean(axis=1), b.errors().mean(axis=1), plan)
+    by_run = check_stopping(
+        a.errors().mean(axis=1), b.errors().mean(axis=1), plan, higher_is_better=False
+    )
     found = check_stopping(a, b, plan)
     assert found.decision == by_run.decision == "stop: a better"
     assert found.pvalues == pytest.approx(by_run.pvalues)
@@ -115,15 +121,19 @@ def test_options_of_arrays_are_passed_on(plan):
     a, b = (rng.random((10, 8)) < p for p in (0.3, 0.4))
     plain = check_stopping(Predictions(a, "errors"), Predictions(b, "errors"), plan)
     groups = np.arange(8) // 2
-    found = check_stopping(a, b, plan, axes=("runs", "examples"), groups=groups)
+    found = check_stopping(a, b, plan, axes=("runs", "examples"), groups=groups, kind="errors")
     assert found.pvalues == pytest.approx(plain.pvalues)
-    mixed = check_stopping(Predictions(a, "errors"), b.T, plan, axes=("examples", "runs"))
+    mixed = check_stopping(
+        Predictions(a, "errors"), b.T, plan, axes=("examples", "runs"), kind="errors"
+    )
     assert mixed.pvalues == plain.pvalues
     losses = check_stopping(a * 1.0, b * 1.0, plan, kind="losses", axes=("runs", "examples"))
     assert (losses.unit, plain.unit) == ("loss", "fraction")
     assert losses.pvalues == pytest.approx(plain.pvalues)
     with pytest.raises(InputError, match="axes= is for predictions"):
-        check_stopping(a.mean(axis=1), b.mean(axis=1), plan, axes=("runs", "examples"))
+        check_stopping(
+            a.mean(axis=1), b.mean(axis=1), plan, axes=("runs", "examples"), higher_is_better=False
+        )
 
 
 def test_unequal_spreads_from_two_runs_on():
@@ -135,7 +145,10 @@ def test_unequal_spreads_from_two_runs_on():
     p = [ttest_ind(a[:, :k], b[:, :k], axis=1, equal_var=False).pvalue for k in looks]
     assert (np.min(p, axis=0) <= found.nominal_level).mean() > 0.06
     wrong = sum(
-        any(d.startswith(("stop: a", "stop: b")) for d in check_stopping(x, y, found).decisions)
+        any(
+            d.startswith(("stop: a", "stop: b"))
+            for d in check_stopping(x, y, found, higher_is_better=False).decisions
+        )
         for x, y in zip(a[:1500], b[:1500], strict=True)
     )
     assert wrong / 1500 < 0.055
@@ -146,7 +159,7 @@ def test_pairs_use_their_differences():
     rng = np.random.default_rng(6)
     seeds = rng.normal(0.3, 0.05, 10)
     a, b = seeds + rng.normal(0, 0.001, 10), seeds + 0.01 + rng.normal(0, 0.001, 10)
-    found = check_stopping(a, b, plan)
+    found = check_stopping(a, b, plan, higher_is_better=False)
     assert found.decision == "stop: a better"
     assert found.pvalue == pytest.approx(ttest_rel(a, b).pvalue)
 
@@ -176,13 +189,13 @@ def test_bad_input(plan):
     rng = np.random.default_rng(0)
     a = rng.random(20)
     with pytest.raises(InputError, match="train until 10"):
-        check_stopping(a[:7], a[:7], plan)
+        check_stopping(a[:7], a[:7], plan, higher_is_better=False)
     with pytest.raises(InputError, match="pass the first 20"):
-        check_stopping(rng.random(25), rng.random(25), plan)
+        check_stopping(rng.random(25), rng.random(25), plan, higher_is_better=False)
     with pytest.raises(InputError, match="as many"):
-        check_stopping(a[:5], a[:10], plan)
+        check_stopping(a[:5], a[:10], plan, higher_is_better=False)
     with pytest.raises(InputError, match="margin=-1"):
-        check_stopping(a[:5], a[:5], plan, margin=-1)
+        check_stopping(a[:5], a[:5], plan, margin=-1, higher_is_better=False)
     with pytest.raises(InputError, match="unit="):
         check_stopping(
             Predictions(rng.random((5, 9)) < 0.5, "errors"),
@@ -192,3 +205,16 @@ def test_bad_input(plan):
         )
     with pytest.raises(InputError, match="draws=10"):
         plan_stopping([5], draws=10)
+
+
+def test_unequal_spreads_are_said(plan):
+    """Where runs are skewed as well, the plan does not hold: see docs/known-failures.md."""
+    rng = np.random.default_rng(20)
+    calm, wild = 0.1 + 0.001 * rng.standard_normal(10), 0.1 + 0.004 * rng.exponential(size=10)
+    told = check_stopping(calm, wild, plan, names=("old", "new"), higher_is_better=False)
+    assert "the runs of new vary" in told.warnings[0]
+    assert "times as much as those of old" in told.warnings[0]
+    alike = check_stopping(calm, calm[::-1] + 0.001, plan, higher_is_better=False)
+    assert alike.warnings == ()
+    still = check_stopping(np.full(10, 0.1), wild, plan, higher_is_better=False)
+    assert "the runs of b vary and not those of a" in still.warnings[0]

@@ -28,7 +28,7 @@ def runs():
 
 
 def test_finds_the_best_and_the_largest_without_excess(runs):
-    found = measure_sweep(runs)
+    found = measure_sweep(runs, kind="errors")
     assert found.values == (0.25, 0.5, 1.0, 2.0)
     assert found.best == found.largest_without_excess == 0.5
     assert found.has_excess == (False, False, True, True)
@@ -39,7 +39,7 @@ def test_finds_the_best_and_the_largest_without_excess(runs):
 
 
 def test_is_one_decomposition_per_value(runs):
-    found = measure_sweep(runs)
+    found = measure_sweep(runs, kind="errors")
     parts = {lr: decompose_variance(x) for lr, x in runs.items()}
     for i, part in enumerate(parts.values()):
         assert found.distribution_std[i] == part.distribution_interval
@@ -50,14 +50,14 @@ def test_is_one_decomposition_per_value(runs):
         assert found.variance_ratio[i].estimate == pytest.approx(expected)
         assert found.variance_ratio[i].low <= expected <= found.variance_ratio[i].high
     assert found.adjusted_pvalues == tuple(holm(found.pvalues).tolist())
-    assert measure_sweep(parts).to_dict() == found.to_dict()
+    assert measure_sweep(parts, kind="errors").to_dict() == found.to_dict()
     assert found[1.0].runs == 60
     with pytest.raises(KeyError):
         found[3.0]
 
 
 def test_values_that_are_as_good(runs):
-    found = measure_sweep({0.4: runs[0.5][:30], 0.5: runs[0.5][30:], 2.0: runs[2.0]})
+    found = measure_sweep({0.4: runs[0.5][:30], 0.5: runs[0.5][30:], 2.0: runs[2.0]}, kind="errors")
     assert set(found.tied) | {found.best} == {0.4, 0.5}
     assert "Not shown to differ from it" in found.summary()
 
@@ -69,30 +69,33 @@ def test_groups_of_any_value_count_for_all():
     hard = np.repeat(rng.uniform(0.1, 0.4, 20), 30)
     other = hard + np.repeat(rng.normal(0.03, 0.1, 20), 30)
     a, b = (rng.random((40, 600)) < np.clip(p, 0, 1) for p in (hard, other))
-    assert measure_sweep({1: a, 2: b}).tied == ()
-    given = measure_sweep({1: a, 2: b}, groups=groups)
+    assert measure_sweep({1: a, 2: b}, kind="errors").tied == ()
+    given = measure_sweep({1: a, 2: b}, groups=groups, kind="errors")
     assert set(given.tied) | {given.best} == {1, 2}
     grouped = {k: Predictions(x, "errors", groups=groups) for k, x in ((1, a), (2, b))}
     for one, two in ((grouped[1], b), (a, grouped[2]), (grouped[1], grouped[2])):
-        assert measure_sweep({1: one, 2: two}).to_dict() == given.to_dict()
+        assert measure_sweep({1: one, 2: two}, kind="errors").to_dict() == given.to_dict()
     known = decompose_variance(grouped[1])
-    assert measure_sweep({1: known, 2: b}).to_dict() == given.to_dict()
+    assert measure_sweep({1: known, 2: b}, kind="errors").to_dict() == given.to_dict()
     elsewhere = Predictions(b, "errors", groups=groups[::-1] // 2)
-    assert measure_sweep({1: grouped[1], 2: elsewhere}).tied == ()
-    few = measure_sweep({1: grouped[1], 2: b[:, :300]})
+    assert measure_sweep({1: grouped[1], 2: elsewhere}, kind="errors").tied == ()
+    few = measure_sweep({1: grouped[1], 2: b[:, :300]}, kind="errors")
     assert few[2]._totals.groups is None
 
 
 def test_axes_are_passed_on():
     many = errors_of(0.0, 0.2, 0, runs=60, n=50)
-    found = measure_sweep({1: many.T}, axes=("examples", "runs"))
+    found = measure_sweep({1: many.T}, axes=("examples", "runs"), kind="errors")
     assert found.runs == (60,)
     assert found.error[0] == decompose_variance(many, axes=("runs", "examples")).error
 
 
 def test_order_does_not_matter(runs):
     backwards = dict(reversed(runs.items()))
-    assert measure_sweep(backwards).to_dict() == measure_sweep(runs).to_dict()
+    assert (
+        measure_sweep(backwards, kind="errors").to_dict()
+        == measure_sweep(runs, kind="errors").to_dict()
+    )
 
 
 def test_no_false_excess_over_many_values():
@@ -102,13 +105,17 @@ def test_no_false_excess_over_many_values():
     for _ in range(60):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CurvewiseWarning)  # tails that look heavy by chance
-            sweep = measure_sweep({k: rng.random((20, 300)) < 0.2 for k in range(10)})
+            sweep = measure_sweep(
+                {k: rng.random((20, 300)) < 0.2 for k in range(10)}, kind="errors"
+            )
         flagged += any(sweep.has_excess)
     assert flagged <= 8
 
 
 def test_everything_in_excess():
-    found = measure_sweep({1.0: errors_of(0.05, 0.3, 0), 2.0: errors_of(0.05, 0.3, 1)})
+    found = measure_sweep(
+        {1.0: errors_of(0.05, 0.3, 0), 2.0: errors_of(0.05, 0.3, 1)}, kind="errors"
+    )
     assert found.largest_without_excess is None
     assert "at 1, 2" in found.summary()
 
@@ -117,15 +124,16 @@ def test_warnings_say_where():
     heavy = errors_of(0.0, 0.2, 0)
     heavy[:4] = True
     with pytest.warns(CurvewiseWarning, match=r"^at 1, "):
-        found = measure_sweep({1: heavy[:20], 2: errors_of(0.0, 0.2, 0)})
+        found = measure_sweep({1: heavy[:20], 2: errors_of(0.0, 0.2, 0)}, kind="errors")
     assert found.warnings[0].startswith("at 1, ")
 
 
 def test_bad_input(runs):
     with pytest.raises(InputError, match="must map values"):
-        measure_sweep([1, 2])
+        measure_sweep([1, 2], kind="errors")
     with pytest.raises(InputError, match="'low', which is no number"):
-        measure_sweep({"low": runs[0.5]})
+        measure_sweep({"low": runs[0.5]}, kind="errors")
+    losses = Predictions(np.random.default_rng(0).random((9, 900)), "losses")
     with pytest.raises(InputError, match="mixes losses"):
-        measure_sweep({1: runs[0.5], 2: np.random.default_rng(0).random((9, 900))})
+        measure_sweep({1: runs[0.5], 2: losses}, kind="errors")
     assert measure_sweep({1: Predictions(runs[0.5], "errors")}, kind="errors").values == (1,)

@@ -72,7 +72,7 @@ def test_true_correlation_is_found_and_covered(rho):
 @pytest.mark.parametrize("noise", [0.03, 0.1, 0.5])
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 1.0])
 def test_true_correlation_is_covered_with_ten_runs(rho, noise):
-    """Normal true errors of variance 1; with more noise estimates above 1 are common."""
+    """Normal true errors of variance 1; with more noise estimates cut off at 1 are common."""
     rng = np.random.default_rng(6)
     hits, above = 0, 0
     for _ in range(600):
@@ -81,7 +81,7 @@ def test_true_correlation_is_covered_with_ten_runs(rho, noise):
         y = rho * z[0] + np.sqrt(1 - rho**2) * z[1] + np.sqrt(noise) * z[3]
         found = true_correlation(x, y, (noise, noise), True, 0.95)
         hits += found.low <= rho <= found.high + 1e-12
-        above += found.estimate > 1
+        above += found.estimate == 1
         assert -1 <= found.low < found.high <= 1
     assert hits >= 555  # 92.5%
     assert above > 100 or rho < 0.9 or noise < 0.1
@@ -93,7 +93,7 @@ def test_a_correlation_above_one_keeps_an_interval(sign):
     z = np.random.default_rng(7).standard_normal((2, 40))
     x, y = z[0], sign * z[0] + 0.2 * z[1]
     found = true_correlation(x, y, (0.5 * x.var(ddof=1), 0.5 * y.var(ddof=1)), True, 0.95)
-    assert abs(found.estimate) > 1.9
+    assert found.estimate == sign
     assert sorted(map(abs, found))[1] == 1
     shown = stats.pearsonr(x, y).confidence_interval(0.95)
     assert min(map(abs, found)) == pytest.approx(min(map(abs, shown)), abs=0.01)

@@ -227,7 +227,7 @@ def test_bad_input():
         measure_twins(*named)
     ids = [
         Predictions(x > 1, "errors", example_ids=i)
-        for x, i in ((runs, np.arange(60)), (twins, np.arange(60)[::-1]))
+        for x, i in ((runs, np.arange(60)), (twins, np.arange(60) + 1))
     ]
     with pytest.raises(InputError, match="example_ids"):
         measure_twins(*ids)

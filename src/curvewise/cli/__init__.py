@@ -16,7 +16,7 @@ from cyclopts import App, CycloptsError
 
 from curvewise import __version__
 from curvewise.cli._completion import register_completion
-from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warnings
+from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warnings, remember_words
 from curvewise.cli._files import STDIN
 from curvewise.cli.demo import demo
 from curvewise.cli.learning import learning
@@ -73,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    remember_words(arguments)
     # cyclopts would take a lone hyphen for an option.
     arguments = [STDIN if word == "-" else word for word in arguments]
     try:

@@ -7,8 +7,9 @@ import re
 import sys
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,14 +32,6 @@ MOST_WARNINGS = 8
 
 FEWER = {"γ": 2}
 """Columns that are in no unit, and their decimals in the terminal."""
-
-COMMANDS = {
-    "decompose_variance": "decompose",
-    "compare_runs": "compare",
-    "compare_trainings": "compare",
-    "plan_runs": "plan",
-}
-"""What functions that messages name are called on the command line."""
 
 _NUMBER = re.compile(r"[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
 _LATEX = {"e\\_N": "$e_N$", "β\\_N": r"$\beta_N$", "γ": r"$\gamma$", "²": "$^2$", "∞": r"$\infty$"}
@@ -103,6 +96,49 @@ def hear_warnings() -> None:
     warnings.showwarning = show
 
 
+_TYPED: set[str] = set()
+_QUOTED = re.compile(r"(?<!\w)('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)")
+
+
+def remember_words(arguments: Sequence[str]) -> None:
+    """Keep in mind what the user typed, so that messages repeat it as it is."""
+    _TYPED.clear()
+    for word in arguments:
+        value = word.partition("=")[2] if word.startswith("-") else word
+        _TYPED.update((value, Path(value).name, Path(value).stem))
+
+
+def keeping_user_text(rewrite: Callable[[str], str]) -> Callable[[str], str]:
+    """Rewrite the program's own words in a message, and nothing that a user named.
+
+    What the user typed is left as it is, and so is what stands in quotes and holds an equals sign:
+    the program's own names of values hold none.
+    """
+
+    @wraps(rewrite)
+    def rewritten(message: str) -> str:
+        kept: list[str] = []
+
+        def hide(text: str) -> str:
+            kept.append(text)
+            return chr(0xF0000 + len(kept))  # of a private area of Unicode: no text holds it
+
+        def hide_quoted(found: re.Match[str]) -> str:
+            text = found[0]
+            return f"{text[0]}{hide(text[1:-1])}{text[-1]}" if "=" in text else text
+
+        for word in sorted(_TYPED, key=len, reverse=True):
+            if word and word in message and rewrite(word) != word:
+                message = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", lambda m: hide(m[0]), message)
+        message = rewrite(_QUOTED.sub(hide_quoted, message))
+        for i, text in reversed(list(enumerate(kept, 1))):
+            message = message.replace(chr(0xF0000 + i), text)
+        return message
+
+    return rewritten
+
+
+@keeping_user_text
 def as_options(message: str) -> str:
     """Say with command-line options what a message says with Python arguments.
 
@@ -135,9 +171,8 @@ def as_options(message: str) -> str:
         "test_set_std|independent_std|examples|paired"
     )
     message = re.sub(rf"\b({options})=(?= |:|;|,|\.|…|$)", lambda m: _option(m[1]), message)
-    for name, command in COMMANDS.items():
-        message = re.sub(rf"\b{name}\b(\(\))?", command, message)
     flags = "drop_failed|higher_is_better|paired|overwrite|allow_large"
+    message = message.replace("higher_is_better=False", "--lower-is-better")
     return re.sub(rf"\b({flags})=True", lambda m: _option(m[1]), message)
 
 

@@ -139,7 +139,7 @@ def said_ranking(ranking: LearnerRanking) -> str:
 def said_spread(spread: Mapping[str, VarianceDecomposition]) -> str:
     """What of the difference between seeds would be there again on new digits."""
     parts = [
-        f"for the {name} about {max(found.distribution_share, 0):.0%} "
+        f"for the {name} about {found.distribution_share:.0%} "
         f"({found.share_interval.low:.0%} to {found.share_interval.high:.0%})"
         for name, found in spread.items()
     ]

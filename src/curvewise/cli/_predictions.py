@@ -18,7 +18,7 @@ from curvewise.cli._options import READING
 if TYPE_CHECKING:
     from curvewise.types import FloatArray, Predictions
 
-Kind = Literal["labels", "errors", "correct", "losses", "probabilities"]
+Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities"]
 Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
 
 

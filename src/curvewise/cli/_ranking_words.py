@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from curvewise.cli._console import UsageError
+from curvewise.cli._console import UsageError, keeping_user_text
 from curvewise.errors import InputError
 
 _ARGUMENTS = {
@@ -54,6 +54,7 @@ def worded() -> Iterator[None]:
         raise InputError(as_options(str(error))) from error
 
 
+@keeping_user_text
 def as_options(message: str) -> str:
     """Say with options of ``curvewise ranking`` what a message says with Python arguments.
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from curvewise.cli._console import UsageError, check_folder
+from curvewise.cli._console import UsageError, check_folder, keeping_user_text
 from curvewise.cli._options import PLOT_ENDINGS
 from curvewise.errors import InputError, MissingDependencyError
 
@@ -95,6 +95,7 @@ def worded() -> Iterator[None]:
         raise InputError(as_options(str(error))) from error
 
 
+@keeping_user_text
 def as_options(message: str) -> str:
     """Say with options of ``curvewise response`` what a message says with Python arguments.
 

@@ -64,11 +64,12 @@ def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
     """Leave out trainings with too few runs, and say which."""
     runs = {name: getattr(t, "runs", None) or len(t) for name, t in trainings.items()}
     few = [name for name, count in runs.items() if count < fewest]
-    alone = [name for name, count in runs.items() if count < 2]
+    scored = [name for name, t in trainings.items() if not hasattr(t, "runs")]
+    alone = [name for name in scored if runs[name] < 2]
     if alone and fewest < 2 and len(runs) > 2:
         raise UsageError(
-            f"{len(alone)} training(s) have one run, such as {alone[0]!r}: --min-runs 2 leaves them"
-            " out."
+            f"{len(alone)} training(s) have one score, such as {alone[0]!r}: --min-runs 2 leaves"
+            " them out."
         )
     if few:
         shown = ", ".join(map(repr, few[:5])) + (" …" if len(few) > 5 else "")

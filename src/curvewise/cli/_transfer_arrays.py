@@ -97,8 +97,8 @@ def named_files(method: str, scratch: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        text = re.sub(r"\bscratch_losses\b", Path(scratch).name, str(error))
-        text = re.sub(r"\blosses(?= (?:has|holds|is)\b)", Path(method).name, text)
+        text = re.sub(r"\bscratch_losses\b", lambda _: Path(scratch).name, str(error))
+        text = re.sub(r"\blosses(?= (?:has|holds|is)\b)", lambda _: Path(method).name, text)
         raise InputError(text) from error
 
 

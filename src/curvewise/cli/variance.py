@@ -8,7 +8,15 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli._console import GATE, UsageError, note, sentences, warn, warn_each
+from curvewise.cli._console import (
+    GATE,
+    UsageError,
+    keeping_user_text,
+    note,
+    sentences,
+    warn,
+    warn_each,
+)
 from curvewise.cli._files import quietly, save_plot
 from curvewise.cli._options import Drawing, Files, Showing
 from curvewise.cli._predictions import Level, PredictionReading, ScoreReading
@@ -131,7 +139,8 @@ def _totals(
             str(counts), value=column, unit="loss", higher_is_better=False, allow_large=large
         )
     except InputError as error:
-        raise UsageError(str(error).replace("value=", "--counts-column ")) from None
+        to_option = keeping_user_text(lambda text: text.replace("value=", "--counts-column "))
+        raise UsageError(to_option(str(error))) from None
     wrong = np.concatenate(list(found.values()))
     right = len(errors) - wrong
     # Accuracies were turned into errors when read; counts may be of right or of wrong answers.
@@ -214,7 +223,9 @@ def compare(
     margin: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
     paired: Annotated[bool | None, Parameter(negative="--unpaired", show_default=False)] = None,
-    distribution_std: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0,
+    distribution_std: Annotated[
+        float | None, Parameter(validator=Number(gte=0), show_default=False)
+    ] = None,
     multiplicity: Literal["holm", "bh"] = "holm",
     min_runs: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
     level: Level = 0.95,
@@ -249,7 +260,8 @@ def compare(
     paired
         Whether run r of a and of b share a seed. By default only if runs have the same names.
     distribution_std
-        With one run of a training: the standard deviation of true error, if it is known.
+        With one run of a training: the standard deviation of true error between runs, if it is
+        known; 0 if they do not differ. Without it one run gives no verdict.
     multiplicity
         Of more than two: keep the chance of any false finding, or the share of false ones.
     min_runs
@@ -277,6 +289,7 @@ def compare(
             baseline=baseline,
             paired=paired,
             multiplicity=multiplicity,
+            distribution_std=distribution_std,
             level=level,
         )
     one, two = choose_two(trainings, a, b)

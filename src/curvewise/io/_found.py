@@ -13,6 +13,11 @@ from curvewise.io._table import shown
 from curvewise.types import Predictions, as_predictions
 from curvewise.types.predictions import AnyArray
 
+_ASSUMED = {
+    "errors": "0 and 1 taken as errors: pass kind='correct' if 1 means right",
+    "losses": "numbers taken as losses: pass kind='scores' if high ones are good",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -60,7 +65,8 @@ def finish(
     if kind is None and found.predicted and truth is None:
         raise InputError(
             f"{found.source} holds predictions and no labels: pass labels=, an array or a file with"
-            " the true class of each example; or kind='errors' if these are 0/1 errors."
+            " the true class of each example; or, if these are no classes, kind='errors' or"
+            " kind='correct' for 0 and 1, kind='losses' or kind='scores' for numbers."
         )
     if found.packed is not None:
         made = _unpackable(found, kind, truth, members)
@@ -74,8 +80,8 @@ def finish(
             argument=found.source,
         )
     notes = list(found.notes)
-    if kind is None and made.kind == "errors":
-        notes.append("0 and 1 taken as errors: pass kind='correct' if 1 means right")
+    if made.assumed:
+        notes.append(_ASSUMED[made.kind])
     ids: Any = {"run_ids": _safe(found.run_ids), "example_ids": _safe(found.example_ids)}
     return replace(made, notes=tuple(note for note in notes if note), **ids)
 
@@ -124,6 +130,7 @@ def _unpackable(
         labels=codes(labels, True),
         groups=codes(groups, False),
         packed=found.packed,
+        assumed=kind is None,
     )
 
 

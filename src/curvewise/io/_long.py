@@ -219,7 +219,7 @@ def _missing(
 def _values(table: Table, parts: Parts) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Read values and labels; where one of them is text, both are."""
     cells = table.columns[parts.value]
-    values = numbers(table, parts.value) if parts.kind == "losses" else compact(cells)
+    values = numbers(table, parts.value) if parts.kind in ("losses", "scores") else compact(cells)
     if parts.kind in ("errors", "correct"):
         values = flags(values)
         if values.dtype.kind == "U":

@@ -22,6 +22,7 @@ KIND_OF: dict[str, str | None] = {
     "error": "errors",
     "correct": "correct",
     "loss": "losses",
+    "score": "scores",
     "probability": "probabilities",
 }
 """Parts that can be the values, and the kind that each is; predictions may be of two kinds."""
@@ -35,6 +36,7 @@ _KNOWN: dict[str, frozenset[str]] = {
     "error": _names("error errors err errs is_error is_wrong wrong mistake mistakes incorrect"),
     "correct": _names("correct is_correct correctness hit hits right"),
     "loss": _names("loss losses nll log_loss cross_entropy example_loss example_losses"),
+    "score": _names("pass1 pass_1 pass_at_1 pass_rate"),
     "probability": _names("""
         probability probabilities prob probs proba probas logit logits y_prob y_probs y_proba
         softmax"""),

@@ -127,7 +127,9 @@ def _matrix(table: Table, names: Sequence[str], kind: str | None) -> NDArray[Any
                 f"{table.where(name)} is empty or NaN in {first_row(table.rows, bad)}: every run "
                 "needs a value for every example."
             )
-        columns.append(numbers(table, name) if kind == "losses" else compact(table.columns[name]))
+        columns.append(
+            numbers(table, name) if kind in ("losses", "scores") else compact(table.columns[name])
+        )
     words = [column.dtype.kind == "U" for column in columns]
     if any(words) and not all(words):
         name = names[words.index(True)]

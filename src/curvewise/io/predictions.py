@@ -56,7 +56,7 @@ def load_predictions(
     header: bool | None = None,
     allow_large: bool = False,
 ) -> Predictions:
-    """Read predicted classes, 0/1 errors, losses or probabilities of many runs.
+    """Read predicted classes, 0/1 errors or hits, losses, scores or probabilities of many runs.
 
     What was taken for what is said in ``notes`` of the result; where two readings are possible it
     is an error that says how to choose. Nothing pickled is ever read.
@@ -79,8 +79,10 @@ def load_predictions(
         - an array, a dict of arrays, or :class:`Predictions`.
     labels : array_like or path, optional
         The true class of each example, in order; a file with one value per line, or an array.
-    kind : {"labels", "errors", "correct", "losses", "probabilities"}, optional
-        What the values are, where names do not say it.
+    kind : {"labels", "errors", "correct", "losses", "scores", "probabilities"}, optional
+        What the values are, where names do not say it. 0 and 1 of which nothing says whether 1
+        means wrong or right are read as errors, other numbers as losses, with a note; a comparison
+        refuses them.
     axes : sequence of str, optional
         What each axis is: ("runs", "examples"), ("examples", "runs"), with a third for "repeats"
         or "classes". A table is read as a wide one if it is given.
@@ -91,8 +93,8 @@ def load_predictions(
         ``"predictions.shifted"`` for an evaluation set called "shifted".
     columns : dict, optional
         Which array or column plays a part: ``{"run": "job", "prediction": "answer"}``. Parts are
-        prediction, error, correct, loss, probability, label, group, run, example, repeat, learner
-        and packed; None leaves one out.
+        prediction, error, correct, loss, score, probability, label, group, run, example, repeat,
+        learner and packed; None leaves one out.
     learner : str, optional
         Whose runs to take where a table or a store holds those of several.
     where : dict, optional
@@ -118,10 +120,11 @@ def load_predictions(
     -----
     Names are compared in lower case, with spaces and punctuation as underscores. Values are called
     preds, predictions, y_pred, …; errors, wrong, …; correct, hits, …; losses, nll, …;
-    probabilities, probs, logits, …. Beside them there may be labels, targets, y_true, …; groups,
-    passage, video, …; run, run_id, seed, …; example, example_id, id, index, …; repeat, sample, …;
-    learner, model, training, …. Errors or hits may be bits, ``np.packbits(errors, axis=1)``, with
-    the number of examples in ``packed``. The whole dictionary is ``curvewise.io._parts``.
+    pass1, pass_rate, …; probabilities, probs, logits, …. Beside them there may be labels, targets,
+    y_true, …; groups, passage, video, …; run, run_id, seed, …; example, example_id, id, index, …;
+    repeat, sample, …; learner, model, training, …. Errors or hits may be bits,
+    ``np.packbits(errors, axis=1)``, with the number of examples in ``packed``. The whole
+    dictionary is ``curvewise.io._parts``.
 
     Examples of a long table that are numbered from 0 or 1 are put in that order; others stay in
     the order in which they first appear.

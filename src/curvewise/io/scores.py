@@ -49,7 +49,8 @@ def load_scores(
         What the values mean, and what is returned. By default fractions; of a column whose name
         says percent, such as ``acc (%)``, fractions are made.
     higher_is_better : bool, optional
-        By default the name of the column says so. Accuracies are turned into errors.
+        By default the name of the column says so; needed for fractions and percentages where it
+        does not. Accuracies are turned into errors.
     allow_large : bool
         Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
@@ -74,6 +75,11 @@ def load_scores(
     with large_files(allow_large):
         table = read_source(source, single=True)
     name = _value_column(table, value)
+    if higher_is_better is None and unit not in ("loss", "score") and direction(name) is None:
+        raise InputError(
+            f"The name of {table.where(name)} does not say whether higher is better: pass "
+            "higher_is_better=True for accuracies or higher_is_better=False for errors."
+        )
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
         _check_there(table, "by", column)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.learning._allocation import IntArray
+from curvewise.types import check_labelled
 
 MOST_FOLDS = 16  # more subsets than this of one size cost training time and say little more
 
@@ -53,6 +54,7 @@ def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
             "labels_or_count holds numbers that are not whole, which cannot be classes: pass "
             "stratify=False for a continuous target."
         )
+    check_labelled(labels, "labels_or_count")
     try:
         names, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray
+from curvewise.types import FloatArray, check_labelled
 
 KINDS = ("classes", "multilabel", "numbers")
 
@@ -167,6 +167,7 @@ def _single(
     found: NDArray[Any], count: int, argument: str, classes: tuple[Any, ...] | None
 ) -> Targets:
     values = found.reshape(count)
+    check_labelled(values, argument)
     names, codes = np.unique(values, return_inverse=True)
     known = tuple(names.tolist())
     if classes is not None:

@@ -1,5 +1,6 @@
 """Intervals and tests that more than one lens needs."""
 
+from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.crossing import crossing_interval, first_crossing
 from curvewise.stats.intervals import (
     difference_interval,
@@ -13,6 +14,8 @@ from curvewise.stats.superiority import probability_below
 
 __all__ = [
     "benjamini_hochberg",
+    "cluster_degrees",
+    "cluster_variance",
     "crossing_interval",
     "difference_interval",
     "excluded_level",

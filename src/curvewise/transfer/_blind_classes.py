@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.transfer._blind_targets import Elements
+from curvewise.types import check_labelled
 
 MANY_CLASSES = 100_000
 
@@ -27,6 +28,7 @@ def find_classes(
         if len(kinds) > 1:
             raise InputError("targets and test_targets are not both text or both numbers.")
         found = np.unique(np.concatenate(seen))
+        check_labelled(found, "targets", "leave such elements out by ignore=")
         if len(found) > MANY_CLASSES:
             raise InputError(
                 f"targets hold {len(found)} different values: are these classes? For numbers use "

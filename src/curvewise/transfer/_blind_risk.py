@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, entr, stdtrit
 
+from curvewise.stats import cluster_degrees, cluster_variance
 from curvewise.types import FloatArray, Interval
 
 
@@ -57,12 +58,14 @@ def mean_loss(
     mean = float((weights * losses).sum() / total)
     kept = losses - mean
     parts = weights * kept if groups is None else _sums(weights * kept, groups)
+    sizes = weights if groups is None else _sums(weights, groups)
+    parts, sizes = parts[sizes > 0], sizes[sizes > 0]
     units = len(parts)
     if units < 2:
         return Mean(Interval(mean, np.nan, np.nan, level), float("nan"), units)
-    std = float(np.sqrt(units / (units - 1) * (parts**2).sum()) / total)
+    std = float(np.sqrt(cluster_variance(parts, sizes)))
     tail = 0.5 * (1.0 - level)
-    quantile = float(-stdtrit(units - 1, tail))
+    quantile = float(-stdtrit(cluster_degrees(sizes), tail))
     if bounded:
         low, high = _wilson(mean, std, units, quantile)
         high = high if rivals == 1 else max(high, _exact_high(mean, std, units, tail / rivals))

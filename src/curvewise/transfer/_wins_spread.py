@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, stdtrit
 
-from curvewise.stats import excluded_level
+from curvewise.stats import cluster_degrees, cluster_variance, excluded_level
 from curvewise.transfer._wins_counts import Side, Units
 from curvewise.types import FloatArray, Interval
 
@@ -108,11 +108,10 @@ def spread_of(sides: Sequence[Side], units: Units) -> Spread:
     Means over examples and over the runs of a side vary by what belongs to each alone, and by how
     these runs answer these examples. The latter is in both and is taken out once.
     """
-    n, p = float(units.sizes.sum()), float(sides[0].by_run.mean())
+    p = float(sides[0].by_run.mean())
     count = len(units.sizes)
-    away = (sides[0].by_unit - p * units.sizes) / n
-    examples = float(away @ away) * count / (count - 1)
-    parts, degrees = [examples], [count - 1]
+    examples = float(cluster_variance(sides[0].by_unit - p * units.sizes, units.sizes))
+    parts, degrees = [examples], [cluster_degrees(units.sizes)]
     total, runs = examples, 0.0
     known = [side for side in sides if len(side.by_run) > 1]
     for side in known:

@@ -1,10 +1,10 @@
 """What goes in and what comes out: units, measurements, predictions, intervals, results."""
 
-from curvewise.types.coercion import as_predictions
+from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.corpus import ModelCorpus
 from curvewise.types.features import CheckpointFeatures, as_matrix
 from curvewise.types.measurements import Measurements
-from curvewise.types.predictions import KINDS, Predictions, Source
+from curvewise.types.predictions import KINDS, Predictions, Source, check_labelled
 from curvewise.types.results import (
     Interval,
     Result,
@@ -35,6 +35,8 @@ __all__ = [
     "as_floats",
     "as_matrix",
     "as_predictions",
+    "asked_of",
+    "check_labelled",
     "check_level",
     "data_frame",
     "interval_columns",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types.predictions import AXES, CLASS_AXES, AnyArray, Predictions, check_labels
+from curvewise.types.predictions import (
+    AXES,
+    CLASS_AXES,
+    AnyArray,
+    Predictions,
+    check_labelled,
+    check_labels,
+)
 
 
 def as_predictions(
@@ -22,13 +29,15 @@ def as_predictions(
     axes: Sequence[str] | None = None,
     groups: ArrayLike | None = None,
     argument: str = "predictions",
+    directed: bool = False,
 ) -> Predictions:
     """Arrays as :class:`Predictions`; what cannot be told from the shape is asked for.
 
     Parameters
     ----------
     predictions : Predictions or array_like
-        Runs × examples of predicted labels (with ``labels``), 0/1 errors or losses.
+        Runs × examples of predicted labels (with ``labels``), 0/1 errors or hits, losses or
+        scores.
     labels : array_like, optional
         True classes of the examples.
     kind : str, optional
@@ -39,18 +48,24 @@ def as_predictions(
         Which examples belong together.
     argument : str
         What to call it in messages.
+    directed : bool
+        Refuse values of which nothing says whether a high one is good. Otherwise 0/1 values are
+        read as errors and other numbers as losses, and :attr:`Predictions.assumed` says so.
     """
     if isinstance(predictions, Predictions):
-        return _amended(predictions, labels, kind, axes, groups)
+        return _directed(_amended(predictions, labels, kind, axes, groups), directed, argument)
     values = _as_source(predictions, argument)
     truth = (
         None
         if labels is None
         else _known(_plain(np.asarray(as_unmasked(labels, "labels")), "labels"), "labels")
     )
+    if truth is not None:
+        check_labelled(truth, "labels")
     if axes is not None:
         values = _arranged(values, tuple(axes), argument)
         kind = kind or ("probabilities" if "classes" in axes else None)
+    said = kind
     kind = kind or _kind_of(values, truth, axes, argument)
     if len(values.shape) == 3 and axes is None and kind != "probabilities":
         raise InputError(
@@ -64,7 +79,37 @@ def as_predictions(
         check_labels(truth, (int(values.shape[0]), int(values.shape[1])))
         values, codes, names = _coded(values, truth, kind, argument)
     members = None if groups is None else _members(groups)
-    return Predictions(values, kind, labels=codes, classes=names, groups=members)
+    assumed = said is None and kind in ("errors", "losses")
+    made = Predictions(values, kind, labels=codes, classes=names, groups=members, assumed=assumed)
+    return _directed(made, directed, argument)
+
+
+def _directed(given: Predictions, directed: bool, argument: str) -> Predictions:
+    """Refuse values that two readings would rank in opposite orders."""
+    if not (directed and given.assumed):
+        return given
+    if given.kind == "errors":
+        raise InputError(
+            f"{argument} holds 0 and 1, and nothing says whether 1 means wrong or right: pass"
+            " kind='errors' or kind='correct'; for predicted classes pass labels=."
+        )
+    raise InputError(
+        f"{argument} holds numbers, and nothing says whether low or high ones are better: pass"
+        " kind='losses' or kind='scores'."
+    )
+
+
+def asked_of(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options for arrays among Predictions, which know their axes and, unless assumed, their kind.
+
+    For analyses of several sets of runs, some of which may be arrays.
+    """
+    known = ["axes"] if isinstance(given, Predictions) else []
+    known += ["kind"] if isinstance(given, Predictions) and not given.assumed else []
+    return {name: value for name, value in options.items() if name not in known}
+
+
+_OPPOSITE = {"errors": "correct", "losses": "scores"}
 
 
 def _amended(
@@ -74,11 +119,16 @@ def _amended(
     axes: Sequence[str] | None,
     groups: ArrayLike | None,
 ) -> Predictions:
+    if kind is not None and given.assumed and kind == _OPPOSITE.get(given.kind):
+        given = replace(given, kind=kind)
+    if kind == given.kind:
+        given, kind = replace(given, assumed=False), None
     if kind is not None or axes is not None:
         raise InputError("predictions already knows its kind and axes: leave kind= and axes= out.")
     if labels is not None:
         truth = np.asarray(as_unmasked(labels, "labels"))
         check_labels(truth, given.shape)
+        check_labelled(truth, "labels")
         known = given.true_classes
         if known is not None:
             if not np.array_equal(known, truth):
@@ -139,8 +189,8 @@ def _as_source(predictions: Any, argument: str) -> Any:
     if len(values.shape) not in (2, 3) or 0 in values.shape:
         raise InputError(
             f"{argument} has shape {tuple(values.shape)}; it must be runs × examples"
-            " (× repeats or classes), none of them empty. From one score per run only compare_runs"
-            " can say something."
+            " (× repeats or classes), none of them empty. One score per run says less: it is"
+            " enough to compare trainings on one test set."
         )
     if values.dtype.kind == "O":
         values = _plain(np.asarray(values), argument)
@@ -177,23 +227,34 @@ def _kind_of(
         if first.dtype.kind == "f" and (first != np.round(first)).any():
             raise InputError(
                 f"{argument} holds numbers that are no classes, and there are labels: pass"
-                " kind='losses', or kind='probabilities' with an axis for the classes."
+                " kind='losses' or kind='scores', or kind='probabilities' with an axis for the"
+                " classes."
+            )
+        if len(np.unique(labels)) > 2 and _all_flags(values):
+            raise InputError(
+                f"{argument} holds only 0 and 1, and labels has {len(np.unique(labels))} classes:"
+                " pass kind='correct' if 1 means right, kind='errors' if it means wrong, or"
+                " kind='labels' if these are predicted classes."
             )
         return "labels"
     if first.dtype.kind in "USO":
         raise InputError(f"{argument} holds names of classes: pass labels= with the true ones.")
-    if all(_only_flags(np.asarray(values[i : i + 64])) for i in range(0, values.shape[0], 64)):
+    if _all_flags(values):
         return "errors"
     if first.dtype.kind == "f":
         return "losses"
     raise InputError(
         f"{argument} holds whole numbers other than 0 and 1: pass labels= if these are predicted"
-        " classes, or kind='losses'."
+        " classes, kind='losses' or kind='scores' for others."
     )
 
 
-def _only_flags(block: AnyArray) -> bool:
-    return block.dtype == bool or bool(((block == 0) | (block == 1)).all())
+def _all_flags(values: Any) -> bool:
+    """Whether there is nothing but 0 and 1, or False and True."""
+    if values.dtype.kind in "US":
+        return False
+    blocks = (np.asarray(values[i : i + 64]) for i in range(0, values.shape[0], 64))
+    return all(b.dtype == bool or bool(((b == 0) | (b == 1)).all()) for b in blocks)
 
 
 def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str) -> None:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 
-KINDS = ("labels", "errors", "correct", "losses", "probabilities")
-"""Predicted classes, 0/1 errors, 0/1 hits, losses of any size, scores of each class."""
+KINDS = ("labels", "errors", "correct", "losses", "scores", "probabilities")
+"""Predicted classes, 0/1 errors, 0/1 hits, losses (lower is better) and scores (higher is better)
+of any size, probabilities of each class."""
 
 BLOCK_BYTES = 2**21
 """A source is read in blocks of runs of about this size, so that it is never held whole."""
@@ -48,8 +49,10 @@ class Predictions:
     values : array or Source
         Runs × examples, or runs × examples × repeats for several samples of each; for
         ``kind="probabilities"`` runs × examples × classes.
-    kind : {"labels", "errors", "correct", "losses", "probabilities"}
-        What a value is. Probabilities (or logits) count as the class of the highest.
+    kind : {"labels", "errors", "correct", "losses", "scores", "probabilities"}
+        What a value is: a predicted class; 1 for an error; 1 for a right answer; a number that
+        should be low; a number that should be high, such as a pass rate. Probabilities (or logits)
+        count as the class of the highest.
     labels : ndarray of int, shape (examples,), optional
         The true classes; needed for predicted labels and probabilities.
     classes : tuple, optional
@@ -61,6 +64,9 @@ class Predictions:
     packed : int, optional
         The number of examples, where ``values`` are 0/1 errors or hits as bits:
         ``np.packbits(errors, axis=1)``.
+    assumed : bool
+        Whether ``kind`` was assumed: 0/1 values read as errors, or numbers read as losses, though
+        nothing says that lower is better. Comparisons refuse these.
     notes : tuple of str
         What was taken for what.
 
@@ -81,6 +87,7 @@ class Predictions:
     run_ids: AnyArray | None = None
     example_ids: AnyArray | None = None
     packed: int | None = None
+    assumed: bool = False
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -96,6 +103,7 @@ class Predictions:
             )
         if self.labels is not None:
             check_labels(self.labels, self.shape)
+            check_labelled(self.labels, "labels")
             if self.labels.dtype.kind not in "iub" or self.labels.min() < 0:
                 raise InputError("labels of Predictions must be whole numbers from 0 on.")
         for name in ("groups", "example_ids"):
@@ -147,9 +155,19 @@ class Predictions:
         return self.runs, self.examples
 
     @property
+    def unit(self) -> str:
+        """Unit of the errors: "fraction", "loss", or "score" for negated scores."""
+        return {"losses": "loss", "scores": "score"}.get(self.kind, "fraction")
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether higher values are better: hits and scores."""
+        return self.kind in ("correct", "scores")
+
+    @property
     def binary(self) -> bool:
         """Whether each run is either right or wrong on an example."""
-        return self.kind != "losses" and self.repeats == 1
+        return self.unit == "fraction" and self.repeats == 1
 
     @property
     def has_classes(self) -> bool:
@@ -184,7 +202,7 @@ class Predictions:
                 _forget(self.values, start, start + step)
 
     def error_blocks(self, repeats: bool = False) -> Iterator[tuple[int, AnyArray]]:
-        """Errors a block of runs at a time: 0/1 as uint8, losses as floats.
+        """Errors a block of runs at a time: 0/1 as uint8, losses and negated scores as floats.
 
         Repeats are averaged unless ``repeats`` asks for runs × examples × repeats.
         """
@@ -217,7 +235,7 @@ class Predictions:
     def _errors(self, block: AnyArray, start: int) -> AnyArray:
         if self.packed is not None:
             bits = np.unpackbits(block, axis=1, count=self.packed)
-            return bits if self.kind == "errors" else 1 - bits
+            return 1 - bits if self.higher_is_better else bits
         if self.has_classes:
             assert self.labels is not None
             truth = self.labels if block.ndim == 2 or self.kind == "probabilities" else None
@@ -226,10 +244,11 @@ class Predictions:
             if said.dtype == np.uint8 and truth.max() < 256:
                 truth = truth.astype(np.uint8)
             return np.not_equal(said, truth).view(np.uint8)
-        if self.kind == "losses":
-            return self._finite(block.astype(np.float64, copy=False), start)
+        if self.unit != "fraction":
+            values = self._finite(block.astype(np.float64, copy=False), start)
+            return -values if self.higher_is_better else values
         flags = block.view(np.uint8) if block.dtype == bool else self._flags(block, start)
-        return flags if self.kind == "errors" else 1 - flags
+        return 1 - flags if self.higher_is_better else flags
 
     def _flags(self, block: AnyArray, start: int) -> NDArray[np.uint8]:
         self._finite(block, start)
@@ -237,8 +256,9 @@ class Predictions:
         if flags.max() > 1 or (flags != block).any():
             bad = block[(block != 0) & (block != 1)][0]
             raise InputError(
-                f"predictions of kind {self.kind!r} holds {bad!r}, and may hold only 0 and 1. For"
-                " predicted classes pass labels=, for losses kind='losses'."
+                f"predictions of kind {self.kind!r} holds {bad.item()!r}, and may hold only 0 and"
+                " 1. Pass kind='scores' for rates and other numbers that should be high,"
+                " kind='losses' for numbers that should be low, or labels= for predicted classes."
             )
         return flags
 
@@ -305,6 +325,26 @@ def _forget(source: np.memmap[Any, Any], start: int, stop: int) -> None:
 def _check_length(name: str, values: AnyArray | None, length: int, of: str) -> None:
     if values is not None and np.shape(values) != (length,):
         raise InputError(f"{name} has shape {np.shape(values)}; there are {length:,} {of}.")
+
+
+UNLABELLED = (-1, -100)
+"""What marks an example without a label, in scikit-learn and data sets, and in PyTorch."""
+
+
+def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
+    """Refuse marks of examples without a label; −1 beside 1 alone is one of two classes.
+
+    >>> check_labelled(np.array([-1, 1, 1]), "labels")
+    """
+    if labels.dtype.kind not in "if" or not np.isin(labels, UNLABELLED).any():
+        return
+    if set(np.unique(labels).tolist()) == {-1, 1}:
+        return
+    mark = next(mark for mark in UNLABELLED if (labels == mark).any())
+    raise InputError(
+        f"{argument} holds {mark}, which usually marks an example without a label:"
+        f" {remedy or 'leave these examples out'}, or number the classes from 0."
+    )
 
 
 def check_labels(labels: AnyArray, shape: tuple[int, int]) -> None:

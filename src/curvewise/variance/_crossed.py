@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
+from curvewise.stats import cluster_degrees, cluster_variance
 from curvewise.types import FloatArray, Interval
 from curvewise.variance.anova import satterthwaite
 
@@ -84,16 +85,16 @@ class Spread:
         self, crossed: Crossed, weights: Sequence[float], run_weights: Sequence[float]
     ) -> None:
         w, u = np.asarray(weights), np.asarray(run_weights)
-        runs, units, n = crossed.runs, crossed.units, crossed.examples
-        self.runs, self.units = runs, units
+        runs = crossed.runs
+        self.runs, self.units = runs, crossed.units
         self.value = float(w @ crossed.means)
         away = w @ (crossed.by_unit - np.outer(crossed.means, crossed.sizes))
         by_run = float(np.var(u @ crossed.by_run, ddof=1)) / runs
-        by_unit = float((away**2).sum()) * units / (units - 1) / n**2
+        by_unit = float(cluster_variance(away, crossed.sizes))
         shared = max(0.0, float(u @ crossed.noise() @ u)) / runs
         self.variance = max(by_run, by_unit, by_run + by_unit - shared)
-        parts, degrees = np.array([by_run, by_unit]), np.array([runs - 1.0, units - 1.0])
-        self.degrees = min(satterthwaite(self.variance, parts, degrees), 1e9)
+        degrees = np.array([runs - 1.0, cluster_degrees(crossed.sizes)])
+        self.degrees = min(satterthwaite(self.variance, np.array([by_run, by_unit]), degrees), 1e9)
 
     def half_width(self, level: float) -> float:
         """Half of a t interval."""

@@ -13,7 +13,7 @@ from scipy.special import ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.types import FloatArray, Interval, Predictions
-from curvewise.variance.anova import example_variance, satterthwaite, std_interval, t_interval
+from curvewise.variance.anova import example_variance, normal_std, satterthwaite, t_interval
 from curvewise.variance.tails import judge_tails
 
 
@@ -42,8 +42,8 @@ def example_interval(
     values: FloatArray, groups: NDArray[np.int64] | None, level: float
 ) -> Interval:
     """A mean over sampled examples (or groups) by t."""
-    variance, units = example_variance(values, groups)
-    return mean_test(float(values.mean()), {"examples": (variance, units - 1)}, 0.0, level).estimate
+    parts = {"examples": example_variance(values, groups)}
+    return mean_test(float(values.mean()), parts, 0.0, level).estimate
 
 
 def mean_test(
@@ -64,7 +64,7 @@ def mean_test(
     return Test(interval, statistic, 2 * float(stdtr(df, -abs(statistic))))
 
 
-def run_std(run_errors: FloatArray, level: float) -> Interval:
+def run_std(run_errors: FloatArray, level: float, unit: str = "fraction") -> Interval:
     """Standard deviation between runs by χ², with fewer degrees of freedom for heavy tails.
 
     A variance of R values with excess kurtosis κ is known as well as one of 2R/(κ + 2R/(R − 1))
@@ -76,7 +76,7 @@ def run_std(run_errors: FloatArray, level: float) -> Interval:
     tails = judge_tails(run_errors)
     excess = tails.excess_kurtosis if tails.heavy else 0.0
     degrees = 2 * runs / (excess + 2 * runs / (runs - 1))
-    return std_interval(float(np.var(run_errors, ddof=1)), degrees, level)
+    return normal_std(float(np.var(run_errors, ddof=1)), degrees, level, unit)
 
 
 def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, float]:

@@ -96,8 +96,7 @@ def _means(
     tests = []
     for c in range(-1, votes.classes):  # −1: all classes together
         column = values if c < 0 else table[:, c]
-        variance, units = example_variance(column, votes.groups)
-        parts: dict[str, tuple[float, float]] = {"examples": (variance, units - 1)}
+        parts = {"examples": example_variance(column, votes.groups)}
         twice = 0.0
         if removed is not None and left_out is not None:
             by_run = left_out.sum(axis=1) if c < 0 else left_out[:, c]

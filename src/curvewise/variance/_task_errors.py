@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from curvewise.stats import cluster_degrees, cluster_variance
 from curvewise.types import FloatArray, Predictions
 from curvewise.variance._votes import Votes
 
@@ -58,10 +59,12 @@ def task_errors(
     return np.concatenate(wrong)
 
 
-def task_calibration(votes: Votes, sides: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, int]:
-    """Disagreement on each task, t of error minus disagreement, and the number of units."""
+def task_calibration(
+    votes: Votes, sides: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray, float]:
+    """Disagreement on each task, t of error minus disagreement, and its degrees of freedom."""
     runs, n = votes.runs, votes.examples
-    units = n if votes.groups is None else int(votes.groups.max()) + 1
+    sizes = np.ones(n, dtype=np.int64) if votes.groups is None else np.bincount(votes.groups)
     disagreement, statistic = np.empty(len(sides)), np.empty(len(sides))
     for part in _chunks(len(sides), n):
         second = votes.counts @ sides[part].T.astype(np.int64)
@@ -71,13 +74,13 @@ def task_calibration(votes: Votes, sides: NDArray[np.bool_]) -> tuple[FloatArray
         deviation = gap - gap.mean(axis=0)
         if votes.groups is not None:
             order = np.argsort(votes.groups, kind="stable")
-            starts = np.searchsorted(votes.groups[order], np.arange(units))
+            starts = np.cumsum(sizes) - sizes
             deviation = np.add.reduceat(deviation[order], starts, axis=0)
-        variance = (deviation**2).sum(axis=0) * units / (units - 1) / n**2
+        variance = cluster_variance(deviation, sizes)
         disagreement[part] = apart.mean(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic[part] = np.nan_to_num(gap.mean(axis=0) / np.sqrt(variance), posinf=np.inf)
-    return disagreement, statistic, units
+    return disagreement, statistic, cluster_degrees(sizes)
 
 
 def fit_tasks(wrong: NDArray[np.float32], n: int) -> FitOfTasks:

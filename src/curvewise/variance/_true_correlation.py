@@ -27,7 +27,7 @@ def true_correlation(
     if smaller == 0:
         return Interval(math.nan, -1.0, 1.0, level)
     r = _with_each_left_out(x, y)
-    estimate = float(r[0]) / smaller
+    estimate = min(1.0, max(-1.0, float(r[0]) / smaller))
     if not stable or not np.isfinite(r).all():
         return Interval(estimate, -1.0, 1.0, level)
     runs = len(x)

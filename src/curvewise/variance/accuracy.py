@@ -187,7 +187,8 @@ def measure_accuracy_distribution(
     if not given.binary:
         raise InputError(
             "predictions are losses or have repeats: accuracy needs one right or wrong answer of"
-            " each run to each example. decompose_variance takes losses and repeats."
+            " each run to each example. The variance of losses and of repeats can be"
+            " decomposed."
         )
     totals = measure_totals(replace(given, groups=None))
     return _result(totals, split_variance(totals), level, np.random.default_rng(rng))

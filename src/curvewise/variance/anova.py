@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, fdtri, stdtrit
 
+from curvewise.stats import cluster_degrees, cluster_variance
 from curvewise.types import FloatArray, Interval
 from curvewise.variance.totals import Totals
 
@@ -111,7 +112,7 @@ def f_interval(split: Split, level: float) -> tuple[float, float]:
 def share_interval(
     split: Split, level: float, limits: tuple[float, float] | None = None
 ) -> Interval:
-    """The share of the test-set variance that is real (Cronbach's α).
+    """The share of the test-set variance that is real: Cronbach's α, between 0 and 1.
 
     Feldt's interval, or from ``limits`` of the distribution-wise variance where these were not
     made by F.
@@ -123,28 +124,40 @@ def share_interval(
         ends = [min(1.0, max(0.0, 1 - q / split.ratio)) for q in (high, low)]
     else:
         ends = [v / (v + split.noise) if v + split.noise > 0 else 1.0 for v in limits]
-    return Interval(split.distribution / split.test_set, ends[0], ends[1], level)
+    share = min(1.0, max(0.0, split.distribution / split.test_set))
+    return Interval(share, ends[0], ends[1], level)
 
 
-def std_interval(variance: float, degrees: float, level: float) -> Interval:
+MOST = {"fraction": 0.5}
+"""The largest standard deviation there can be, by unit: that of 0 and 1 with equal chances."""
+
+
+def std_interval(std: float, low: float, high: float, level: float, unit: str) -> Interval:
+    """A standard deviation with its limits, which end at the largest there can be."""
+    most = max(MOST.get(unit, math.inf), std)  # of two or three runs a sample may have more
+    return Interval(std, min(low, most), min(high, most), level)
+
+
+def normal_std(variance: float, degrees: float, level: float, unit: str) -> Interval:
     """A standard deviation of normal values, by χ²."""
     tail = (1 - level) / 2
-    limits = [math.sqrt(variance * degrees / chdtri(degrees, p)) for p in (tail, 1 - tail)]
-    return Interval(math.sqrt(variance), limits[0], limits[1], level)
+    low, high = (math.sqrt(variance * degrees / chdtri(degrees, p)) for p in (tail, 1 - tail))
+    return std_interval(math.sqrt(variance), low, high, level, unit)
 
 
 def example_variance(
     values: FloatArray, groups: NDArray[np.int64] | None = None
-) -> tuple[float, int]:
-    """Variance of a mean over sampled examples (or groups of them), and the number of units.
+) -> tuple[float, float]:
+    """Variance of a mean over sampled examples (or groups of them), and its degrees of freedom.
 
-    The cluster-robust variance of a mean; without groups each example is a cluster.
+    Without groups each example is a cluster of one.
     """
     deviation = values - values.mean()
-    if groups is not None:
-        deviation = np.bincount(groups, weights=deviation)
-    units = len(deviation)
-    return float((deviation**2).sum()) * units / (units - 1) / len(values) ** 2, units
+    if groups is None:
+        n = len(values)
+        return float((deviation**2).sum()) / (n * (n - 1)), n - 1.0
+    totals, sizes = np.bincount(groups, weights=deviation), np.bincount(groups)
+    return float(cluster_variance(totals, sizes)), cluster_degrees(sizes)
 
 
 FEW_UNITS = 4
@@ -153,17 +166,18 @@ FEW_UNITS = 4
 
 def sampled_variance(
     values: FloatArray, groups: NDArray[np.int64] | None, shown: NDArray[np.bool_]
-) -> tuple[float, int]:
+) -> tuple[float, float]:
     """As :func:`example_variance`, for 0/1 errors of which few examples show any.
 
     Where no example errs, or tells two trainings apart, one that does may be missing from the
     sample: the variance is then not less than that of two such units, one each way.
     """
-    variance, units = example_variance(values, groups)
+    variance, degrees = example_variance(values, groups)
     seen = shown if groups is None else np.bincount(groups, weights=shown) > 0
     if np.count_nonzero(seen) >= FEW_UNITS:
-        return variance, units
-    return max(variance, 2 / (units + 2) ** 2), units
+        return variance, degrees
+    units = len(values) if groups is None else len(np.unique(groups))
+    return max(variance, 2 / (units + 2) ** 2), degrees
 
 
 def satterthwaite(variance: float, parts: FloatArray, degrees: FloatArray) -> float:

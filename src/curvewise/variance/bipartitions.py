@@ -217,8 +217,8 @@ def _result(
     n, k = votes.counts.shape
     error = wrong.mean(axis=0, dtype=np.float64) / n
     stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
-    disagreement, statistic, units = task_calibration(votes, sides)
-    pvalues = holm(2 * stdtr(units - 1, -np.abs(statistic)))
+    disagreement, statistic, degrees = task_calibration(votes, sides)
+    pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
     measured = np.array([s.estimate for s in stds])
     true = (measured**2 - disagreement / (2 * n)) * n / (n - 1)
     return Bipartitions(

@@ -14,18 +14,21 @@ from scipy.special import ndtr
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import permutation_pvalue, probability_below, sign_flip_pvalue
-from curvewise.types import Interval, Predictions, Unit, as_predictions, check_level
+from curvewise.types import Interval, Predictions, as_predictions, check_level
 from curvewise.variance.comparison import RunComparison
 from curvewise.variance.difference import (
     Difference,
+    align_examples,
     check_scores,
     is_scores,
     predictions_difference,
     score_difference,
+    score_unit,
+    top_of,
 )
 from curvewise.variance.estimate import Estimate
 from curvewise.variance.tails import FEWEST
-from curvewise.variance.wording import MOSTLY_WRONG, SUSPICIOUS
+from curvewise.variance.wording import MOSTLY_WRONG, SUSPICIOUS, few_groups
 
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on the distribution."""
@@ -43,8 +46,8 @@ def compare_runs(
     margin: float | None = None,
     names: tuple[str, str] = ("a", "b"),
     unit: str | None = None,
-    higher_is_better: bool = False,
-    distribution_std: float = 0.0,
+    higher_is_better: bool | None = None,
+    distribution_std: float | None = None,
     level: float = 0.95,
     permutations: int = 9999,
     rng: int | np.random.Generator = 0,
@@ -54,11 +57,15 @@ def compare_runs(
     Parameters
     ----------
     a, b : Predictions or array_like
-        Runs × examples of predicted labels, 0/1 errors or losses, on the same examples; or one
-        score per run, which says less.
+        Runs × examples of predicted labels, 0/1 errors or hits, losses or scores, on the same
+        examples; or one score per run, which says less. Examples are matched by ``example_ids``
+        where both have them, else by place.
     labels : array_like, shape (examples,), optional
-        True classes; needed for predicted labels.
-    kind, axes, groups
+        True classes; needed for predicted labels. In the order of the examples of a, as groups.
+    kind : {"labels", "errors", "correct", "losses", "scores", "probabilities"}, optional
+        What the values are. Needed unless there are labels or a is a :class:`Predictions`: a 1 may
+        mean wrong or right, and a number may be better low or high.
+    axes, groups
         As in :func:`decompose_variance`.
     paired : bool, optional
         Whether run r of a and run r of b share what is random in them (a seed, a fold). By
@@ -69,11 +76,11 @@ def compare_runs(
         What to call them.
     unit : {"fraction", "percent", "loss", "score"}, optional
         Of scores per run: "fraction" by default. Predictions bring their own.
-    higher_is_better : bool
-        Whether scores per run are accuracies (or scores).
-    distribution_std : float
+    higher_is_better : bool, optional
+        Whether scores per run are accuracies; needed for fractions and percentages.
+    distribution_std : float, optional
         With one run of a training: the standard deviation of true error between runs, where it
-        is known from elsewhere.
+        is known from elsewhere; 0 if runs do not differ in truth. Without it there is no verdict.
     level : float
         Coverage of the intervals; a verdict is reached at ``1 - level``.
     permutations : int
@@ -87,14 +94,14 @@ def compare_runs(
     >>> hard = rng.random(2000) ** 4
     >>> a = rng.random((10, 2000)) < hard
     >>> b = rng.random((10, 2000)) < hard * 0.8
-    >>> c = compare_runs(a, b)
+    >>> c = compare_runs(a, b, kind="errors")
     >>> c.verdict, round(c.difference.estimate, 3)
     ('b better', 0.037)
     """
     check_level(level)
     if margin is not None and not margin > 0:
         raise InputError(f"margin={margin} must be above 0, such as 0.005.")
-    if not (distribution_std >= 0 and math.isfinite(distribution_std)):
+    if distribution_std is not None and not 0 <= distribution_std < math.inf:
         raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
     question = _Question(names, margin, level, permutations, np.random.default_rng(rng))
     if is_scores(a) or is_scores(b):
@@ -103,20 +110,24 @@ def compare_runs(
                 "a and b are one score per run, for which labels=, kind=, axes= and groups= mean"
                 " nothing. For one run of each training pass arrays of one row: a[None, :]."
             )
-        measure = Unit(unit or "fraction", higher_is_better)
+        measure = score_unit(unit, higher_is_better)
         _check_margin(margin, measure.top)
         scores = check_scores(a, measure, "a"), check_scores(b, measure, "b")
         return _answer(score_difference(*scores, bool(paired)), question, measure.name)
-    if unit is not None or higher_is_better:
-        raise InputError("unit= and higher_is_better= are for one score per run.")
+    if unit is not None or higher_is_better is not None:
+        raise InputError(
+            "unit= and higher_is_better= are for one score per run; kind= says what predictions"
+            " are."
+        )
+    if isinstance(a, Predictions) and isinstance(b, Predictions):
+        b = align_examples(a, b, names)  # before labels and groups, which are in the order of a
     one, two = (
-        as_predictions(p, labels, kind=kind, axes=axes, groups=groups, argument=name)
+        as_predictions(p, labels, kind=kind, axes=axes, groups=groups, argument=name, directed=True)
         for p, name in zip((a, b), names, strict=True)
     )
-    _check_margin(margin, math.inf if one.kind == "losses" else 1.0)
+    _check_margin(margin, top_of(one.unit))
     parts = predictions_difference(one, two, paired, distribution_std, names)
-    measure_name = "fraction" if one.kind != "losses" else "loss"
-    return _answer(parts, question, measure_name, one.examples)
+    return _answer(parts, question, one.unit, one.examples)
 
 
 def _check_margin(margin: float | None, top: float) -> None:
@@ -139,9 +150,9 @@ class _Question:
 def _answer(
     parts: Difference, asked: _Question, unit: str, examples: int | None = None
 ) -> RunComparison:
-    level = asked.level
+    level, most = asked.level, top_of(unit)
     same = _equivalence(parts.decisive, asked.margin)
-    here = parts.test_set.interval(level)
+    here = parts.test_set.interval(level, most)
     by_runs = _permuted(parts, asked)
     sign_here = sign_of(here) if by_runs < 1 - level else "undecided"
     verdict = _verdict(parts, same, level)
@@ -156,7 +167,7 @@ def _answer(
         runs=(len(parts.a), len(parts.b)),
         examples=examples,
         paired=parts.paired,
-        difference=parts.distribution.interval(level),
+        difference=parts.distribution.interval(level, most),
         pvalue=parts.distribution.pvalue,
         test_set_difference=here,
         test_set_pvalue=by_runs,
@@ -265,10 +276,11 @@ def _warnings(parts: Difference, unit: str, names: tuple[str, str]) -> list[str]
         notes.append(no_spread(still))
     if unit == "fraction" and max(float(np.mean(runs)) for runs in both.values()) > SUSPICIOUS:
         notes.append(MOSTLY_WRONG)
-    return notes + _thin_evidence(parts, unit)
+    return notes + few_groups(parts.groups) + thin_evidence(parts, unit)
 
 
-def _thin_evidence(parts: Difference, unit: str) -> list[str]:
+def thin_evidence(parts: Difference, unit: str) -> list[str]:
+    """Say what the comparison rests on where there are few runs, or none but their scores."""
     fewest = min(len(parts.a), len(parts.b))
     if parts.method == "scores":
         return [SCORES_ONLY, *([few_runs(fewest)] if fewest < FEWEST else [])]
@@ -279,11 +291,18 @@ def _thin_evidence(parts: Difference, unit: str) -> list[str]:
             if unit == "fraction"
             else "only bounded, by how the two differ between examples"
         )
-        return [
+        if parts.repeats:
+            assumed = "taken as that between its repeats, which other runs may exceed"
+        said = (
             "a training has one run only, which is weak evidence: train more. On this test set its"
-            f" variance between runs is {assumed}. On the distribution its true error is taken not"
-            " to vary between runs, unless distribution_std says how much it does; without that the"
-            " comparison is of these networks, and no verdict on the trainings."
+            f" variance between runs is {assumed}."
+        )
+        if parts.conclusive:
+            return [said]
+        return [
+            f"{said} On the distribution its true error is taken not to vary between runs, unless"
+            " distribution_std says how much it does; without that the comparison is of these"
+            " networks, and no verdict on the trainings."
         ]
     if fewest < FEWEST:
         return [few_runs(fewest)]

@@ -172,9 +172,11 @@ class RunComparison(Result):
             if self.scope == "distribution"
             else ""
         )
-        what = "loss" if unit in ("loss", "score") else "error"
+        what = unit if unit in ("loss", "score") else "error"
+        # Errors of a minus errors of b: of scores, which are better high, the other way round.
+        one, two = (self.b, self.a) if unit == "score" else (self.a, self.b)
         pairs = "Runs are paired. " if self.paired else ""
-        said_so = [f"{pairs}The {what} of {self.a} minus that of {self.b} is {there}{here}."]
+        said_so = [f"{pairs}The {what} of {one} minus that of {two} is {there}{here}."]
         chance = self.probability_better
         if min(self.runs) > 1:
             said_so.append(

@@ -26,6 +26,7 @@ from curvewise.variance.anova import (
     f_interval,
     share_interval,
     split_variance,
+    std_interval,
 )
 from curvewise.variance.bootstrap import bca_limits, bootstrap_variances, default_resamples
 from curvewise.variance.decomposition import VarianceDecomposition
@@ -33,9 +34,14 @@ from curvewise.variance.estimate import mean_interval
 from curvewise.variance.robust import UNEVEN, measure_influence, robust_interval
 from curvewise.variance.tails import Tails, judge_tails
 from curvewise.variance.totals import Totals, measure_totals, totals_of_counts
-from curvewise.variance.wording import MOSTLY_WRONG, SUSPICIOUS
+from curvewise.variance.wording import MOSTLY_WRONG, SUSPICIOUS, few_groups
 
 INTERVALS = ("auto", "F", "bootstrap", "robust")
+
+_ONE_RUN = (
+    "there is one run, and its {} repeats are taken as the runs: the variances are those between"
+    " repeats of one network, and say nothing about other trainings."
+)
 
 
 def decompose_variance(
@@ -55,11 +61,13 @@ def decompose_variance(
     Parameters
     ----------
     predictions : Predictions or array_like, shape (runs, examples)
-        Predicted labels, 0/1 errors, losses; (runs, examples, repeats) with ``axes``.
+        Predicted labels, 0/1 errors or hits, losses or scores; (runs, examples, repeats) with
+        ``axes``. The repeats of a single run are taken as runs, with a warning.
     labels : array_like, shape (examples,), optional
         True classes; needed for predicted labels.
-    kind : {"labels", "errors", "correct", "losses", "probabilities"}, optional
-        What the values are, where they do not say it.
+    kind : {"labels", "errors", "correct", "losses", "scores", "probabilities"}, optional
+        What the values are, where they do not say it. 0 and 1 without labels are read as errors,
+        and the summary says so: the variances are the same for hits, the mean error is not.
     axes : sequence of str, optional
         What the axes are, where the shape does not say it: ("examples", "runs"), say.
     groups : array_like, shape (examples,), optional
@@ -83,15 +91,18 @@ def decompose_variance(
     --------
     >>> rng = np.random.default_rng(0)
     >>> errors = rng.random((50, 2000)) < rng.random(2000) ** 4
-    >>> v = decompose_variance(errors)
+    >>> v = decompose_variance(errors, kind="errors")
     >>> round(v.test_set_std, 4), round(v.independent_std, 4), v.distribution_std
     (0.0063, 0.0066, 0.0)
     """
     given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    repeated = given.runs == 1 and given.repeats > 1
+    if repeated:
+        given = replace(given, values=np.asarray(given.values)[0].T, run_ids=None)
     if interval not in INTERVALS:
         raise InputError(f"interval={interval!r} is not known: use one of {', '.join(INTERVALS)}.")
     check_level(level)
-    totals = measure_totals(given)
+    totals = replace(measure_totals(given), assumed=given.assumed and given.kind == "errors")
     split = split_variance(totals)
     tails = judge_tails(totals.run)
     influence = measure_influence(given)
@@ -106,7 +117,8 @@ def decompose_variance(
         limits = bca_limits(drawn, split, totals.run, influence.units, level)
     else:
         limits = f_interval(split, level) if method == "F" else robust
-    return _result(totals, split, tails, method, (limits, robust), level)
+    notes = [_ONE_RUN.format(given.runs)] if repeated else []
+    return _result(totals, split, tails, method, (limits, robust), level, notes)
 
 
 def decompose_totals(
@@ -188,6 +200,7 @@ def _result(
     method: str,
     limits: tuple[tuple[float, float], tuple[float, float]],
     level: float,
+    notes: Sequence[str] = (),
 ) -> VarianceDecomposition:
     std = math.sqrt(max(0.0, split.distribution))
     if split.test_set == 0 and split.independent == 0:
@@ -196,7 +209,7 @@ def _result(
         # A tie: the test errors may differ by up to half an example.
         tied = f_interval(replace(split, test_set=1 / (4 * totals.examples**2)), level)
         limits = (tied, tied)
-    notes = _warnings(totals, split, tails, method)
+    notes = [*notes, *_warnings(totals, split, tails, method)]
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)
     share = share_interval(split, level, None if method == "F" else limits[0])
@@ -211,12 +224,12 @@ def _result(
         groups=None if totals.groups is None else totals.units,
         error=mean_interval(totals, split, level),
         test_set_std=math.sqrt(split.test_set),
-        test_set_interval=run_std(totals.run, level),
+        test_set_interval=run_std(totals.run, level, totals.unit),
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
         distribution_std=std,
-        distribution_interval=_roots(std, limits[0], level),
-        robust_interval=_roots(std, limits[1], level),
+        distribution_interval=_roots(std, limits[0], level, totals.unit),
+        robust_interval=_roots(std, limits[1], level, totals.unit),
         distribution_share=share.estimate,
         share_interval=share,
         independence_pvalue=split.independence_pvalue,
@@ -231,8 +244,8 @@ def _result(
     )
 
 
-def _roots(std: float, limits: tuple[float, float], level: float) -> Interval:
-    return Interval(std, math.sqrt(limits[0]), math.sqrt(limits[1]), level)
+def _roots(std: float, limits: tuple[float, float], level: float, unit: str) -> Interval:
+    return std_interval(std, math.sqrt(limits[0]), math.sqrt(limits[1]), level, unit)
 
 
 def _unseen(totals: Totals, level: float) -> tuple[float, float]:
@@ -246,11 +259,7 @@ def _unseen(totals: Totals, level: float) -> tuple[float, float]:
 
 def _warnings(totals: Totals, split: Split, tails: Tails, method: str) -> list[str]:
     said_so = tails.warnings(method)
-    if totals.groups is not None and split.units < 10:
-        said_so.append(
-            f"the groups weigh as much as {split.units:.1f} of equal size: too few to tell the"
-            " distribution from this test set."
-        )
+    said_so += few_groups(None if totals.groups is None else split.units)
     if totals.unit == "fraction" and totals.run.mean() > SUSPICIOUS:
         said_so.append(MOSTLY_WRONG)
     if totals.twins and not _by_chance(totals):

@@ -49,19 +49,20 @@ class VarianceDecomposition(Result):
         The same by a closed form that allows for heavy tails and for the sampling of examples,
         which the F interval does not count. From totals alone the examples are not counted.
     distribution_share : float
-        Part of the test-set variance that is real: Cronbach's α. Signed like the variance.
+        Part of the test-set variance that is real: Cronbach's α; 0 where the variance is negative.
     share_interval : Interval
         Its interval (Feldt), for normal run effects.
     independence_pvalue : float
         Of Cochran's Q: how often independent errors would vary as much.
     components : dict
-        Variances of a single error: between runs, examples, run × example, repeats.
+        Variances of a single error: between runs, examples, run × example, repeats. Unbiased, so
+        that one may be negative.
     excess_kurtosis : float
         Of run errors: 0 for normal ones.
     method : {"F", "bootstrap", "robust"}
         How ``distribution_interval`` was made.
     unit : str
-        "fraction" for errors, "loss" for losses.
+        "fraction" for errors, "loss" for losses, "score" for scores, whose ``error`` is negated.
     """
 
     runs: int
@@ -113,13 +114,13 @@ class VarianceDecomposition(Result):
 
     def summary(self) -> str:
         """The decomposition in a few sentences."""
-        unit, what = self.unit, "loss" if self.unit == "loss" else "error"
+        unit, what = self.unit, self.unit if self.unit in ("loss", "score") else "error"
         share = self.distribution_share
         real = (
             ("The runs do not differ at all on this test set." if self.independent_std == 0 else "")
             or "The runs have the same error on this test set."
             if math.isnan(share)
-            else f"So {min(1.0, max(0.0, share)):.0%} [{self.share_interval.low:.0%},"
+            else f"So {share:.0%} [{self.share_interval.low:.0%},"
             f" {self.share_interval.high:.0%}] of the test-set variance is a real difference"
             " between runs."
         )
@@ -128,7 +129,7 @@ class VarianceDecomposition(Result):
         return " ".join(
             [
                 f"Over {self.runs:,} runs and {self.examples:,} examples{self._design()} the mean"
-                f" {what} is {said_interval(self.error, unit)}.",
+                f" {what} is {said_interval(self._level(), unit)}{self._assumed()}.",
                 f"Between runs the test {what} has a standard deviation of"
                 f" {said(self.test_set_std, unit)}; if {apart} varied independently it would be"
                 f" {said(self.independent_std, unit)}.",
@@ -141,6 +142,15 @@ class VarianceDecomposition(Result):
                 *(f"Beware: {w}" for w in self.warnings),
             ]
         )
+
+    def _level(self) -> Interval:
+        """The mean error, or the mean score, which is held as a negative error."""
+        e = self.error
+        return Interval(-e.estimate, -e.high, -e.low, e.level) if self.unit == "score" else e
+
+    def _assumed(self) -> str:
+        text = " (1 was read as an error: pass kind='correct' if it means right)"
+        return text if self._totals.assumed else ""
 
     def _supposed(self) -> str:
         few = self.method == "F" and self.runs < ENOUGH

@@ -36,6 +36,10 @@ class Difference:
         What was known.
     conclusive : bool
         Whether it tells trainings apart, and not only the networks that there are.
+    repeats : bool
+        Whether a training with one run has repeats of it, which show how much that run varies.
+    groups : float, optional
+        Groups of equal size that would weigh as much as the groups of examples.
     """
 
     test_set: Estimate
@@ -46,6 +50,8 @@ class Difference:
     paired: bool = False
     method: str = "both sampled"
     conclusive: bool = True
+    repeats: bool = False
+    groups: float | None = None
 
     @property
     def identical(self) -> tuple[bool, bool]:
@@ -81,6 +87,31 @@ class _Differences:
         return one - self.b.errors_of(rows)
 
 
+def align_examples(
+    a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")
+) -> Predictions:
+    """Bring the examples of b into the order of those of a, where both name them."""
+    if a.example_ids is None or b.example_ids is None or a.examples != b.examples:
+        return b
+    if np.array_equal(a.example_ids, b.example_ids):
+        return b
+    one, two = a.example_ids.tolist(), b.example_ids.tolist()
+    for ids, name in ((one, names[0]), (two, names[1])):
+        if len(set(ids)) < len(ids):
+            raise InputError(
+                f"example_ids of {name} names an example twice, and {names[0]} and {names[1]} list"
+                " their examples in different orders: give each example a name of its own."
+            )
+    place = {example: i for i, example in enumerate(two)}
+    if missing := [example for example in one if example not in place]:
+        raise InputError(
+            f"{names[0]} and {names[1]} have different example_ids: {len(missing):,} examples of"
+            f" {names[0]} are not in {names[1]}, such as {missing[0]!r}. Compare them on the same"
+            " test set."
+        )
+    return b.subset(examples=[place[example] for example in one])
+
+
 def check_same_examples(
     a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")
 ) -> None:
@@ -91,7 +122,7 @@ def check_same_examples(
             f"{one_name} has {a.examples:,} examples and {two_name} has {b.examples:,}: compare"
             " them on the same test set."
         )
-    if (a.kind == "losses") != (b.kind == "losses"):
+    if a.unit != b.unit:
         raise InputError(
             f"{one_name} is of kind {a.kind!r} and {two_name} of kind {b.kind!r}: pass the same."
         )
@@ -114,6 +145,22 @@ def is_scores(values: Any) -> bool:
         return False
 
 
+def top_of(unit: str) -> float:
+    """The largest difference there can be."""
+    return Unit(unit, unit == "score").top
+
+
+def score_unit(unit: str | None, higher_is_better: bool | None) -> Unit:
+    """Unit of one score per run; a fraction may be an error or an accuracy, so it is asked."""
+    name = unit or "fraction"
+    if higher_is_better is None and name in ("fraction", "percent"):
+        raise InputError(
+            "higher_is_better is needed for one score per run: pass higher_is_better=False for"
+            " errors, higher_is_better=True for accuracies, or unit='loss'."
+        )
+    return Unit(name, name == "score" if higher_is_better is None else higher_is_better)
+
+
 def check_scores(values: Any, unit: Unit, argument: str) -> FloatArray:
     """One score per run as errors, losses or negative scores: below is better throughout."""
     if not is_scores(values):
@@ -130,10 +177,11 @@ def predictions_difference(
     a: Predictions,
     b: Predictions,
     paired: bool | None,
-    distribution_std: float = 0.0,
+    distribution_std: float | None = None,
     names: tuple[str, str] = ("a", "b"),
 ) -> Difference:
     """The difference by what there is: paired runs, unpaired runs, one run."""
+    b = align_examples(a, b, names)
     check_same_examples(a, b, names)
     a, b, together = _match(a, b, paired)
     if min(a.runs, b.runs) == 1:
@@ -170,15 +218,16 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
     split = split_variance(totals)
     value, runs = float(totals.run.mean()), totals.runs
     by_run = split.test_set / runs
-    by_example, units = _by_example(totals.example, totals.groups, a.kind != "losses")
+    by_example = _by_example(totals.example, totals.groups, a.unit == "fraction")
     one, two = measure_totals(a), measure_totals(b)
     return Difference(
         Estimate(value, by_run, ((by_run, runs - 1),)),
-        both_sampled(value, [(by_run, runs - 1)], by_example, units, split.noise / runs),
+        both_sampled(value, [(by_run, runs - 1)], by_example, split.noise / runs),
         one.run,
         two.run,
         (split_variance(one), split_variance(two)),
         paired=True,
+        groups=None if groups is None else split.units,
     )
 
 
@@ -188,36 +237,42 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
     value = float(a.run.mean() - b.run.mean())
     runs = [(s.test_set / s.runs, s.runs - 1) for s in splits]
     groups = a.groups if a.groups is not None else b.groups
-    by_example, units = _by_example(a.example - b.example, groups, a.unit == "fraction")
+    by_example = _by_example(a.example - b.example, groups, a.unit == "fraction")
     # What varies with the run in each cell is in both parts: count it once.
     twice = sum(s.noise / s.runs for s in splits)
     return Difference(
         Estimate(value, sum(v for v, _ in runs), tuple(runs)),
-        both_sampled(value, runs, by_example, units, twice),
+        both_sampled(value, runs, by_example, twice),
         a.run,
         b.run,
         splits,
+        groups=None if groups is None else splits[0].units,
     )
 
 
 def _by_example(
     gaps: FloatArray, groups: NDArray[np.int64] | None, errors: bool
-) -> tuple[float, int]:
-    """Variance from the sampling of examples, and the number of units."""
+) -> tuple[float, float]:
+    """Variance from the sampling of examples, and its degrees of freedom."""
     shown = gaps != 0 if errors else np.ones(len(gaps), dtype=bool)
     return sampled_variance(gaps, groups, shown)
 
 
-def single_run_difference(a: Predictions, b: Predictions, distribution_std: float) -> Difference:
+def single_run_difference(
+    a: Predictions, b: Predictions, distribution_std: float | None
+) -> Difference:
     """One run of a or of b: what the data do not show is taken from calibration, or on trust.
 
-    A training with several runs brings its own variance between runs. Of one run, its part of the
-    test-set variance is err/2n, but not more than what the examples' differences leave room for.
+    A training with several runs brings its own variance between runs. Of one run with repeats, its
+    part of the test-set variance is that between repeats; of one without, err/2n, but not more
+    than what the examples' differences leave room for.
     """
     one, two = (_example_means(p) for p in (a, b))
     value = float(one.mean() - two.mean())
     groups = _groups(a, b)
-    by_example, units = _by_example(one - two, _codes(groups), a.kind != "losses")
+    codes = _codes(groups)
+    by_example, degrees = _by_example(one - two, codes, a.unit == "fraction")
+    known = (distribution_std or 0.0) ** 2
     here: list[tuple[float, float]] = []
     real: list[tuple[float, float]] = []
     for p in (a, b):
@@ -225,18 +280,29 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
             split = split_variance(measure_totals(replace(p, groups=groups)))
             here.append((split.test_set / p.runs, p.runs - 1))
             real.append((max(0.0, split.distribution) / p.runs, p.runs - 1))
+        elif p.repeats > 1:
+            here.append((_repeat_variance(p) + known, p.examples * (p.repeats - 1)))
+            real.append((known, MANY))
         else:
             assumed = float(p.errors().mean()) / (2 * p.examples) if p.binary else math.inf
-            here.append((min(assumed, by_example) + distribution_std**2, units - 1))
-            real.append((distribution_std**2, MANY))
+            here.append((min(assumed, by_example) + known, degrees))
+            real.append((known, MANY))
     return Difference(
         Estimate(value, sum(v for v, _ in here), tuple(here)),
-        Estimate(value, by_example + sum(v for v, _ in real), (*real, (by_example, units - 1))),
+        Estimate(value, by_example + sum(v for v, _ in real), (*real, (by_example, degrees))),
         a.errors().mean(axis=1),
         b.errors().mean(axis=1),
         method="one run",
-        conclusive=distribution_std > 0,
+        conclusive=distribution_std is not None,
+        repeats=any(p.runs == 1 and p.repeats > 1 for p in (a, b)),
+        groups=None if codes is None else 1 / float(((np.bincount(codes) / len(codes)) ** 2).sum()),
     )
+
+
+def _repeat_variance(p: Predictions) -> float:
+    """Variance of the mean error of one run on these examples, between its repeats."""
+    _, errors = next(p.error_blocks(repeats=True))
+    return float(errors.var(axis=2, ddof=1).sum()) / p.repeats / p.examples**2
 
 
 def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:

@@ -157,5 +157,5 @@ def measure_disagreement(
 
 def _gap(votes: Votes, level: float) -> Test:
     gap = votes.error - votes.disagreement
-    variance, units = example_variance(gap, votes.groups)
-    return mean_test(float(gap.mean()), {"examples": (variance, units - 1)}, 0.0, level)
+    parts = {"examples": example_variance(gap, votes.groups)}
+    return mean_test(float(gap.mean()), parts, 0.0, level)

@@ -200,9 +200,8 @@ def _interval(outcomes: FloatArray, codes: NDArray[np.int64] | None, level: floa
     draws = len(outcomes)
     if draws == 1:
         return example_interval(values, codes, level)
-    variance, units = example_variance(values, codes)
     by_draw = float(np.var(outcomes.mean(axis=1), ddof=1)) / draws
-    parts = {"examples": (variance, units - 1.0), "draws": (by_draw, draws - 1.0)}
+    parts = {"examples": example_variance(values, codes), "draws": (by_draw, draws - 1.0)}
     return mean_test(float(values.mean()), parts, 0.0, level).estimate
 
 

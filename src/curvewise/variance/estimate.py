@@ -74,12 +74,14 @@ class Estimate:
         weights, degrees = self._arrays
         return min(MANY, satterthwaite(float(weights.sum()), weights, degrees))
 
-    def interval(self, level: float) -> Interval:
-        """The interval; unknown limits where the variance is not known."""
+    def interval(self, level: float, most: float = math.inf) -> Interval:
+        """The interval, within ±``most``; unknown limits where the variance is not known."""
         if math.isnan(self.variance):
             return Interval(self.value, math.nan, math.nan, level)
         half = self.quantile((1 + level) / 2) * math.sqrt(self.variance)
-        return Interval(self.value, self.value - half, self.value + half, level)
+        return Interval(
+            self.value, max(-most, self.value - half), min(most, self.value + half), level
+        )
 
     def tail(self, limit: float, above: bool = True) -> float:
         """One-sided p-value: how often so large a value, if the truth were ``limit`` or less.
@@ -116,13 +118,20 @@ class Estimate:
 
 
 def both_sampled(
-    value: float, runs: list[tuple[float, int]], by_example: float, units: int, twice: float
+    value: float,
+    runs: list[tuple[float, int]],
+    examples: tuple[float, float],
+    twice: float,
 ) -> Estimate:
-    """Runs and examples both sampled; ``twice`` is what both parts count."""
+    """Runs and examples both sampled; ``twice`` is what both parts count.
+
+    ``runs`` and ``examples`` are variances with their degrees of freedom.
+    """
+    by_example, degrees = examples
     by_run = sum(v for v, _ in runs)
     variance = max(by_run, by_example, by_run + by_example - twice)
     rest = max(0.0, by_example - twice)
-    return Estimate(value, variance, (*runs, (rest, units - 1)))
+    return Estimate(value, variance, (*runs, (rest, degrees)))
 
 
 def mean_interval(totals: Totals, split: Split, level: float) -> Interval:
@@ -131,12 +140,10 @@ def mean_interval(totals: Totals, split: Split, level: float) -> Interval:
     shown = totals.example != np.round(totals.example.mean())  # neither always right nor wrong
     if totals.unit != "fraction":
         shown[:] = True
-    by_example, units = sampled_variance(totals.example, totals.groups, shown)
     found = both_sampled(
         float(totals.run.mean()),
         [(by_run, split.runs - 1)],
-        by_example,
-        units,
+        sampled_variance(totals.example, totals.groups, shown),
         split.noise / split.runs,
     ).interval(level)
     if totals.unit != "fraction":

@@ -188,7 +188,7 @@ def measure_seed_luck(
     --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000) ** 4
-    >>> luck = measure_seed_luck(rng.random((200, 2000)) < p)
+    >>> luck = measure_seed_luck(rng.random((200, 2000)) < p, kind="errors")
     >>> bool(luck.gain_first.estimate > 0.005), 0 in luck.gain_second, 0 in luck.correlation
     (True, True, True)
     """
@@ -197,7 +197,9 @@ def measure_seed_luck(
         raise InputError(f"top={top} must be a share of the runs between 0 and 1, such as 0.25.")
     if splits < 0:
         raise InputError(f"splits={splits} must be 0 or more.")
-    given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first")
+    given = as_predictions(
+        first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True
+    )
     if given.runs < FEWEST:
         raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST}.")
     if second is not None:
@@ -205,7 +207,9 @@ def measure_seed_luck(
             raise InputError("second is a second test set; for the true classes pass labels=.")
         if not isinstance(split, str) or split != "even-odd":
             raise InputError("split is for one test set: leave it out where second is given.")
-        other = as_predictions(second, second_labels, kind=kind, axes=axes, argument="second")
+        other = as_predictions(
+            second, second_labels, kind=kind, axes=axes, argument="second", directed=True
+        )
         return _pair(given, other, top, level)
     return _one(given, split, splits, top, level, np.random.default_rng(rng))
 

@@ -21,19 +21,22 @@ from curvewise.types import (
     as_predictions,
     check_level,
 )
-from curvewise.variance.compare import SCORES_ONLY, few_runs, no_spread
+from curvewise.variance.compare import SCORES_ONLY, few_runs, no_spread, thin_evidence
 from curvewise.variance.difference import (
     Difference,
+    align_examples,
     check_same_examples,
     check_scores,
     is_scores,
     predictions_difference,
     score_difference,
+    score_unit,
+    top_of,
     unpaired_difference,
 )
 from curvewise.variance.tails import FEWEST
 from curvewise.variance.totals import Totals, measure_totals
-from curvewise.variance.wording import said, said_interval
+from curvewise.variance.wording import few_groups, said, said_interval
 
 ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
 
@@ -136,8 +139,9 @@ def compare_trainings(
     baseline: str | None = None,
     paired: bool | None = None,
     multiplicity: str = "holm",
-    unit: str = "fraction",
-    higher_is_better: bool = False,
+    unit: str | None = None,
+    higher_is_better: bool | None = None,
+    distribution_std: float | None = None,
     level: float = 0.95,
 ) -> TrainingComparison:
     """Compare several trainings, all pairs or each with a baseline.
@@ -145,8 +149,9 @@ def compare_trainings(
     Parameters
     ----------
     trainings : dict of str to Predictions or array_like
-        Runs × examples of each, on one test set; or one score per run of each.
-    labels, kind, axes, groups, paired, unit, higher_is_better
+        Runs × examples of each, on one test set; or one score per run of each. Of a training with
+        one run only these networks are compared: its pairs are undecided.
+    labels, kind, axes, groups, paired, unit, higher_is_better, distribution_std
         As in :func:`compare_runs`.
     baseline : str, optional
         Compare each training with this one only.
@@ -172,14 +177,20 @@ def compare_trainings(
         raise InputError(f"multiplicity={multiplicity!r} is not known: use 'holm' or 'bh'.")
     if baseline is not None and baseline not in trainings:
         raise InputError(f"baseline={baseline!r} is not among {', '.join(map(repr, trainings))}.")
-    measure = Unit(unit, higher_is_better)
-    read = {
-        name: _read(name, values, measure, labels, kind=kind, axes=axes, groups=groups)
-        for name, values in trainings.items()
-    }
-    read = _with_groups(read)
+    if any(map(is_scores, trainings.values())):
+        measure = score_unit(unit, higher_is_better)
+        read = {name: _scored(name, values, measure) for name, values in trainings.items()}
+    else:
+        if unit is not None or higher_is_better is not None:
+            raise InputError(
+                "unit= and higher_is_better= are for one score per run; kind= says what predictions"
+                " are."
+            )
+        options = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
+        read = _with_groups(_read(_aligned(trainings), options))
     pairs = _pairs(list(read), baseline)
-    parts = [_difference(read[a], read[b], paired, (a, b)) for a, b in pairs]
+    parts = [_difference(read[a], read[b], paired, distribution_std, (a, b)) for a, b in pairs]
+    most = top_of(next(iter(read.values())).unit)
     pvalues = np.array([p.decisive.pvalue for p in parts])
     adjusted = ADJUSTMENTS[multiplicity](pvalues)
     means = {name: float(t.errors.mean()) for name, t in read.items()}
@@ -189,7 +200,7 @@ def compare_trainings(
         errors=np.array([means[name] for name in order]),
         runs=tuple(len(read[name].errors) for name in order),
         pairs=tuple(pairs),
-        differences=tuple(p.decisive.interval(1 - (1 - level) / len(pairs)) for p in parts),
+        differences=tuple(p.decisive.interval(1 - (1 - level) / len(pairs), most) for p in parts),
         pvalues=pvalues,
         adjusted=adjusted,
         verdicts=tuple(map(_verdict, parts, adjusted < 1 - level)),
@@ -212,14 +223,37 @@ class _Training:
     totals: Totals | None = None
 
 
-def _read(
-    name: str, values: Any, unit: Unit, labels: ArrayLike | None, **options: Any
-) -> _Training:
-    if is_scores(values):
-        return _Training(check_scores(values, unit, f"trainings[{name!r}]"), unit.name)
-    given = as_predictions(values, labels, argument=f"trainings[{name!r}]", **options)
+def _scored(name: str, values: Any, unit: Unit) -> _Training:
+    if not is_scores(values):
+        raise InputError("trainings mixes predictions and scores: pass the same for all.")
+    return _Training(check_scores(values, unit, f"trainings[{name!r}]"), unit.name)
+
+
+def _aligned(trainings: Mapping[str, Any]) -> dict[str, Any]:
+    """Examples of all trainings in the order of the first that names them."""
+    named = {n: p for n, p in trainings.items() if isinstance(p, Predictions)}
+    first = next((n for n, p in named.items() if p.example_ids is not None), None)
+    if first is None:
+        return dict(trainings)
+    return {
+        n: align_examples(named[first], p, (first, n)) if n in named else p
+        for n, p in trainings.items()
+    }
+
+
+def _read(trainings: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, _Training]:
+    read = {}
+    for name, values in trainings.items():
+        given = as_predictions(values, argument=f"trainings[{name!r}]", directed=True, **options)
+        read[name] = _training(given)
+    return read
+
+
+def _training(given: Predictions) -> _Training:
+    if given.runs == 1:
+        return _Training(given.errors().mean(axis=1), given.unit, given)
     totals = measure_totals(given)
-    return _Training(totals.run, "fraction" if given.kind != "losses" else "loss", given, totals)
+    return _Training(totals.run, given.unit, given, totals)
 
 
 def _with_groups(read: dict[str, _Training]) -> dict[str, _Training]:
@@ -233,8 +267,7 @@ def _with_groups(read: dict[str, _Training]) -> dict[str, _Training]:
         if t.predictions is None or t.predictions.groups is not None:
             found[name] = t
         elif t.predictions.examples == len(groups):
-            given = replace(t.predictions, groups=groups)
-            found[name] = replace(t, predictions=given, totals=measure_totals(given))
+            found[name] = _training(replace(t.predictions, groups=groups))
         else:
             found[name] = t  # of another test set, which will be refused
     return found
@@ -247,36 +280,45 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
 
 
 def _difference(
-    a: _Training, b: _Training, paired: bool | None, names: tuple[str, str]
+    a: _Training,
+    b: _Training,
+    paired: bool | None,
+    distribution_std: float | None,
+    names: tuple[str, str],
 ) -> Difference:
-    if a.predictions is None and b.predictions is None:
+    if a.predictions is None or b.predictions is None:
         return score_difference(a.errors, b.errors, bool(paired))
-    if a.totals is None or b.totals is None:
-        raise InputError("trainings mixes predictions and scores: pass the same for all.")
-    assert a.predictions is not None
-    assert b.predictions is not None
-    unnamed = a.predictions.run_ids is None or b.predictions.run_ids is None
-    alike = (a.totals.groups is None) == (b.totals.groups is None)
-    if (paired is False or (paired is None and unnamed)) and alike:
-        check_same_examples(a.predictions, b.predictions, names)
-        return unpaired_difference(a.totals, b.totals)  # which need not be read again
-    return predictions_difference(a.predictions, b.predictions, paired, names=names)
+    one, two = a.predictions, b.predictions
+    unnamed = one.run_ids is None or two.run_ids is None
+    if a.totals is not None and b.totals is not None:
+        alike = (a.totals.groups is None) == (b.totals.groups is None)
+        if (paired is False or (paired is None and unnamed)) and alike:
+            check_same_examples(one, two, names)
+            return unpaired_difference(a.totals, b.totals)  # which need not be read again
+    return predictions_difference(one, two, paired, distribution_std, names)
 
 
 def _verdict(parts: Difference, shown: bool) -> str:
-    if not shown:
+    if not (shown and parts.conclusive):
         return "undecided"
     return "a better" if parts.decisive.value < 0 else "b better"
 
 
 def _warnings(parts: list[Difference], read: Mapping[str, _Training]) -> tuple[str, ...]:
     notes = []
-    still = [name for name, t in read.items() if np.ptp(t.errors) == 0]
+    still = [name for name, t in read.items() if len(t.errors) > 1 and np.ptp(t.errors) == 0]
     if still:
         notes.append(no_spread(still))
+    notes += few_groups(parts[0].groups)
     if parts[0].method == "scores":
         notes.append(SCORES_ONLY)
-    fewest = min(min(len(p.a), len(p.b)) for p in parts)
-    if fewest < FEWEST:
-        notes.append(few_runs(fewest))
+    unit = next(iter(read.values())).unit
+    single = [name for name, t in read.items() if len(t.errors) == 1]
+    if single:
+        said = ", ".join(single[:5]) + (" …" if len(single) > 5 else "")
+        of_one = next(p for p in parts if p.method == "one run")
+        notes += [f"{said}: {text}" for text in thin_evidence(of_one, unit)]
+    several = [len(t.errors) for t in read.values() if len(t.errors) > 1]
+    if several and min(several) < FEWEST:
+        notes.append(few_runs(min(several)))
     return tuple(notes)

@@ -254,7 +254,7 @@ def _packed_blocks(given: Predictions) -> Iterator[NDArray[np.uint8]]:
             yield np.packbits(errors, axis=1)
         return
     for _, bits in given.blocks():
-        yield bits if given.kind == "errors" else ~bits
+        yield ~bits if given.higher_is_better else bits
 
 
 def _check(given: Predictions, min_effect: float, multiplicity: str, limit: int) -> None:

@@ -182,7 +182,7 @@ def _check(
 ) -> None:
     if (difference is None) == (std is None):
         raise InputError(
-            "plan_runs answers one question at a time: pass difference= (between two trainings) or"
+            "a plan answers one question at a time: pass difference= (between two trainings) or"
             " distribution_std= (to be told from 0)."
         )
     effect = std if difference is None else abs(difference)

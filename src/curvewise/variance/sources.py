@@ -222,16 +222,17 @@ def _result(
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)
     totals, split = measured[baseline]
+    unit = totals.unit
     return SourceShares(
         sources=tuple(ratios),
         baseline=baseline,
         runs=tuple(measured[name][0].runs for name in ratios),
         baseline_runs=totals.runs,
         examples=totals.examples,
-        test_set_std=tuple(observed_std(measured[name][1], level) for name in ratios),
-        distribution_std=tuple(true_std(measured[name][1], level) for name in ratios),
-        baseline_test_set_std=observed_std(split, level),
-        baseline_distribution_std=true_std(split, level),
+        test_set_std=tuple(observed_std(measured[name][1], level, unit) for name in ratios),
+        distribution_std=tuple(true_std(measured[name][1], level, unit) for name in ratios),
+        baseline_test_set_std=observed_std(split, level, unit),
+        baseline_distribution_std=true_std(split, level, unit),
         test_set_share=tuple(r.test_set for r in ratios.values()),
         distribution_share=tuple(r.distribution for r in ratios.values()),
         pvalues=tuple(pvalues.tolist()),
@@ -240,7 +241,7 @@ def _result(
             for r, p in zip(ratios.values(), pvalues, strict=True)
         ),
         margin=margin,
-        unit=totals.unit,
+        unit=unit,
         level=level,
         warnings=tuple(notes),
         _run_errors={name: t.run for name, (t, _) in measured.items()},

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
 from curvewise.tables import number
-from curvewise.types import Interval, Predictions, Result, as_predictions, check_level
+from curvewise.types import Interval, Predictions, Result, as_predictions, asked_of, check_level
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.difference import unpaired_difference
@@ -129,7 +129,7 @@ class VarianceSweep(Result):
 
     @property
     def _what(self) -> str:
-        return "loss" if self.unit == "loss" else "error"
+        return self.unit if self.unit in ("loss", "score") else "error"
 
     def _excess_sentence(self) -> str:
         found = [number(v) for v, has in zip(self.values, self.has_excess, strict=True) if has]
@@ -188,7 +188,7 @@ def measure_sweep(
     >>> rng = np.random.default_rng(0)
     >>> steady = rng.random((40, 500)) < 0.1
     >>> shaky = rng.random((40, 500)) < rng.uniform(0.05, 0.2, (40, 1))
-    >>> s = measure_sweep({0.5: steady, 1.0: shaky})
+    >>> s = measure_sweep({0.5: steady, 1.0: shaky}, kind="errors")
     >>> s.best, s.largest_without_excess, s.has_excess
     (0.5, 0.5, (False, True))
     """
@@ -237,11 +237,10 @@ def measure_sweep(
 def _read(
     given: Any, labels: ArrayLike | None, options: Mapping[str, Any]
 ) -> Predictions | VarianceDecomposition:
-    """Arrays as predictions; Predictions already know their kind and axes."""
+    """Arrays as predictions, with the options that are for them."""
     if isinstance(given, VarianceDecomposition):
         return given
-    known = ("kind", "axes") if isinstance(given, Predictions) else ()
-    return as_predictions(given, labels, **{k: v for k, v in options.items() if k not in known})
+    return as_predictions(given, labels, directed=True, **asked_of(given, options))
 
 
 def _with_groups(

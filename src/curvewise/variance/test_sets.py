@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
+from curvewise.types import (
+    FloatArray,
+    Interval,
+    Predictions,
+    Result,
+    as_predictions,
+    asked_of,
+    check_level,
+)
 from curvewise.variance._estimates import correlate, same_runs
 from curvewise.variance._true_correlation import true_correlation
 from curvewise.variance.decompose import decompose_variance
@@ -38,7 +46,7 @@ class TestSetPair:
         Of no correlation, by itself and with Holm's correction for all pairs.
     true_correlation : Interval
         Of the runs' true errors: covariance over the product of the standard deviations of true
-        error. It may exceed 1, which its limits do not, and is NaN where a variance is not
+        error, cut off at −1 and 1. It is NaN where a variance is not
         positive. The limits are −1 and 1 where the variance of either set is not told from 0.
     stable : bool
         Whether both variances are told from 0; the true correlation is not known otherwise.
@@ -216,14 +224,8 @@ def _given(
     given = {}
     for name, value in test_sets.items():
         values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-        known = isinstance(values, Predictions)
-        given[str(name)] = as_predictions(
-            values,
-            labels,
-            kind=None if known else kind,
-            axes=None if known else axes,
-            argument=f"test_sets[{name!r}]",
-        )
+        asked = asked_of(values, {"kind": kind, "axes": axes})
+        given[str(name)] = as_predictions(values, labels, argument=f"test_sets[{name!r}]", **asked)
     runs = min(p.runs for p in given.values())
     if runs < 4:
         raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least 4.")

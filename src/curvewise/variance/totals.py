@@ -39,12 +39,14 @@ class Totals:
         Mean variance between repeats of one example in one run; NaN without repeats.
     repeats : int
         Samples of an example in a run.
-    unit : {"fraction", "loss"}
-        Errors that are 0 or 1 (or means of such over repeats), or losses.
+    unit : {"fraction", "loss", "score"}
+        Errors that are 0 or 1 (or means of such over repeats), losses, or negated scores.
     groups : ndarray of int, shape (examples,), optional
         Group of each example.
     twins : int
         Runs that repeat an earlier run on every example.
+    assumed : bool
+        Whether 0/1 values were read as errors though nothing says that 1 means wrong.
     """
 
     run: FloatArray
@@ -57,6 +59,7 @@ class Totals:
     unit: str = "fraction"
     groups: NDArray[np.int64] | None = None
     twins: int = 0
+    assumed: bool = False
 
     @property
     def binary(self) -> bool:
@@ -108,8 +111,8 @@ def measure_totals(predictions: Predictions) -> Totals:
     """Read the predictions once and keep the totals."""
     if predictions.runs < 2:
         raise InputError(
-            "predictions holds one run: the variance between runs needs at least two. From one run"
-            " of each training, compare_runs can use the calibration route."
+            "predictions holds one run: the variance between runs needs at least two. One run of"
+            " each training can be compared, with weaker evidence."
         )
     if predictions.examples < 2:
         raise InputError("predictions holds one example: a test set needs at least two.")
@@ -143,7 +146,7 @@ def totals_of_counts(
 def _packed(predictions: Predictions) -> Totals:
     n = predictions.examples
     by_run, by_example = packed_totals((block for _, block in predictions.blocks()), n)
-    if predictions.kind == "correct":
+    if predictions.higher_is_better:
         by_run, by_example = n - by_run, predictions.runs - by_example
     return totals_of_counts(by_run / n, by_example)
 
@@ -188,7 +191,7 @@ def _averaged(predictions: Predictions) -> Totals:
         cell_variance=float(spread.mean()),
         repeat_variance=within / (predictions.runs * n) if repeats > 1 else float("nan"),
         repeats=repeats,
-        unit="loss" if predictions.kind == "losses" else "fraction",
+        unit=predictions.unit,
         groups=None if groups is None else codes,
         twins=seen.twins,
     )

@@ -16,7 +16,7 @@ from curvewise.types import FloatArray, Interval, Predictions, Result, as_predic
 from curvewise.variance._crossed import Crossed, Spread
 from curvewise.variance._twin_answers import Against, Among, Compared, cross
 from curvewise.variance._votes import group_codes
-from curvewise.variance.difference import check_same_examples
+from curvewise.variance.difference import align_examples, check_same_examples
 from curvewise.variance.tails import FEWEST
 from curvewise.variance.wording import said_interval
 
@@ -247,7 +247,8 @@ def _matched(
             f"{name} has {twin.runs} runs and reference has {base.runs}: run r must be the twin of"
             " run r."
         )
-    check_same_examples(base, twin)
+    twin = align_examples(base, twin, ("reference", name))
+    check_same_examples(base, twin, ("reference", name))
     if base.has_classes != twin.has_classes:
         raise InputError(f"{name} is of kind {twin.kind!r}, reference of kind {base.kind!r}.")
     one, two = base.run_ids, twin.run_ids

@@ -13,8 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.tables import number
-from curvewise.types import FloatArray, Interval, Predictions, Result, check_level, interval_columns
-from curvewise.variance.anova import Split, f_interval, std_interval
+from curvewise.types import (
+    FloatArray,
+    Interval,
+    Predictions,
+    Result,
+    asked_of,
+    check_level,
+    interval_columns,
+)
+from curvewise.variance.anova import Split, f_interval, normal_std, std_interval
 from curvewise.variance.decomposition import VarianceDecomposition
 from curvewise.variance.ratio import DRAWS, measure_split, variance_ratio
 from curvewise.variance.tails import FEWEST, judge_tails
@@ -47,7 +55,7 @@ class VarianceComparison(Result):
         Two-sided, against equal variances of true error.
     excess_kurtosis : float
         Of run errors, both together: above 0 it widens the intervals of the ratios.
-    unit : {"fraction", "loss"}
+    unit : {"fraction", "loss", "score"}
         Of the standard deviations.
     level : float
         Coverage of the intervals; a verdict is reached at ``1 - level``.
@@ -179,11 +187,14 @@ def compare_variances(
     check_level(level)
     options = {"kind": kind, "axes": axes, "groups": groups}
     one, two = (
-        measure_split(given, labels, name, **_asked(given, options))
+        measure_split(given, labels, name, **asked_of(given, options))
         for given, name in ((a, "a"), (b, "b"))
     )
-    if one[0].binary != two[0].binary:
-        raise InputError("a and b are not of one kind: one holds losses, the other 0/1 errors.")
+    unit = one[0].unit
+    if unit != two[0].unit:
+        raise InputError(
+            f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}."
+        )
     runs = one[0].run, two[0].run
     ratio = variance_ratio(one[1], two[1], runs, level=level, draws=draws, rng=rng)
     notes = _notes((one[0], two[0]), names)
@@ -193,30 +204,30 @@ def compare_variances(
         names=names,
         runs=(len(runs[0]), len(runs[1])),
         examples=(one[0].examples, two[0].examples),
-        test_set_std=(observed_std(one[1], level), observed_std(two[1], level)),
-        distribution_std=(true_std(one[1], level), true_std(two[1], level)),
+        test_set_std=(observed_std(one[1], level, unit), observed_std(two[1], level, unit)),
+        distribution_std=(true_std(one[1], level, unit), true_std(two[1], level, unit)),
         test_set_ratio=ratio.test_set,
         test_set_pvalue=ratio.test_set_pvalue,
         distribution_ratio=ratio.distribution,
         distribution_pvalue=ratio.distribution_pvalue,
         excess_kurtosis=ratio.excess_kurtosis,
-        unit="fraction" if one[0].binary else "loss",
+        unit=unit,
         level=level,
         warnings=tuple(notes),
         _run_errors=runs,
     )
 
 
-def observed_std(split: Split, level: float) -> Interval:
+def observed_std(split: Split, level: float, unit: str) -> Interval:
     """Standard deviation of test error between runs, by χ²."""
-    return std_interval(split.test_set, split.runs - 1, level)
+    return normal_std(split.test_set, split.runs - 1, level, unit)
 
 
-def true_std(split: Split, level: float) -> Interval:
+def true_std(split: Split, level: float, unit: str) -> Interval:
     """Standard deviation of true error between runs, by F."""
     low, high = f_interval(split, level)
     estimate = math.sqrt(max(0.0, split.distribution))
-    return Interval(estimate, math.sqrt(low), math.sqrt(high), level)
+    return std_interval(estimate, math.sqrt(low), math.sqrt(high), level, unit)
 
 
 def said_ratio(ratio: Interval) -> str:
@@ -243,11 +254,6 @@ def tail_notes(name: str, run_errors: FloatArray) -> list[str]:
         f"run errors of {name} have heavy tails (excess kurtosis {tails.excess_kurtosis:.1f}):"
         " intervals of ratios allow for that, those of its standard deviations do not."
     ]
-
-
-def _asked(given: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Options for arrays; a Predictions already knows its kind and axes."""
-    return options if not isinstance(given, Predictions) else {"groups": options["groups"]}
 
 
 def _notes(totals: tuple[Totals, Totals], names: tuple[str, str]) -> list[str]:

@@ -17,6 +17,20 @@ MOSTLY_WRONG = (
 )
 
 
+FEW_GROUPS = 10
+"""With fewer groups of equal weight their own variance is hardly known."""
+
+
+def few_groups(effective: float | None) -> list[str]:
+    """Warn of groups that weigh as much as a few of equal size; None where there are no groups."""
+    if effective is None or effective >= FEW_GROUPS:
+        return []
+    return [
+        f"the groups weigh as much as {effective:.1f} of equal size: too few to generalize well"
+        " from this test set to new groups."
+    ]
+
+
 def said(value: float, unit: str) -> str:
     """Errors as percentages, losses as they are.
 

@@ -14,6 +14,7 @@ from curvewise.io._table import brief, listed
 from curvewise.learning.partition import partition_training_set
 from curvewise.study._numbers import number_targets
 from curvewise.study.dataset import Dataset
+from curvewise.types import check_labelled
 
 Rows: TypeAlias = NDArray[np.int64]
 
@@ -197,6 +198,7 @@ def _numbered(
                 f"There is a label {wrong}, but the classes are 0 to {len(classes) - 1}."
             )
         return np.split(together, cuts), classes
+    check_labelled(together, "labels")
     if numbers and (values[0] != 0 or values[-1] != len(values) - 1):
         notes.append(f"Labels {listed(values.tolist(), 5)} are numbered 0 to {len(values) - 1}.")
     return np.split(codes.astype(np.int64), cuts), tuple(str(value) for value in values)
