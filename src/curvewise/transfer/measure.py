@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,7 +25,7 @@ from curvewise.transfer.cumulative import Weight, along
 from curvewise.transfer.equivalence import Equivalence, data_equivalence
 from curvewise.transfer.gains import gain_end
 from curvewise.transfer.transfer_result import Improvement, RiskCurve, TransferResult
-from curvewise.types import FloatArray, check_level
+from curvewise.types import FloatArray, TransferRisks, check_level
 
 SEEDS = ("mean", "pooled")
 
@@ -93,7 +94,8 @@ def measure_transfer(
     method, with the spread between runs of each method and size and Satterthwaite's degrees of
     freedom, fewer where a mean of few runs stands beside one of many. A mean of one run borrows
     the spread of other methods at its size. Runs of a method with the same ``seed`` at several
-    sizes may go up and down together: where they do, intervals are wider. Where ``fold`` says
+    sizes may go up and down together: where they do, intervals are wider. Without a column of
+    seeds, the k-th runs of the sizes, in the order of the source, are taken to share one. Where ``fold`` says
     which runs were trained on the same examples, these count as pairs of methods; without it,
     methods are taken as independent, and intervals are wider than need be if they are not.
 
@@ -156,10 +158,18 @@ def measure_transfer(
         level=level,
         unit=given.risks.unit,
         warnings=(*alarms, *known),
-        notes=given.risks.notes,
+        notes=(*given.risks.notes, *_matched(given.risks)),
         _cells={task.name: task for task in cells},
         _settings=settings,
     )
+
+
+def _matched(risks: TransferRisks) -> tuple[str, ...]:
+    """How runs of different sizes were matched, where no column says so."""
+    keys = zip(risks.tasks.tolist(), risks.methods.tolist(), risks.n.tolist(), strict=True)
+    if risks.seeds is not None or risks.folds is not None or max(Counter(keys).values()) < 2:
+        return ()
+    return ("There is no column of seeds: the k-th runs of different sizes count as one seed.",)
 
 
 def _settings(weight: Weight, seeds: str, level: float) -> Settings:
