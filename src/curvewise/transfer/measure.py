@@ -80,8 +80,9 @@ def measure_transfer(
     -----
     CurvewiseWarning
         If maximal supervision is assumed or beaten by scratch at some size, the blind guess looks
-        like a percentage beside fractions, runs failed, nothing was run twice, methods rest on
-        different sizes, or scratch gets worse with more data. Maximal supervision that scratch
+        like a percentage beside fractions, runs failed, nothing was run twice, runs vary together
+        over sizes though no column of seeds says why, methods rest on different sizes, or scratch
+        gets worse with more data. Maximal supervision that scratch
         beats on the whole, which would turn the sign of CCI round, is an error.
 
     Notes
@@ -95,18 +96,21 @@ def measure_transfer(
     freedom, fewer where a mean of few runs stands beside one of many. A mean of one run borrows
     the spread of other methods at its size. Runs of a method with the same ``seed`` at several
     sizes may go up and down together: where they do, intervals are wider. Without a column of
-    seeds, the k-th runs of the sizes, in the order of the source, are taken to share one. Where ``fold`` says
-    which runs were trained on the same examples, these count as pairs of methods; without it,
-    methods are taken as independent, and intervals are wider than need be if they are not.
+    seeds, the k-th runs of the sizes, in the order of the source, are taken to share one. Where
+    ``fold`` says which runs were trained on the same examples, these count as pairs of methods;
+    without it, methods are taken as independent, and intervals are wider than need be if they are
+    not.
 
     Simulated by ``benchmarks/transfer_coverage.py``, intervals of 95% hold the true CCI in 92 to
     99% of draws with two to ten runs, whether or not methods have as many runs and spread alike,
-    with skewed or heavy-tailed noise, and with an assumed maximal control. With two runs they are
-    near twice as wide as with three. What breaks them:
+    with skewed or heavy-tailed noise, with an assumed maximal control, and with seeds that move a
+    method alike at all sizes (94 to 98%, with a column of seeds or without). With two runs they
+    are twice as wide as with three. What breaks them:
 
     - methods with one run that spread three times as much as the repeated ones: 71%;
     - small sizes with one run, which borrow the smaller spread of large ones: 70%;
-    - seeds that move a method alike at all sizes and that are not told: 85%, told 92 to 96%;
+    - seeds that move a method alike at all sizes, without a column of seeds and in another order
+      at each size: 80 to 94%, and a true null is rejected in 6 to 21%;
     - maximal supervision that two runs measure, where they make up most of the error: 91%.
 
     The interval of one calibrated risk rests on the runs of one mean. It holds 95% if these are
