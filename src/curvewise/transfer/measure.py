@@ -82,8 +82,8 @@ def measure_transfer(
         If maximal supervision is assumed or beaten by scratch at some size, the blind guess looks
         like a percentage beside fractions, runs failed, nothing was run twice, runs vary together
         over sizes though no column of seeds says why, methods rest on different sizes, or scratch
-        gets worse with more data. Maximal supervision that scratch
-        beats on the whole, which would turn the sign of CCI round, is an error.
+        gets worse with more data. Maximal supervision that scratch beats on the whole, which would
+        turn the sign of CCI round, is an error.
 
     Notes
     -----
