@@ -542,9 +542,12 @@ class TestOddTables:
 
     def test_runs_that_do_not_differ_have_an_interval_of_no_width(self) -> None:
         given = [{**r, "risk": CURVES[r["method"]][SIZES.index(r["n"])]} for r in rows()]
-        row = measure(given).improvement("a", "one")
+        found = measure(given)
+        row = found.improvement("a", "one")
         assert row.cci.low == row.cci.estimate == row.cci.high
         assert row.pvalue == 0
+        assert any("all runs of the same method and size" in text for text in found.warnings)
+        assert not any("same method and size" in text for text in measure().warnings)
 
     def test_a_table_put_together_twice_is_said(self) -> None:
         given = rows()

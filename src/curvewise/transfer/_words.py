@@ -182,7 +182,7 @@ def _listed(sizes: Sequence[float]) -> str:
 
 def task_notes(task: Task, curves: Sequence[RiskCurve]) -> list[str]:
     """What else there is to know of a task."""
-    alone = (*_unknown(task), *_borrowed(task), *_one_subset(task))
+    alone = (*_unknown(task), *_borrowed(task), *_one_subset(task), *_alike(task))
     found = [f"{task.name}: {text}" for text in alone]
     own = [c for c in curves if c.task == task.name]
     for text, chosen in (
@@ -228,6 +228,17 @@ def _one_subset(task: Task) -> list[str]:
     return [
         "every method was trained on one subset of each size, so that intervals are about other "
         "seeds on these subsets, not about other subsets."
+    ]
+
+
+def _alike(task: Task) -> list[str]:
+    """Runs that differ nowhere, which are rather copies than a spread of 0."""
+    variance = task.runs.variance[task.runs.count > 1]
+    if not len(variance) or variance.any():
+        return []
+    return [
+        "all runs of the same method and size have the same risk, so that intervals have no width "
+        "and p-values mean nothing: are they copies of one run, or rounded?"
     ]
 
 
