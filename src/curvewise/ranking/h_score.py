@@ -98,7 +98,7 @@ def signed_h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | No
     if shrinkage >= 1:
         means = class_means(examples.features, examples.codes, examples.counts, centre)
         between = float((examples.counts[:, None] * means**2).sum())
-        return (1 / shrinkage - 1) * between * d / float(np.trace(products))
+        return float((1 / shrinkage - 1) * between * d / np.trace(products))
     score = _dual if n < d else _primal
     return float((1 - shrinkage) * score(examples, centre, products / n, shrinkage))
 
