@@ -8,8 +8,9 @@ bootstrap samples) give the spread, and the intervals are held against the mean 
 hundred fresh samples of the same size and classes: the truth as ``rank_features`` defines it.
 
 For each measure and pool (``close``: checkpoints nearly tied; ``apart``; ``wide``: more features
-than examples), in percent: score intervals that hold the truth; rank intervals that do, on average
-and of the truly best checkpoint; the same for plain quantiles of resampled ranks. Then the
+than examples; ``faint``: hardly more than noise), in percent: score intervals that hold the truth;
+rank intervals that do, on average and of the truly best checkpoint; the same for plain quantiles of
+resampled ranks. Then the
 estimated spread over the true one, and the width of rank intervals in places; a star marks what
 ``rank_features`` does. At last the stated chance that
 the highest score of the population is among the first k, beside how often it was, for pools that
@@ -43,6 +44,7 @@ POOLS = {  # how sharply each checkpoint sees, and its number of features
     "close": (np.linspace(1.0, 1.04, 6), 20),
     "apart": (np.linspace(0.6, 1.6, 6), 20),
     "wide": (np.linspace(0.6, 1.6, 6), 300),
+    "faint": (np.linspace(0.05, 0.12, 6), 20),
 }
 DIFFERENCES = (0.0, 0.3, 0.6, 1.0, 2.0, 4.0)  # spread of true scores over that of sampling
 FRESH, RESAMPLES, LEVEL = 200, 50, 0.95

@@ -15,7 +15,8 @@ that get fewer as the size grows, down to one, and that are there at large sizes
 beside two; scratch that spreads three times as much; one cell that spreads four times as much;
 tails as heavy as Student's t with four degrees of freedom, skewed ones (exponential, log-normal),
 and one run in twenty that goes wrong by half of the scale; methods with one run beside a repeated
-scratch, spreading as it does and three times as much; seeds that move a method alike at all sizes;
+scratch, spreading as it does and three times as much; seeds that move a method alike at all sizes,
+with a column that names them, without it, and without it and in another order at every size;
 training subsets that are shared by the methods, and nested in each other; controls that are
 measured with error, and by two or three runs; an assumed maximal control; other weights; every run
 a point of its own.
@@ -63,6 +64,7 @@ class Design:
     wrong: float = 0.0  # chance of a run to go wrong
     seeds: bool = True  # whether seeds are told
     line: float = 0.0  # share of variance that a method keeps over sizes by its seed
+    shuffled: bool = False  # whether the runs of each size come in an order of their own
     single: bool = False  # whether the methods have one run
     shared: float = 0.0  # share of variance that comes with the training subset
     nested: float = 0.0  # share of that which all sizes have in common
@@ -89,7 +91,25 @@ DESIGNS = (
     *(Design(f"log-normal, {r} runs", (r,) * 4, tails="log-normal") for r in (2, 3, 5, 10)),
     *(Design(f"one in 20 goes wrong, {r} runs", (r,) * 4, wrong=0.05) for r in (3, 5, 10)),
     *(Design(f"seeds over sizes, {r} runs", (r,) * 4, line=0.7) for r in (2, 3, 5)),
-    Design("seeds over sizes, not told", line=0.7, seeds=False),
+    *(
+        Design(f"seeds over sizes, not told, {r} runs", (r,) * 4, line=0.7, seeds=False)
+        for r in (2, 3, 5, 10)
+    ),
+    *(
+        Design(f"seeds alone, not told, {r} runs", (r,) * 4, line=1.0, seeds=False)
+        for r in (2, 3, 5, 10)
+    ),
+    *(
+        Design(
+            f"{name}, not told, shuffled, {r} runs",
+            (r,) * 4,
+            line=line,
+            seeds=False,
+            shuffled=True,
+        )
+        for name, line in (("seeds over sizes", 0.7), ("seeds alone", 1.0))
+        for r in (2, 3, 5, 10)
+    ),
     Design("one run per method", single=True),
     Design("one run per method, spreading 3×", single=True, scratch=1 / 3),
     *(Design(f"subsets shared, {r}", (r,) * 4, shared=0.6, folds=True) for r in (2, 3, 5, 10)),
@@ -178,7 +198,8 @@ def draw(design: Design, rng: np.random.Generator) -> Task:
             std = design.spread * (n / 100) ** -0.25 * (design.scratch if name == "scratch" else 1)
             std *= design.odd if (name, k) == ("one", 1) else 1
             own = np.sqrt(1 - design.shared - design.line) * noise(design.tails, count, rng)
-            own += np.sqrt(design.line) * line[:count]
+            kept = rng.permutation(count) if design.shuffled else np.arange(count)
+            own += np.sqrt(design.line) * line[kept]
             moved = risk[k] + std * (own + np.sqrt(design.shared) * subset[k][:count])
             moved += HALF * (rng.random(count) < design.wrong)
             rows += [(name, n, value, str(i)) for i, value in enumerate(moved.tolist())]

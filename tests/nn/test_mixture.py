@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.mixture import nleep_on_device
+from curvewise.nn.mixture import TorchOn, nleep_on_device
+from curvewise.ranking._clusters import candidates, seeds
 from curvewise.ranking._mixture import COVARIANCES
 from curvewise.ranking.nleep import nleep
 
@@ -67,3 +68,14 @@ def test_what_cannot_be_used_is_refused():
     with pytest.warns(CurvewiseWarning, match="the same features") as said:
         nleep_on_device(torch.ones(300, 3), labels)
     assert said[0].filename == __file__, "where the user acts"
+
+
+def test_seeds_read_nothing_from_the_device():
+    """On a GPU their steps are recorded; tensors without values show what would be read."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+    with FakeTensorMode():
+        x, draws = torch.empty(50, 3), torch.empty(6, candidates(6), dtype=torch.float64)
+        assert seeds(x, draws, TorchOn(torch.device("cpu"))).shape == (6, 3)
+        with pytest.raises(DataDependentOutputException):
+            float(x.sum())

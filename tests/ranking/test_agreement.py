@@ -55,6 +55,14 @@ def test_left_out_is_the_correlation_of_the_others(name: str, ties: bool) -> Non
         assert value == pytest.approx(ORACLES[name](scores[rest], accuracy[rest]), rel=1e-9)
 
 
+def test_left_out_keeps_its_digits_beside_an_outlier() -> None:
+    (scores,), (accuracy,) = scores_and_accuracies(np.random.default_rng(2), 1, 9)
+    scores[5] = 1e9
+    rest = np.arange(9) != 5
+    expected = ORACLES["pearson"](scores[rest], accuracy[rest])
+    assert left_out(scores, accuracy, "pearson")[5] == pytest.approx(expected, rel=1e-9)
+
+
 def over_all_orders(scores: np.ndarray, accuracy: np.ndarray, k: int) -> tuple[float, float]:
     """Recall@k and Rel@k averaged over every order of the checkpoints that ties allow."""
     recalls, rels = [], []

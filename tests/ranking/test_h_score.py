@@ -7,6 +7,7 @@ import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.h_score import MEASURES, h_score
+from curvewise.ranking.rank import rank_features
 
 
 def made(n: int, d: int, classes: int, seed: int):
@@ -141,3 +142,27 @@ def test_says_what_it_is():
 def test_a_shrinkage_that_is_no_number_is_named(value):
     with pytest.raises(InputError, match=f"shrinkage={value!r}: give a number from 0"):
         h_score(np.eye(6), [0, 1, 2] * 2, value)
+
+
+def test_parts_that_score_zero_still_vary():
+    """Where the shrinkage is 1 for half of the samples, intervals hold the mean of fresh ones."""
+
+    def drawn(rng):
+        labels = np.arange(100) % 3
+        means = np.array([[0.5, 0, 0], [0, 0.5, 0], [0, 0, 0.5]])
+        return means[labels] + rng.standard_normal((100, 3)), labels
+
+    rng = np.random.default_rng(6)
+    fresh = np.array([h_score(*drawn(rng)) for _ in range(400)])
+    assert 0.3 < (fresh == 0).mean() < 0.7
+    held = []
+    for seed in range(8):
+        samples = {str(i): drawn(rng)[0] for i in range(20)}
+        found = rank_features(samples, drawn(rng)[1], "h-score", resamples=20, rng=seed)
+        held += [
+            low <= fresh.mean() <= high
+            for low, high in zip(found.score_low, found.score_high, strict=True)
+        ]
+        assert (found.score_low >= 0).all()
+        assert (found.scores["h-score"] >= 0).all()
+    assert np.mean(held) >= 0.93

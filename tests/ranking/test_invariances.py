@@ -15,6 +15,7 @@ kNN by cosine depends on the shift; TransRate with unit_scale does not depend on
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 
@@ -23,7 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvewise.errors import CurvewiseWarning
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.gbc import gbc
 from curvewise.ranking.h_score import h_score
 from curvewise.ranking.knn import knn
@@ -193,3 +194,31 @@ def test_the_small_print_is_warned_of():
     for measure in (logme, transrate, partial(h_score, shrinkage=0), partial(parc, examples=5)):
         with pytest.warns(CurvewiseWarning):
             measure(features, labels)
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURES if name != "parc"])
+@pytest.mark.parametrize("case", ["one", "one, two rows", "constant", "one of a class"])
+def test_few_features_and_examples_give_numbers(name, case):
+    """scipy.linalg.eigh(driver="evd") fails for one feature before scipy 1.14."""
+    rng = np.random.default_rng(3)
+    labels = np.arange(30) % 3
+    features = rng.standard_normal((30, 1)) + labels[:, None]
+    if case == "one, two rows":
+        features, labels = features[:2], labels[:2]
+    elif case == "constant":
+        features = np.full((30, 2), 0.1)
+    elif case == "one of a class":
+        labels = (np.arange(30) == 7).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        assert np.isfinite(MEASURES[name](features, labels))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_values_whose_powers_overflow_are_refused(name, scale):
+    x = scale * np.random.default_rng(4).standard_normal((30, 3))
+    with pytest.raises(InputError, match="of the order of 1"):
+        MEASURES[name](x, np.arange(30) % 3)
+    with pytest.raises(InputError, match="it is empty"):
+        MEASURES[name](x[:, :0], np.arange(30) % 3)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking._clusters import cluster
+from curvewise.ranking._clusters import candidates, cluster
 from curvewise.ranking._mixture import COVARIANCES, FLOOR, fit_mixture
 from curvewise.ranking._pca import project
 from curvewise.ranking.leep import leep
@@ -31,7 +31,7 @@ def by_scikit_learn(x, labels, test, asked, covariance, steps, components=5, see
     decomposition = pytest.importorskip("sklearn.decomposition")
     mixture = pytest.importorskip("sklearn.mixture")
     count = components * len(np.unique(labels))
-    start = cluster(project(x)[0], np.random.default_rng(seed).random(count))
+    start = cluster(project(x)[0], np.random.default_rng(seed).random((count, candidates(count))))
     assert len(np.unique(start)) == count
     pca = decomposition.PCA(0.8, svd_solver="full").fit(x)
     reduced = pca.transform(x)
@@ -135,7 +135,7 @@ def test_an_example_with_several_labels_is_fitted_once():
     assert nleep(x, np.eye(3)[labels]) == pytest.approx(plain), "one label each, as a matrix"
     assert nleep(x, np.eye(4)[labels]) == pytest.approx(plain), "a class without examples"
     # Twenty components of the 300 examples, by hand, then LEEP with a row for each label.
-    start = cluster(reduced, np.random.default_rng(0).random(20))
+    start = cluster(reduced, np.random.default_rng(0).random((20, candidates(20))))
     own = fit_mixture(reduced, start, 20).posteriors(reduced)
     assert nleep(x, marks) == pytest.approx(leep(own[rows], codes))
 

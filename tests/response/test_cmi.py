@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from itertools import combinations, product
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.response._engine import tail
 from curvewise.response.cmi import cmi_score, measure_cmi
 
 
@@ -343,3 +345,27 @@ def test_rng_decides_everything() -> None:
     assert one.null_mean != other.null_mean
     assert one.to_dict()["pvalue"] == one.pvalue
     assert "given" in one.frame()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_few_models_give_possible_numbers(seed: int) -> None:
+    """Small corpora, in which some draws of the null have no score."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 8))
+    settings = {"a": rng.integers(0, 2, n), "b": rng.integers(0, 3, n)}
+    gap = rng.integers(0, 3, n) / 4 if seed % 2 else np.arange(n) / n
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        found = measure_cmi(gap if seed % 3 else rng.random(n), gap, settings, permutations=49)
+    interval = found.value
+    assert math.isnan(interval.low) == math.isnan(interval.high)
+    assert not interval.low > interval.estimate
+    assert not interval.high < interval.estimate
+    assert math.isnan(found.pvalue) or 0 < found.pvalue <= 1
+    assert not (math.isnan(found.pvalue) ^ math.isnan(found.null_mean))
+
+
+def test_draws_without_a_score_do_not_count() -> None:
+    assert tail(np.array([0.1, 0.3, np.nan, np.nan]), 0.2) == 2 / 3
+    assert math.isnan(tail(np.array([0.1]), math.nan))
+    assert math.isnan(tail(np.array([math.nan]), 0.2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -179,3 +180,26 @@ def test_other_magnitudes_of_one_range_are_compared_unpaired():
     found = compare_responses(a, b)
     assert not found.paired
     assert any("different magnitudes" in w for w in found.warnings)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_few_answers_give_possible_numbers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size, total = int(rng.integers(2, 5)), int(rng.choice([1, 2, 5, 30]))
+    magnitude = np.sort(rng.choice(6, size, replace=False)) / 10
+    a, b = (
+        ResponseCurve.from_counts(magnitude, rng.integers(0, total + 1, size), total)
+        for _ in range(2)
+    )
+    found = compare_responses(a, b)
+    for score, interval in found.differences.items():
+        p = found.pvalues[score]
+        assert math.isnan(p) == math.isnan(interval.estimate)
+        assert not p < 0
+        assert not p > 1
+        assert not interval.low > interval.estimate
+        assert not interval.high < interval.estimate
+        if score != "pal":
+            assert -1 <= interval.low <= interval.high <= 1
+    assert "nan" not in found.summary()
+    assert "nan" not in a.summary()

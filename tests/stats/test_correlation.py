@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from curvewise.ranking._left_out import left_out
 from curvewise.stats.correlation import (
+    PAIRS_UP_TO,
     average_ranks,
     kendall,
     pearson,
@@ -68,3 +72,54 @@ def test_scale_changes_no_digit_of_pearson(power: int) -> None:
     assert pearson(np.ldexp(rows, power), target).tolist() == plain.tolist()
     assert pearson(rows, np.ldexp(target, power)).tolist() == plain.tolist()
     assert pearson(np.ldexp(rows, power), np.ldexp(target, -power)).tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("of", [kendall, weighted_kendall])
+@pytest.mark.parametrize("size", [PAIRS_UP_TO - 1, PAIRS_UP_TO, PAIRS_UP_TO + 1, 400])
+def test_many_values_are_correlated_as_few(of, size: int) -> None:
+    """By every pair, with ties; the short way and the long way agree."""
+    rng = np.random.default_rng(size)
+    rows = rng.integers(0, 12, (3, size)).astype(float)
+    target = np.round(rows[0] + 4 * rng.standard_normal(size))
+    rows[2] = 1.0
+    found = of(rows, target)
+    assert np.isnan(found[2])
+    for row, value in zip(rows[:2], found, strict=False):
+        up, over = (np.sign(v[:, None] - v[None]) for v in (row, target))
+        weights = [np.ones((size, size))]
+        if of is weighted_kendall:
+            weights = []
+            for keys in ((target, row), (row, target)):
+                place = np.empty(size)
+                place[np.lexsort(keys)[::-1]] = np.arange(size)
+                weights.append(1 / (1 + place[:, None]) + 1 / (1 + place[None]))
+        each = [
+            (w * up * over).sum() / np.sqrt((w * up * up).sum() * (w * over * over).sum())
+            for w in weights
+        ]
+        assert value == pytest.approx(np.mean(each), rel=1e-12)
+
+
+def test_many_values_make_no_table_of_pairs() -> None:
+    rng = np.random.default_rng(0)
+    rows, target = rng.standard_normal((1, 4000)), rng.standard_normal(4000)
+    kendall(rows, target)  # imports
+    tracemalloc.start()
+    try:
+        kendall(rows, target)
+        left_out(rows[0], target, "kendall")
+        left_out(rows[0], target, "weighted_kendall")
+        left_out(rows[0], target, "pearson")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 4000**2 * 8 * 0.75
+
+
+@pytest.mark.parametrize("size", [20, 300])
+def test_a_missing_value_gives_nan(size: int) -> None:
+    rows = np.random.default_rng(1).standard_normal((2, size))
+    rows[0, 3] = np.nan
+    found = kendall(rows, np.arange(size) * 1.0)
+    assert np.isnan(found[0])
+    assert np.isfinite(found[1])

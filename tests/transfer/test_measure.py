@@ -113,10 +113,16 @@ class TestResult:
         rng = np.random.default_rng(0)
         curves = {"scratch": CURVES["scratch"], "one": (0.80, 0.525, 0.285)}
         given = [
-            {"task": "a", "method": m, "n": n, "risk": r + 0.02 * rng.standard_normal()}
+            {
+                "task": "a",
+                "method": m,
+                "n": n,
+                "risk": r + 0.02 * rng.standard_normal(),
+                "seed": f"{n}, {i}",
+            }
             for m, risks in curves.items()
             for n, r in zip(SIZES, risks, strict=True)
-            for _ in range(4)
+            for i in range(4)
         ]
         own = [r for r in given if r["method"] == "one"]
         many = [{**r, "method": f"copy {i}"} for i in range(20) for r in own]
@@ -297,8 +303,8 @@ class TestControls:
         found = measure_transfer(risks, maximal=0.1)
         assert (found.blind["a"].risk, found.maximal["a"].risk) == (0.95, 0.1)
         assert found.unit == "test error"
-        assert found.notes == ("from somewhere",)
-        assert found.to_dict()["notes"] == ["from somewhere"]
+        assert found.notes[0] == "from somewhere"
+        assert found.to_dict()["notes"] == list(found.notes)
         assert not found.warnings
 
     def test_the_blind_guess_does_not_change_cci(self) -> None:
@@ -536,9 +542,12 @@ class TestOddTables:
 
     def test_runs_that_do_not_differ_have_an_interval_of_no_width(self) -> None:
         given = [{**r, "risk": CURVES[r["method"]][SIZES.index(r["n"])]} for r in rows()]
-        row = measure(given).improvement("a", "one")
+        found = measure(given)
+        row = found.improvement("a", "one")
         assert row.cci.low == row.cci.estimate == row.cci.high
         assert row.pvalue == 0
+        assert any("all runs of the same method and size" in text for text in found.warnings)
+        assert not any("same method and size" in text for text in measure().warnings)
 
     def test_a_table_put_together_twice_is_said(self) -> None:
         given = rows()

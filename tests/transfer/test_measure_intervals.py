@@ -10,8 +10,10 @@ from scipy.integrate import trapezoid
 from scipy.stats import t as student
 from scipy.stats import ttest_ind, ttest_rel
 
+from curvewise.errors import CurvewiseWarning
 from curvewise.transfer._cells import Estimate, Task, cells_of
 from curvewise.transfer._spread import Error
+from curvewise.transfer.cumulative import cci
 from curvewise.transfer.measure import _covariances, measure_transfer
 from curvewise.types import Control, TransferRisks
 
@@ -107,7 +109,8 @@ class TestSlopes:
 
     def test_a_maximal_taken_from_a_cell_moves_with_it(self) -> None:
         """The variance is that of all that runs do, through the best mean too."""
-        risks = replace(draw(np.random.default_rng(2)), seeds=None)
+        risks = draw(np.random.default_rng(2))
+        risks = replace(risks, seeds=np.arange(len(risks)))  # no run shares its seed
         task = task_of(risks, maximal=None)
         assert task.best is not None
         step, slopes = 1e-6, {name: np.zeros(len(risks)) for name in numbers(task)}
@@ -195,7 +198,9 @@ class TestSubsets:
         told = TransferRisks(
             tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk, folds=names
         )
-        plain = TransferRisks(tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk)
+        plain = TransferRisks(
+            tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk, seeds=names
+        )
         for name, estimate in numbers(task_of(plain)).items():
             if "pooled" not in name:
                 other = numbers(task_of(told))[name].error
@@ -378,10 +383,10 @@ class TestSeeds:
     def test_other_seeds_at_each_size_are_independent(self) -> None:
         table = self.drawn([str(i) for i in range(9)])
         again = self.drawn([str(i) for _ in SIZES for i in range(3)])
-        without = TransferRisks(
-            tasks=["a"] * 18, methods=table["method"], n=table["n"], risk=table["risk"]
-        )
-        expected = task_of(without).cci("one", SIZES, "log", False).error.std
+        risk = np.array(table["risk"]).reshape(3, 3, 2)[:, :, 1]  # sizes × runs of the method
+        share = np.gradient(np.log(SIZES)) * [1, 2, 1]
+        share = share / 2 / trapezoid(TRUE["scratch"] - 0.1, np.log(SIZES))
+        expected = np.sqrt((share**2 * risk.var(axis=1, ddof=1) / 3).sum())
         assert self.measured(table).std == pytest.approx(expected)
         assert self.measured(again).std > 1.3 * expected
 
@@ -389,9 +394,64 @@ class TestSeeds:
         rng = np.random.default_rng(22)
         for _ in range(20):
             seeded = draw(rng)
-            plain = replace(seeded, seeds=None)
-            a, b = (task_of(r).cci("one", SIZES, "scratch", False).error for r in (plain, seeded))
-            assert b.std >= a.std
+            apart = replace(seeded, seeds=np.arange(len(seeded)))
+            a, b = (task_of(r).cci("one", SIZES, "scratch", False).error for r in (apart, seeded))
+            assert b.std >= a.std * (1 - 1e-12)
+            assert b.degrees <= a.degrees * (1 + 1e-12)
+
+    def test_without_them_the_order_of_rows_stands_for_them(self) -> None:
+        """A failed run keeps its place."""
+        for risks in (draw(np.random.default_rng(24)), draw(np.random.default_rng(25), (4, 3, 1))):
+            failed = replace(risks, risk=np.where(risks.seeds == "1", np.nan, risks.risk))
+            for told in (risks, failed):
+                a, b = (
+                    task_of(r).cci("one", SIZES, "scratch", False).error
+                    for r in (told, replace(told, seeds=None))
+                )
+                assert (a.std, a.degrees) == (b.std, b.degrees)
+
+    @pytest.mark.parametrize("persisting", [False, True])
+    def test_runs_that_persist_over_sizes_are_covered_without_them(self, persisting: bool) -> None:
+        """Most of the variance or none comes with the run; both are covered."""
+        rng = np.random.default_rng(26)
+        truth = cci(SIZES, *((TRUE[m] - 0.1) / 0.9 for m in ("one", "scratch")), weight="log")
+        held = []
+        for _ in range(400):
+            rows = []
+            for name in ("scratch", "one"):
+                own = rng.standard_normal((1 if persisting else 3, 3)) + np.zeros((3, 1))
+                noise = 0.03 * np.sqrt(0.8) * own + 0.03 * np.sqrt(0.2) * rng.standard_normal(
+                    (3, 3)
+                )
+                rows += [
+                    (name, n, TRUE[name][k] + noise[k, i])
+                    for k, n in enumerate(SIZES)
+                    for i in range(3)
+                ]
+            method, n, risk = zip(*rows, strict=True)
+            risks = TransferRisks(tasks=["a"] * len(rows), methods=method, n=n, risk=risk)
+            found = task_of(risks).cci("one", SIZES, "log", False)
+            held.append(truth in found.error.interval(found.value, 0.95))
+        assert 0.925 <= np.mean(held) <= 0.99
+
+    def test_that_they_seem_to_persist_is_said(self) -> None:
+        rng = np.random.default_rng(27)
+        seed = rng.standard_normal((2, 5))
+        rows = {
+            "method": np.repeat(["scratch", "one"], 15),
+            "n": np.tile(np.repeat(SIZES, 5), 2),
+            "risk": np.concatenate([np.repeat(TRUE[m], 5) for m in ("scratch", "one")])
+            + 0.02 * np.concatenate([np.tile(s, 3) for s in seed])
+            + 0.005 * rng.standard_normal(30),
+        }
+        with pytest.warns(CurvewiseWarning, match="There is no column of seeds"):
+            found = measure_transfer(rows, blind=1.0, maximal=0.1)
+        assert any("vary together (mean correlation 0.9" in text for text in found.warnings)
+        told = measure_transfer({**rows, "seed": np.tile(np.arange(5), 6)}, blind=1.0, maximal=0.1)
+        assert not told.warnings
+        assert told.improvement("task", "one").cci == found.improvement("task", "one").cci
+        assert any("k-th runs" in text for text in found.notes)
+        assert not any("k-th runs" in text for text in told.notes)
 
 
 class TestUnevenRuns:

@@ -192,6 +192,7 @@ def test_intervals_cover_a_known_truth(maximal_std):
         off = Control(0.1 + maximal_std * rng.standard_normal(), maximal_std)
         shifted = TransferRisks(
             **{k: getattr(risks, k) for k in ("tasks", "methods", "n", "risk", "blind")},
+            seeds=np.arange(len(risks)),
             maximal={"a": off},
         )
         row = rank_tasks(shifted, levels=[0.4]).row("a")

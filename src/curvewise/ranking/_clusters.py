@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,17 @@ ROUNDS = 10  # of Lloyd's algorithm: a start for EM, which goes on from there
 def cluster(x: Any, draws: Any, xp: Any = np) -> Any:
     """Assign examples to clusters by k-means.
 
-    Seeds are drawn with chances in proportion to the squared distance from those already there
-    (k-means++), along the order of the first coordinate, so that the order in which examples are
-    given does not matter.
+    Seeds are drawn with chances in proportion to the squared distance from those already there,
+    a few candidates for each, of which the one that leaves the least sum of squares is taken
+    (greedy k-means++, as in scikit-learn). They are drawn along the order of the first coordinate,
+    so that the order in which examples are given does not matter.
 
     Parameters
     ----------
     x : array, shape (examples, dimensions)
         Coordinates.
-    draws : array of float64
-        A random number from 0 to 1 for each cluster.
+    draws : array of float64, shape (clusters, candidates)
+        Random numbers from 0 to 1; see :func:`candidates`.
     xp : module
         numpy or torch.
 
@@ -35,7 +37,7 @@ def cluster(x: Any, draws: Any, xp: Any = np) -> Any:
     Examples
     --------
     >>> x = np.array([[0.0], [0.1], [5.0], [5.1]])
-    >>> cluster(x, np.array([0.2, 0.9]))
+    >>> cluster(x, np.array([[0.2], [0.9]]))
     array([0, 0, 1, 1])
     """
     centres = seeds(x[xp.argsort(x[:, 0])], draws, xp)
@@ -44,10 +46,19 @@ def cluster(x: Any, draws: Any, xp: Any = np) -> Any:
     return nearest(x, centres, xp)
 
 
-def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
-    """A row of x for each draw: far from each other, by chance.
+def candidates(clusters: int) -> int:
+    """How many candidates there are for each seed, as scikit-learn has it.
 
-    >>> seeds(np.array([[0.0], [0.0], [3.0]]), np.array([0.1, 0.5]))
+    >>> candidates(1), candidates(30)
+    (2, 5)
+    """
+    return 2 + int(math.log(clusters))
+
+
+def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
+    """A row of x for each row of draws: far from each other, by chance.
+
+    >>> seeds(np.array([[0.0], [0.0], [3.0]]), np.array([[0.1], [0.5]]))
     array([[0.],
            [3.]])
     """
@@ -58,18 +69,23 @@ def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
         sums = xp.cumsum(chances, 0, dtype=xp.float64)
         return xp.clip(xp.searchsorted(sums, draw * sums[-1:]), 0, len(x) - 1)
 
-    def apart(row: Any) -> Any:
-        both = lengths + lengths[row]
-        found = both - 2 * (x @ x[row].T)[:, 0]
+    def apart(rows: Any) -> Any:
+        """Squared distance of every example from some, a column for each of these."""
+        both = lengths[:, None] + lengths[rows]
+        found = both - 2 * (x @ x[rows].T)
         return xp.where(found > rounding * both, found, xp.zeros_like(found))
 
-    first = drawn(xp.ones_like(lengths), draws[:1])
-    chances, at = apart(first), xp.ones_like(first)
-    rows = xp.zeros_like(draws, dtype=first.dtype) + first
+    first = drawn(xp.ones_like(lengths), draws[0, :1])
+    chances, at = apart(first)[:, 0], xp.ones_like(first)
+    rows = xp.zeros_like(draws[:, 0], dtype=first.dtype) + first
 
     def step() -> None:
-        rows[at] = drawn(chances, draws[at])
-        chances[...] = xp.minimum(chances, apart(rows[at]))
+        tried = drawn(chances, draws[at][0])
+        left = xp.minimum(chances[:, None], apart(tried))
+        # An index of one number stays on the device; a number would be read from it.
+        best = left.sum(axis=0, dtype=xp.float64).argmin()[None]
+        rows[at] = tried[best]
+        chances[...] = left[:, best][:, 0]
         at[...] = at + 1
 
     looped(step, xp)(len(draws) - 1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
 from curvewise.types import FloatArray
 
+PART = 2**20  # pairs that are held at a time
 CORRELATIONS = ("pearson", "kendall", "weighted_kendall")
 _WHOLE = {"pearson": pearson, "kendall": kendall, "weighted_kendall": weighted_kendall}
 
@@ -44,18 +45,34 @@ def left_out(scores: FloatArray, accuracy: FloatArray, name: str) -> FloatArray:
 
 
 def _pearson(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Sums of squares and products less those of each checkpoint, around the mean of the others."""
     size = len(x)
-    rest = np.arange(size - 1) + (np.arange(size - 1) >= np.arange(size)[:, None])
-    a, b = (v[rest] - v[rest].mean(axis=1, keepdims=True) for v in (x, y))
-    equal = (np.ptp(x[rest], axis=1) == 0) | (np.ptp(y[rest], axis=1) == 0)
-    size_of = np.sqrt(np.sum(a * a, axis=1) * np.sum(b * b, axis=1))
-    found: FloatArray = np.sum(a * b, axis=1) / np.where(equal, 1.0, size_of)
+    a, b = x - x.mean(), y - y.mean()
+    more = size / (size - 1)  # what a checkpoint takes away, as it moves the mean too
+    both, first, second = (np.sum(u * v) - more * u * v for u, v in ((a, b), (a, a), (b, b)))
+    equal = _one_value(x) | _one_value(y)
+    outlier = (first < 1e-4 * np.sum(a * a)) | (second < 1e-4 * np.sum(b * b))
+    for place in np.flatnonzero(outlier & ~equal):  # where it is all there is, little is left
+        rest = np.arange(size) != place
+        u, v = (value[rest] - value[rest].mean() for value in (x, y))
+        both[place], first[place], second[place] = np.sum(u * v), np.sum(u * u), np.sum(v * v)
+    found: FloatArray = both / np.sqrt(np.where(equal, 1.0, first * second))
     return np.where(equal, 0.0, found)
+
+
+def _one_value(values: FloatArray) -> NDArray[np.bool_]:
+    """Whether all values are equal without each in turn."""
+    different, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    if len(different) > 2:
+        return np.zeros(len(values), dtype=np.bool_)
+    alone: NDArray[np.bool_] = (count == 1)[place.reshape(-1)]
+    return alone if len(different) == 2 else np.ones_like(alone)
 
 
 def _kendall(x: FloatArray, y: FloatArray) -> FloatArray:
     """Sums over pairs less those of each checkpoint."""
-    return _ratio(*(m.sum() / 2 - m.sum(axis=1) for m in _signs(x, y)))
+    own = np.concatenate([[m.sum(axis=1) for m in _signs(x, y, rows)] for rows in _rows(x)], axis=1)
+    return _ratio(*(sums.sum() / 2 - sums for sums in own))
 
 
 def _weighted(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -63,24 +80,35 @@ def _weighted(x: FloatArray, y: FloatArray) -> FloatArray:
 
     Without a checkpoint those below it are a place further up.
     """
+    own = np.concatenate([[m.sum(axis=1) for m in _signs(x, y, rows)] for rows in _rows(x)], axis=1)
     found = np.zeros(len(x))
     for keys in ((y, x), (x, y)):
         place = np.empty(len(x))
         place[np.lexsort(keys)[::-1]] = np.arange(len(x))
-        weight = 1 / (1 + place[None] - (place[None] > place[:, None]))
-        np.fill_diagonal(weight, 0.0)
-        sums = [np.sum(weight * (m.sum(axis=1)[None] - m), axis=1) for m in _signs(x, y)]
-        found += _ratio(*sums) / 2
+        for rows in _rows(x):
+            weight = 1 / (1 + place[None] - (place[None] > place[rows, None]))
+            weight[np.arange(len(weight)), np.arange(len(x))[rows]] = 0.0
+            sums = [
+                np.sum(weight * (total[None] - m), axis=1)
+                for total, m in zip(own, _signs(x, y, rows), strict=True)
+            ]
+            found[rows] += _ratio(*sums) / 2
     return found
 
 
 _WITHOUT = {"pearson": _pearson, "kendall": _kendall, "weighted_kendall": _weighted}
 
 
-def _signs(x: FloatArray, y: FloatArray) -> tuple[NDArray[np.float64], ...]:
-    """For every pair whether x and y agree, and whether each tells it apart."""
-    up, over = np.sign(x[:, None] - x[None]), np.sign(y[:, None] - y[None])
+def _signs(x: FloatArray, y: FloatArray, rows: slice) -> tuple[NDArray[np.float64], ...]:
+    """For pairs of some with all whether x and y agree, and whether each tells them apart."""
+    up, over = np.sign(x[rows, None] - x[None]), np.sign(y[rows, None] - y[None])
     return up * over, up * up, over * over
+
+
+def _rows(x: FloatArray) -> list[slice]:
+    """Rows to take at a time, so that a table of pairs stays small."""
+    step = max(1, PART // len(x))
+    return [slice(start, start + step) for start in range(0, len(x), step)]
 
 
 def _ratio(both: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Measures that can be computed again on some of the examples without starting over."""
+"""Measures as they are computed on parts of the examples."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.ranking._resampling import Rows
 from curvewise.ranking._scoring import Candidate
+from curvewise.ranking.h_score import h_score, signed_h_score
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.nleep import nleep, nleep_reduced, reduce_features
 
@@ -19,12 +20,15 @@ ENERGY = 0.8  # what nleep keeps by default
 def reused(
     measure: RankingMeasure, candidate: Candidate, train: Rows, test: Rows | None
 ) -> tuple[RankingMeasure, Candidate]:
-    """The same measure with what can be kept of the whole sample: of NLEEP, principal components.
+    """The measure to compute on parts of the examples, and what of.
 
-    They are by far the largest part of its cost, and hardly vary from half to half beside the
-    mixture; the coverage of intervals is that with components of each half
-    (``benchmarks/ranking_coverage.py``).
+    Of NLEEP the principal components of the whole sample are kept. They are by far the largest part
+    of its cost, and hardly vary from half to half beside the mixture; the coverage of intervals is
+    that with components of each half (``benchmarks/ranking_coverage.py``). The H-score goes on
+    below 0, without which parts of examples that all score 0 would seem not to vary.
     """
+    if measure.function is h_score:
+        return replace(measure, function=signed_h_score), candidate
     if measure.function is not nleep:
         return measure, candidate
     features = candidate.inputs["features"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -67,6 +69,16 @@ def h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | None = No
     remedy = "give a number from 0 to below 1, or None."
     if shrinkage is not None and not 0 <= as_number(shrinkage, "shrinkage", remedy) < 1:
         raise InputError(f"shrinkage={shrinkage!r}: {remedy}")
+    return max(signed_h_score(features, labels, shrinkage), 0.0)
+
+
+def signed_h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | None = None) -> float:
+    """The H-score, continued below 0 where the covariance cannot be told from a sphere.
+
+    There the estimated shrinkage is a ≥ 1, which is taken as 1, so that many samples score exactly
+    0 and seem not to vary. Around a = 1, H is (1 − a) d tr(Σ_means)/tr(Σ), of which (1/a − 1) in
+    the place of (1 − a) is the bounded continuation. Intervals take their spread from it.
+    """
     examples = read_examples(features, labels, "the H-score")
     n, d = examples.features.shape
     warn_of_lone_classes(examples.lone, "which is its own mean and so seems well told apart")
@@ -83,8 +95,10 @@ def h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | None = No
         return 0.0
     if shrinkage is None:
         shrinkage = _ledoit_wolf(examples, centre, products)
-    if shrinkage >= 1:  # the covariance cannot be told from a sphere
-        return 0.0
+    if shrinkage >= 1:
+        means = class_means(examples.features, examples.codes, examples.counts, centre)
+        between = float((examples.counts[:, None] * means**2).sum())
+        return float((1 / shrinkage - 1) * between * d / np.trace(products))
     score = _dual if n < d else _primal
     return float((1 - shrinkage) * score(examples, centre, products / n, shrinkage))
 
@@ -92,7 +106,7 @@ def h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | None = No
 def _ledoit_wolf(examples: Examples, centre: FloatArray, products: FloatArray) -> float:
     """The shrinkage towards a multiple of the identity with the least expected squared error.
 
-    Traces and squares of XᵀX and XXᵀ are the same, so either will do.
+    Estimated, it may be above 1. Traces and squares of XᵀX and XXᵀ are the same, so either will do.
     """
     n, d = examples.features.shape
     if d == 1:  # the covariance is such a multiple
@@ -104,7 +118,7 @@ def _ledoit_wolf(examples: Examples, centre: FloatArray, products: FloatArray) -
     squares = float(np.einsum("ij,ij->", products, products)) / n**2
     apart = squares - float(np.trace(products) / n) ** 2 / d
     noise = (fourth / n - squares) / n
-    return min(max(noise / apart, 0.0), 1.0) if apart > 0 else 1.0
+    return max(noise / apart, 0.0) if apart > 0 else math.inf
 
 
 def _primal(

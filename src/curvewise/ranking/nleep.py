@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking._clusters import cluster
+from curvewise.ranking._clusters import candidates, cluster
 from curvewise.ranking._examples import as_count, as_number
 from curvewise.ranking._mixture import COVARIANCES, fit_mixture
 from curvewise.ranking._pca import project
@@ -205,7 +205,7 @@ def _posteriors(
             f"{len(x)} examples for {wanted} components are fewer than {FEW} for each: the score "
             "tells them apart by chance. Take more examples or fewer components."
         )
-    draws = xp.asarray(np.random.default_rng(rng).random(count))
+    draws = xp.asarray(np.random.default_rng(rng).random((count, candidates(count))))
     start = cluster(x, draws, xp)
     mixture = fit_mixture(
         x,

@@ -140,7 +140,10 @@ class Scored:
 
     def null_mean(self, which: int) -> float:
         """Mean score by hyperparameters alone."""
-        return math.nan if self.dealt is None else float(self.dealt[which].mean())
+        if self.dealt is None:
+            return math.nan
+        known = self.dealt[which][~np.isnan(self.dealt[which])]
+        return float(known.mean()) if len(known) else math.nan
 
     def pvalue(self, which: int) -> float:
         """How often hyperparameters alone give a score as high."""
@@ -184,13 +187,21 @@ def score_measures(
 
 
 def clipped(score: float, low: float, high: float, level: float, floor: float) -> Interval:
-    """An interval within what a score can be."""
+    """An interval within what a score can be; down to the floor where chance alone tells all."""
+    if math.isnan(low) and not math.isnan(high):
+        low = floor
     return Interval(score, float(np.clip(low, floor, 1.0)), float(np.clip(high, floor, 1.0)), level)
 
 
 def tail(draws: FloatArray, seen: float) -> float:
-    """Share of draws as high as what was seen, which is counted among them."""
-    return (1 + int((draws >= seen - 1e-9).sum())) / (1 + len(draws))
+    """Share of draws as high as what was seen, which is counted among them.
+
+    Draws without a score do not count; NaN where none has one, or nothing was seen.
+    """
+    known = draws[~np.isnan(draws)]
+    if math.isnan(seen) or not len(known):
+        return math.nan
+    return (1 + int((known >= seen - 1e-9).sum())) / (1 + len(known))
 
 
 def jackknife_error(left_out: FloatArray) -> float:

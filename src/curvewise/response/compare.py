@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from curvewise.response.spread import (
 )
 from curvewise.types import FloatArray, Interval, Result, check_level, interval_columns
 
+REACH = {"gi": 1.0, "mean_accuracy": 1.0}  # the largest difference there can be
 _CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
 
 
@@ -76,6 +77,7 @@ class ResponseComparison(Result):
         said = "; ".join(
             f"{_CALLED[score]} {interval} (p = {self.pvalues[score]:.2g})"
             for score, interval in self.differences.items()
+            if not math.isnan(self.pvalues[score])
         )
         return f"{order}. Differences {self.a} − {self.b} on {how}: {said}."
 
@@ -134,7 +136,8 @@ def compare_responses(
             tested = _alike(found, _apart(a), reach, level)
         else:
             tested = _tested(found, spread, _degrees(a, b), level)
-        differences[score], pvalues[score] = tested
+        interval, pvalues[score] = tested
+        differences[score] = _within(interval, REACH.get(score, math.inf))
     return ResponseComparison(
         *_names(a, b),
         together,
@@ -185,6 +188,8 @@ def _tested(
     interval = Interval(difference, difference - half, difference + half, level)
     if math.isnan(difference) or math.isnan(spread):
         return interval, math.nan
+    if spread == 0:  # a score that no answer changes, as Pal of two magnitudes
+        return interval, 1.0 if abs(difference) < 1e-9 else 0.0
     return interval, _two_sided(abs(difference) / spread, degrees)
 
 
@@ -205,6 +210,12 @@ def _alike(difference: float, count: int, reach: float, level: float) -> tuple[I
     at_p = float(-ndtri(p / 2)) if p > 0 else math.inf
     half = abs(difference) * times / at_p
     return Interval(difference, difference - half, difference + half, level), p
+
+
+def _within(interval: Interval, reach: float) -> Interval:
+    """The interval, which ends where differences do."""
+    low, high = (float(np.clip(end, -reach, reach)) for end in (interval.low, interval.high))
+    return replace(interval, low=low, high=high)
 
 
 def _two_sided(statistic: float, degrees: float) -> float:

@@ -235,10 +235,12 @@ class ResponseCurve(Result):
         """A few sentences."""
         gi, pal = self.gi_interval(), self.pal_interval()
         first, last = self.magnitude[0], self.magnitude[-1]
+        clean = self.clean_accuracy
+        known = "" if math.isnan(clean) else f"{clean:.1%} clean and "
         return (
             f"Response of {self.model} to {self.perturbation} at {self.where}, magnitudes "
             f"{first:g} to {last:g} on {int(self.total.max()):,} examples: accuracy is "
-            f"{self.clean_accuracy:.1%} clean and {self.accuracy.min():.1%} at worst. "
+            f"{known}{self.accuracy.min():.1%} at worst. "
             f"Gi-score {gi}, Pal-score {pal}, mean accuracy {self.mean_accuracy:.1%}."
         )
 

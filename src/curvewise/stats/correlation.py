@@ -6,13 +6,20 @@ import numpy as np
 
 from curvewise.types import FloatArray
 
+PAIRS_UP_TO = 100  # values: beyond, sorting is quicker than a look at every pair
+
 
 def kendall(rows: FloatArray, target: FloatArray) -> FloatArray:
-    """Kendall's τ-b of each row with the target; NaN where either has one value only.
+    """Kendall's τ-b of each row with the target; NaN where either has one value only, or a NaN.
 
     >>> kendall(np.array([[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]]), np.array([1.0, 2.0, 3.0])).round(4)
     array([1.    , 0.3333])
     """
+    if len(target) > PAIRS_UP_TO:
+        from scipy.stats import kendalltau  # imported late: scipy.stats is slow to load
+
+        # "asymptotic" is the p-value's method, which is not used: the cheapest.
+        return np.array([kendalltau(row, target, method="asymptotic").statistic for row in rows])
     first, second = np.triu_indices(len(target), 1)
     up = np.sign(target[first] - target[second])
     found = np.empty(len(rows))

@@ -65,6 +65,8 @@ class Task:
         The cell that maximal supervision was taken from.
     twice : int
         Rows that are the same as another.
+    seeded : bool
+        Whether a column says which runs of different sizes share a seed.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Task:
     maximal: Control
     best: int | None = None
     twice: int = 0
+    seeded: bool = True
 
     def sizes(self, method: str) -> FloatArray:
         """Sizes at which a method has a run, from small to large."""
@@ -194,7 +197,7 @@ def cells_of(
         cell=np.array([cells[key] for key in keys], dtype=np.int64),
         size=np.array([n for _, n in cells], dtype=np.float64),
         fold=None if good.folds is None else _codes(good.folds),
-        line=None if good.seeds is None else _lines(good.methods, good.seeds),
+        line=_lines(own)[~lost],
     )
     best = None
     if maximal is None:
@@ -216,6 +219,7 @@ def cells_of(
         maximal=maximal,
         best=best,
         twice=_twice(good),
+        seeded=own.seeds is not None,
     )
 
 
@@ -237,9 +241,21 @@ def _codes(names: NDArray[np.str_]) -> NDArray[np.int64]:
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
-def _lines(methods: NDArray[np.str_], seeds: NDArray[np.str_]) -> NDArray[np.int64]:
-    """Runs of the same method and seed."""
-    pairs = np.stack([_codes(methods), _codes(seeds)])
+def _lines(risks: TransferRisks) -> NDArray[np.int64]:
+    """Number the runs of each method by seed; without seeds, by their order at each size.
+
+    Tables usually list the runs of every size in the same order, so that the k-th runs share what
+    seed they may share. Where the order means nothing, intervals become a little wider.
+    """
+    if risks.seeds is not None:
+        names = _codes(risks.seeds)
+    else:
+        seen: Counter[tuple[str, float]] = Counter()
+        names = np.empty(len(risks), dtype=np.int64)
+        for row, key in enumerate(zip(risks.methods.tolist(), risks.n.tolist(), strict=True)):
+            names[row] = seen[key]
+            seen[key] += 1
+    pairs = np.stack([_codes(risks.methods), names])
     return np.unique(pairs, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from curvewise.stats.correlation import pearson
 from curvewise.types import FloatArray, Interval
 
 MANY = 1e9  # degrees of freedom beyond which Student's t is normal
@@ -59,7 +61,7 @@ class Runs:
     fold : ndarray of int, optional
         Which runs of a size were trained on the same examples.
     line : ndarray of int, optional
-        Which runs of different sizes are of the same method and seed.
+        Which runs of different sizes are of the same method and seed, or may be.
     """
 
     value: FloatArray
@@ -136,7 +138,11 @@ class Runs:
             return together(np.array([*parts, *more]), np.array([*degrees, *free]))
         weight, along = self._per_cell(influence**2) + lent, self._along(influence)
         known = self.degrees > 0
-        degrees = np.array([*self.degrees[known], *free])
+        # Cells that move together tell less of their spread than as many independent ones: from
+        # no fewer degrees of freedom (along = 1) to those of one cell for each method (all of them
+        # move alike). The square root is a choice between these that simulation bears out
+        # (benchmarks/transfer_coverage.py, "seeds over sizes").
+        degrees = np.array([*self.degrees[known] / math.sqrt(along), *free])
         own, steady = (
             together(np.array([*(weight * spread)[known] * along, *more]), degrees)
             for spread in (self.variance, self._steadied)
@@ -150,6 +156,27 @@ class Runs:
         moved = influence * self._scaled
         apart = float((moved**2).sum())
         return max(1.0, float((np.bincount(self.line, moved) ** 2).sum()) / apart) if apart else 1.0
+
+    def persistence(self) -> tuple[float, float]:
+        """Mean correlation of runs over pairs of sizes of a method, by line; and its z-score.
+
+        Each pair of cells with s lines in common has a correlation r, which under random orders of
+        its runs has mean 0 and variance 1/(s − 1); pairs are uncorrelated then. NaN without pairs.
+        """
+        if self.line is None:
+            return math.nan, math.nan
+        lines = [dict(zip(self.line[self.cell == c], self.value[self.cell == c], strict=True))
+                 for c in range(len(self.size))]  # fmt: skip
+        total, weight = 0.0, 0
+        for one, two in combinations(lines, 2):
+            shared = sorted(one.keys() & two.keys())
+            if len(shared) < 2:
+                continue
+            r = pearson(np.array([[one[k] for k in shared]]), np.array([two[k] for k in shared]))[0]
+            if not math.isnan(r):
+                total += (len(shared) - 1) * float(r)
+                weight += len(shared) - 1
+        return (total / weight, total / math.sqrt(weight)) if weight else (math.nan, math.nan)
 
     @cached_property
     def _steadied(self) -> FloatArray:

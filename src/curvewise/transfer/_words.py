@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from curvewise.transfer.transfer_result import Improvement, RiskCurve, TransferResult
 
 LOWER = 0.1  # how much lower maximal supervision might be, of the distance to the blind guess
+PERSISTING = 3.2  # z-score from which runs are said to vary together; two runs at five sizes: 3.16
 FAR = 10  # how many times the largest of risks between 0 and 1 a blind guess may be
 
 
@@ -32,6 +33,7 @@ def task_alarms(task: Task, settings: Settings, alone: bool) -> list[str]:
         *_failures(task),
         *_no_spread(task),
         *_twice(task),
+        *_persisting(task),
         *_apart(task),
         *_ranges(task, alone),
         *_rising(task, settings),
@@ -82,6 +84,21 @@ def _twice(task: Task) -> list[str]:
     return [
         f"{task.twice} row{'' if task.twice == 1 else 's'} repeat the method, size, seed, fold and "
         "risk of another and count as runs of their own: was a table put together twice?"
+    ]
+
+
+def _persisting(task: Task) -> list[str]:
+    """Runs that go up and down together over sizes, by nothing but their order in the table."""
+    if task.seeded or task.runs.by_fold:
+        return []
+    r, z = task.runs.persistence()
+    if not z > PERSISTING:
+        return []
+    return [
+        f"the k-th runs of different sizes vary together (mean correlation {r:.2f}), as runs that "
+        "share a seed do, and intervals are wider for it. There is no column of seeds: add one. If "
+        "the rows of each size are sorted by risk, that is the reason: give them in the order in "
+        "which they were run."
     ]
 
 
@@ -165,7 +182,7 @@ def _listed(sizes: Sequence[float]) -> str:
 
 def task_notes(task: Task, curves: Sequence[RiskCurve]) -> list[str]:
     """What else there is to know of a task."""
-    alone = (*_unknown(task), *_borrowed(task), *_one_subset(task))
+    alone = (*_unknown(task), *_borrowed(task), *_one_subset(task), *_alike(task))
     found = [f"{task.name}: {text}" for text in alone]
     own = [c for c in curves if c.task == task.name]
     for text, chosen in (
@@ -211,6 +228,17 @@ def _one_subset(task: Task) -> list[str]:
     return [
         "every method was trained on one subset of each size, so that intervals are about other "
         "seeds on these subsets, not about other subsets."
+    ]
+
+
+def _alike(task: Task) -> list[str]:
+    """Runs that differ nowhere, which are rather copies than a spread of 0."""
+    variance = task.runs.variance[task.runs.count > 1]
+    if not len(variance) or variance.any():
+        return []
+    return [
+        "all runs of the same method and size have the same risk, so that intervals have no width "
+        "and p-values mean nothing: are they copies of one run, or rounded?"
     ]
 
 

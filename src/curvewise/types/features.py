@@ -98,4 +98,11 @@ def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
             f"{argument} has NaN or infinite values in {bad} of {len(found)} rows: the network "
             "diverged or overflows in half precision. Extract them in float32, or leave it out."
         )
+    if found.dtype == np.float64:  # fourth powers of these overflow or are 0
+        largest = max(float(found.max()), -float(found.min()))
+        if largest > 1e75 or 0 < largest < 1e-75:
+            raise InputError(
+                f"{argument} has values up to {largest:g} in size: multiply them by one number, so "
+                "that they are of the order of 1."
+            )
     return found
