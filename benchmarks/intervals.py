@@ -47,6 +47,7 @@ CALIBRATED = (0.0, 1.4, 2.0, 4.0, 8.0, 16.0, 64.0)
 TESTED = (2.0, 4.0)
 SHORT = (1, 2, 3, 4, 5, 6, 7)
 SHORT_PER_CURVE = 4
+SHORT_DESIGN, PREFIX = -1.0, -2.0
 SPLITS = 20
 LAWS = ("auto", "power", "constrained", "last")
 BOUNDS = (0.0, 100.0)
@@ -110,7 +111,7 @@ def forecast_all(curves: list[tuple[int, str, Replicates]]) -> Cases:
         rows += forecast_prefix(dataset, learner, curve, rng)
         sizes = tuple(rng.choice(SHORT, SHORT_PER_CURVE, replace=False).tolist())
         for design in short_designs([(dataset, curve)], sizes, seed=int(rng.integers(2**32))):
-            known = {"g": dataset, "learner": learner, "h": -1.0, "y": design.mean}
+            known = {"g": dataset, "learner": learner, "h": SHORT_DESIGN, "y": design.mean}
             rows += forecast(design.seen, design.n, {**known, "sizes": len(design.seen.n)})
     return {key: np.array([row[key] for row in rows]) for key in rows[0]}
 
@@ -123,7 +124,7 @@ def forecast_prefix(
     later = np.isin(np.round(np.log2(curve.n / curve.n[end - 1]), 1), np.log2(HORIZONS))
     if not later.any():
         return []
-    known = {"g": dataset, "learner": learner, "h": -2.0, "sizes": -1, "y": curve.mean[later]}
+    known = {"g": dataset, "learner": learner, "h": PREFIX, "sizes": 0, "y": curve.mean[later]}
     return forecast(curve.only(slice(end)), curve.n[later], known)
 
 
@@ -176,7 +177,7 @@ def naive(cases: Cases, train: NDArray[np.bool_]) -> dict[str, tuple[FloatArray,
     """Return what simpler recipes give: two standard deviations, and one width per horizon."""
     centre, miss = cases["c_auto"], np.abs(cases["y"] - cases["c_auto"])
     width = np.empty_like(centre)
-    for horizon in CALIBRATED:
+    for horizon in np.unique(cases["h"]):
         here = cases["h"] == horizon
         width[here] = np.quantile(miss[here & train], 0.95)
     halves = {"spread x 1.96": 1.96 * cases["spread"], "one width": width}
@@ -193,8 +194,12 @@ def judge(cases: Cases, test: NDArray[np.bool_], low: FloatArray, high: FloatArr
     beyond = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     frame = pd.DataFrame({"h": horizon, "learner": learner, "coverage": covered})
     frame["width"], frame["score"] = high - low, high - low + 40.0 * beyond
+    frame["sizes"], frame["plateau"] = cases["sizes"][test], cases["plateau"][test]
     grouped = frame.groupby("h")
+    short = frame[horizon == SHORT_DESIGN]
     return {
+        "short": short.groupby("sizes")["coverage"].mean().to_dict(),
+        "plateau": short.groupby("plateau")["coverage"].mean().to_dict(),
         "coverage": grouped["coverage"].mean().to_dict(),
         "width": grouped["width"].median().to_dict(),
         "score": grouped["score"].mean().to_dict(),
@@ -212,6 +217,10 @@ def summarise(rows: pd.DataFrame, cases: Cases) -> Cases:
     auto = rows[rows["law"] == "auto"]
     for level, part in auto.groupby("level"):
         result["more"][f"auto {level:g}"] = mean_coverage(part)
+    result["short"] = {
+        name: pd.DataFrame(auto[auto["level"] == 0.95][name].tolist()).mean().round(4).to_dict()
+        for name in ("short", "plateau")
+    }
     power = rows[rows["law"] == "power"]
     result["more"]["power 0.95"] = mean_coverage(power)
     return result
@@ -258,6 +267,9 @@ def print_table(result: Cases) -> None:
     for name, values in result["more"].items():
         cells = "".join(f"{h:>6} {value:.3f}" for h, value in values.items())
         lines.append(f"{name:>14} {cells}")
+    for name, values in result["short"].items():
+        cells = "".join(f"{group!s:>7} {value:.3f}" for group, value in values.items())
+        lines.append(f"short designs by {'sizes' if name == 'short' else name}: {cells}")
     print("\n".join([*lines, f"CPU {result['cpu_seconds']} s"]), file=sys.stderr)
 
 
