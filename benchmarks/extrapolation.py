@@ -10,6 +10,13 @@ chosen looking at the even ones.
 
 92 curves (Alabdulmohsin et al., 2022): fit on the points marked as training, predict the others;
 root mean squared log error per curve, then the mean per domain.
+
+Short designs, as people run them: 4 to 7 sizes in steps of 2 or the square root of 2 that end
+somewhere on a curve of LCDB, with the means of the file or 1, 2, 3 or 5 runs drawn from its means
+and variances; the mean error at 2, 4 and 16 times the last size is predicted.  The ratio of the
+median errors of auto and constrained has a 95% interval by resampling datasets.  The 95% prediction
+intervals of auto are counted: of the true mean, and of one new run, normal or skewed (gamma); apart
+for designs on a plateau, whose true means lie within 5% of the first one.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +35,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from curvewise.learning.fit import build_curve
-from curvewise.learning.replicates import Replicates
+from curvewise.learning.replicates import Replicates, group_runs
 from curvewise.types import Unit
 
 Array = NDArray[np.float64]
 
 FORMS = ("auto", "constrained", "last")
 HORIZONS = (2, 4, 16)
+SHORT_SIZES = (4, 5, 6, 7)
+RUNS = (0, 1, 2, 3, 5)
+RESAMPLES = 1000
 BARS_LCDB = {2: 0.45, 4: 0.85, 16: 1.95}
 BARS_92 = {"IC": 0.034, "LM": 0.0010, "BB": 0.010, "NMT": 0.015}
 BEST_KNOWN = {"IC": 0.0415, "LM": 0.00084, "BB": 0.0077, "NMT": 0.0083}
@@ -59,9 +70,12 @@ def main() -> None:
                 "curves92": round(time.process_time() - middle, 2),
             },
         }
+    short = score_short(lcdb)
     print_table(results)
+    print_short(short)
     bars = {"lcdb": BARS_LCDB, "curves92": BARS_92, "ratio_to_best_known": BAR_RATIO}
-    print(json.dumps({"benchmark": "extrapolation", "bars": bars, "methods": results}))
+    line = {"benchmark": "extrapolation", "bars": bars, "methods": results, "short": short}
+    print(json.dumps(line))
 
 
 def find_data() -> Path:
@@ -105,6 +119,157 @@ def score_lcdb(curves: list[tuple[int, Replicates]], form: str) -> dict[str, Any
             "odd": round(float(np.median(error[~is_even])), 4),
         }
     return scores
+
+
+@dataclass(frozen=True)
+class ShortDesign:
+    """Runs at a few sizes of a real curve, and what came after.
+
+    Attributes
+    ----------
+    dataset : int
+        OpenML id.
+    runs : int
+        Runs per size; 0 stands for the means of the file.
+    seen : Replicates
+        The design, in percent points.
+    horizons, n, mean, variance : ndarray, shape (T,)
+        Multiples of the last size, the sizes there, the mean and the variance of one run.
+    on_plateau : bool
+        Whether the true means lie within 5% of the first one.
+    """
+
+    dataset: int
+    runs: int
+    seen: Replicates
+    horizons: Array
+    n: Array
+    mean: Array
+    variance: Array
+    on_plateau: bool
+
+
+def short_designs(
+    curves: list[tuple[int, Replicates]], sizes: tuple[int, ...], seed: int = 0
+) -> Iterator[ShortDesign]:
+    """Cut one design of each number of sizes from each curve: where, how and which runs by lot."""
+    rng = np.random.default_rng(seed)
+    for dataset, curve in curves:
+        for number in sizes:
+            step, runs = int(rng.integers(1, 3)), int(rng.choice(RUNS))
+            # The last size of a curve is not on the grid of half octaves.
+            ends = np.arange((number - 1) * step, len(curve.n) - 1)
+            ends = ends[curve.n[ends] * min(HORIZONS) <= 1.1 * curve.n[-1]]
+            if len(ends) == 0:
+                continue
+            end = int(rng.choice(ends))
+            later = [
+                (h, int(np.abs(np.log(curve.n / (h * curve.n[end]))).argmin())) for h in HORIZONS
+            ]
+            later = [(h, i) for h, i in later if abs(np.log(curve.n[i] / (h * curve.n[end]))) < 0.1]
+            if not later:
+                continue
+            at = [i for _, i in later]
+            truth = curve.only(np.arange(end - (number - 1) * step, end + 1, step))
+            yield ShortDesign(
+                dataset,
+                runs,
+                draw_runs(truth, runs, rng) if runs else truth,
+                np.array([h for h, _ in later], dtype=np.float64),
+                curve.n[at],
+                curve.mean[at],
+                curve.variance[at],
+                bool(np.abs(truth.mean - truth.mean[0]).max() <= 0.05 * truth.mean[0]),
+            )
+
+
+def draw_runs(truth: Replicates, runs: int, rng: np.random.Generator) -> Replicates:
+    """Draw single runs with the mean and variance of each size, within 0 and 100%."""
+    spread = np.sqrt(np.nan_to_num(truth.variance))
+    error = truth.mean + spread * rng.standard_normal((runs, len(truth.n)))
+    return group_runs(np.tile(truth.n, runs), np.clip(error, 0.0, 100.0).ravel())
+
+
+def score_short(curves: list[tuple[int, Replicates]]) -> dict[str, Any]:
+    """Return ratios of median errors, auto over constrained, and the coverage of auto."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for design in short_designs(curves, SHORT_SIZES):
+        auto, constrained = (
+            build_curve(design.seen, Unit("percent"), form=form) for form in ("auto", "constrained")
+        )
+        scale = np.nan_to_num(design.variance) / np.maximum(design.mean, 1e-9)
+        shape = design.mean / np.maximum(scale, 1e-9)
+        drawn = {
+            "mean": design.mean,
+            "one run": design.mean + np.sqrt(scale * design.mean) * rng.standard_normal(len(scale)),
+            "one skewed run": np.where(scale > 0, rng.gamma(shape, scale), design.mean),
+        }
+        row: dict[str, Any] = {
+            "h": design.horizons,
+            "auto": np.abs(auto.errors_at(design.n) - design.mean),
+            "constrained": np.abs(constrained.errors_at(design.n) - design.mean),
+        }
+        for name, value in drawn.items():
+            band = auto.band(design.n, runs=np.inf if name == "mean" else 1)
+            value = np.clip(value, 0.0, 100.0)
+            row[name] = (band["low"] <= value) & (value <= band["high"])
+        known = {"sizes": len(design.seen.n), "dataset": design.dataset}
+        rows.append(pd.DataFrame({**row, **known, "plateau": design.on_plateau}))
+    frame = pd.concat(rows)
+    parts = {
+        "all": frame,
+        "even": frame[frame.dataset % 2 == 0],
+        "odd": frame[frame.dataset % 2 == 1],
+    }
+    ratios = {
+        f"{sizes} sizes, {horizon:g}x": {
+            name: median_ratio(part[(part.sizes == sizes) & (part.h == horizon)])
+            for name, part in parts.items()
+        }
+        for sizes in SHORT_SIZES
+        for horizon in HORIZONS
+    }
+    kinds = ["mean", "one run", "one skewed run"]
+    coverage = {}
+    for name, part in parts.items():
+        groups = {f"{sizes} sizes": part[part.sizes == sizes] for sizes in SHORT_SIZES}
+        groups |= {"plateau": part[part.plateau], "no plateau": part[~part.plateau]}
+        coverage[name] = {
+            group: {"forecasts": len(some), **some[kinds].mean().round(4).to_dict()}
+            for group, some in groups.items()
+        }
+    return {"ratio": ratios, "coverage": coverage}
+
+
+def median_ratio(rows: pd.DataFrame) -> dict[str, float]:
+    """Return the ratio of median errors with its 95% interval by resampling datasets."""
+    rng = np.random.default_rng(0)
+    groups = [part[["auto", "constrained"]].to_numpy() for _, part in rows.groupby("dataset")]
+    ratios = []
+    for _ in range(RESAMPLES):
+        drawn = np.concatenate([groups[i] for i in rng.integers(0, len(groups), len(groups))])
+        auto, constrained = np.median(drawn, axis=0)
+        ratios.append(auto / constrained)
+    auto, constrained = rows[["auto", "constrained"]].median()
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    values = {"auto": auto, "constrained": constrained}
+    values |= {"ratio": auto / constrained, "low": low, "high": high}
+    return {"designs": len(rows), **{key: round(float(v), 4) for key, v in values.items()}}
+
+
+def print_short(short: dict[str, Any]) -> None:
+    """Print ratios and coverage to stderr."""
+    lines = [f"{'auto / constrained':26}" + "".join(f"{p:>22}" for p in ("all", "even", "odd"))]
+    for name, parts in short["ratio"].items():
+        cells = [f"{p['ratio']:8.3f} [{p['low']:.2f}, {p['high']:.2f}]" for p in parts.values()]
+        lines.append(f"{name:26}" + "".join(f"{cell:>22}" for cell in cells))
+    lines.append(f"{'coverage':26}{'mean':>12}{'one run':>16}{'one skewed run':>16}")
+    for part, groups in short["coverage"].items():
+        for group, values in groups.items():
+            cells = "".join(f"{values[k]:14.3f}" for k in ("mean", "one run", "one skewed run"))
+            lines.append(f"{f'{part}, {group}':26}{cells}   of {values['forecasts']}")
+    print("\n".join(lines), file=sys.stderr)
 
 
 def read_92(folder: Path) -> Iterator[tuple[str, Replicates, Array, Array]]:

@@ -59,14 +59,11 @@ class RiskReading:
         Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
     drop_failed
         Leave out failed runs, and say how many.
-<<<<<<< HEAD
     trust
         Of a study, call the function that makes the data, if one does; otherwise the copy that
         `curvewise study run` kept is read.
-=======
     allow_large
         Read a compressed file whatever it unpacks to.
->>>>>>> reading
     """
 
     task_column: str | None = None
@@ -85,11 +82,8 @@ class RiskReading:
     ] = None
     where: Texts = field(default_factory=list)
     drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
-<<<<<<< HEAD
     trust: Annotated[bool, Parameter(negative="", show_default=False)] = False
-=======
     allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
->>>>>>> reading
 
     def load(self, source: str) -> TransferRisks:
         """Read the table or the study; says on stderr what was taken for what."""
@@ -115,13 +109,8 @@ class RiskReading:
         from curvewise.study import load_study, transfer_risks
 
         with quietly(), worded():
-<<<<<<< HEAD
-            study = load_study(path, trust=self.trust)
-            usual = "loss" if study.dataset.is_numbers else "error"
-=======
->>>>>>> reading
             return transfer_risks(
-                load_study(path),
+                load_study(path, trust=self.trust),
                 metric=self.risk_column,
                 scratch=self.scratch,
                 blind=_control("--blind", self.blind),

@@ -25,6 +25,8 @@ SMALLEST_RESIDUAL = 1e-12
 """Squared residuals below this share of the signal count as a perfect fit."""
 SMALLEST_SHARE = 1e-4
 """Shapes with less than this share of the leading one are dropped from parameter tables."""
+LAW_PARAMETERS = 3
+"""Parameters of a power law: sizes beyond these tell something of the shape."""
 LARGEST_LOG_BASIS = 300.0
 """Cap that keeps the exponentials of far extrapolations towards n = 0 finite."""
 
@@ -101,7 +103,12 @@ class ShapeFit:
 
 
 def fit_shapes(
-    family: Family, log_n: Array, values: Array, weights: Array, floor: float | None
+    family: Family,
+    log_n: Array,
+    values: Array,
+    weights: Array,
+    floor: float | None,
+    noise: Array | None = None,
 ) -> ShapeFit:
     """Fit one law under K weightings of the same S points.
 
@@ -115,6 +122,9 @@ def fit_shapes(
         Each row sums to one; zeros leave points out.
     floor : float or None
         Lower bound of the asymptote; None lifts it, and the sign constraint of `b` with it.
+    noise : ndarray, shape (S,), optional
+        Standard errors of the values. Shapes whose squared residuals differ by less than these
+        explain are averaged, whichever happens to pass nearest to the points.
 
     Returns
     -------
@@ -126,6 +136,10 @@ def fit_shapes(
     unit = float(np.abs(values).max()) or 1.0
     bound = None if floor is None else floor / unit
     a, b, residual = solve_linear(basis, values / unit, weights, bound)
+    if noise is not None:
+        # By how much mean squared residuals of two shapes differ by chance.
+        spare = np.maximum(np.count_nonzero(weights, axis=1) - LAW_PARAMETERS, 1)
+        residual = residual + (weights @ (noise / unit) ** 2 / spare)[:, None]
     return ShapeFit(shapes, basis, average_shapes(family, residual, weights), a * unit, b * unit)
 
 

@@ -5,7 +5,7 @@ Around a predicted error c, all in percent points, the interval of the mean erro
     low = c − q_lo(level) · s_lo,    high = c + q_hi(level) · s_hi,
     log s = x·a + softplus(x·b) · log((L + ½) / (log 2 + ½)),    L = log(n / n_last) in [0, log 64].
 
-x holds a one and seven features of the curve (`FEATURES`): s is a product of powers of them at a
+x holds a one and features of the curve (`FEATURES`): s is a product of powers of them at a
 doubling of the data, and grows with a power of L + ½ that depends on them too and is never
 negative. The two sides differ, because curves fall below a forecast and rise above it
 for different reasons. a and b minimise the pinball loss of the 97.5% quantile, that is half of the
@@ -39,6 +39,12 @@ FEATURES = (
     "rising",  # rise over the last two of them, relative to step and misfit
     "rolling",  # log of the error the ensemble made forecasting later measured sizes
     "spread",  # log of the weighted standard deviation of its members at n
+    "sizes",  # log of the number of sizes
+    "noise",  # log of the typical standard error of the means
+    "few",  # 1 with one or two sizes, which are joined and not fitted
+    "plateau",  # 1 where all means equal the first, 1/2 where they differ by 5% of it
+    "plateau x error",
+    "plateau x sizes",
 )
 
 EPSILON = 0.05
@@ -51,6 +57,8 @@ LARGEST_SIZE = 1e30
 """Stands for an infinite training size."""
 UNKNOWN_ROLLING = 0.2
 """Relative rolling error assumed where there were too few sizes to see one."""
+PLATEAU = 0.05
+"""Relative distance from the first error at which the feature "plateau" is one half."""
 NEUTRAL_HEADROOM = 70.0
 """Points of headroom assumed for losses and scores, which have no upper end."""
 
@@ -74,17 +82,77 @@ class Table:
     upper: Side
 
 
-# Fitted to all of LCDB 1.0 and printed by `python benchmarks/intervals.py --regenerate`.
+# Fitted to the LCDB 1.0 datasets of even id: `python benchmarks/intervals.py --regenerate`.
 TABLE = Table(
     lower=Side(
-        size=(2.541, 0.236, -0.280, 0.422, -0.289, -0.041, 0.135, 0.228),
-        growth=(-0.166, 0.320, 0.034, -0.249, -0.403, -0.052, -0.234, 0.044),
-        quantiles=(0.233, 0.500, 0.697, 0.923, 1.587),
+        size=(
+            2.822,
+            0.388,
+            -0.410,
+            0.227,
+            -0.202,
+            0.085,
+            0.147,
+            0.186,
+            -0.151,
+            0.160,
+            1.034,
+            0.113,
+            -0.241,
+            0.445,
+        ),
+        growth=(
+            -0.177,
+            0.319,
+            -0.142,
+            -0.174,
+            -0.205,
+            -0.109,
+            -0.114,
+            -0.054,
+            0.034,
+            -0.293,
+            -0.204,
+            0.133,
+            -0.104,
+            0.244,
+        ),
+        quantiles=(0.281, 0.550, 0.739, 0.954, 1.548),
     ),
     upper=Side(
-        size=(-0.254, 0.165, 0.341, 0.553, -0.119, 0.471, 0.143, 0.191),
-        growth=(-2.441, 0.302, 0.284, -0.626, -0.138, 0.641, -0.284, 0.041),
-        quantiles=(0.174, 0.458, 0.689, 0.964, 2.118),
+        size=(
+            2.466,
+            -0.046,
+            0.021,
+            0.613,
+            -0.166,
+            0.324,
+            0.029,
+            0.177,
+            -0.265,
+            0.014,
+            1.292,
+            -0.637,
+            0.049,
+            0.133,
+        ),
+        growth=(
+            -4.830,
+            0.504,
+            0.435,
+            -0.538,
+            -0.030,
+            0.677,
+            0.007,
+            0.166,
+            0.278,
+            -0.430,
+            -0.267,
+            0.011,
+            0.106,
+            0.379,
+        ),
+        quantiles=(0.136, 0.446, 0.686, 1.004, 2.347),
     ),
 )
 """The frozen constants; entries of ``size`` and ``growth`` in the order of `FEATURES`."""
@@ -108,7 +176,7 @@ def ensemble_interval(
     noise : ndarray, shape (T,) or float
         Variance in points² of what the new runs average to: σ²(n) / runs.
     """
-    if len(ensemble.members) == 1:
+    if len(ensemble.members) == 1 and ensemble.members[0] != "measured":
         limits = ensemble.floor, ensemble.ceiling
         return power_interval(data, ensemble.predict, n, level, noise, *limits)
     sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
@@ -206,7 +274,7 @@ def quantile(side: Side, level: float) -> float:
 
 
 def describe(data: Replicates, ensemble: Ensemble, n: FloatArray) -> FloatArray:
-    """Features (T, 8) of an ensemble at sizes n (T,), in the order of `FEATURES`."""
+    """Features (T, 14) of an ensemble at sizes n (T,), in the order of `FEATURES`."""
     fitted, predicted = ensemble.predict(data.n), ensemble.predict(n)
     misfit, rising = _nearby(data.n, data.mean, data.mean - fitted, n)
     errors = np.array([ensemble.rolling_error[name] for name in ensemble.members])
@@ -214,21 +282,29 @@ def describe(data: Replicates, ensemble: Ensemble, n: FloatArray) -> FloatArray:
     # Rolling errors are relative to the value, or to the range where values may cross zero.
     unit = abs(data.mean[-1]) if ensemble.floor is not None else np.ptp(data.mean)
     rolling = relative * unit
-    if len(data.n) < 3:
-        misfit = np.maximum(misfit, rolling)  # too few sizes to see any misfit
+    # A curve that has not left its first error may be at chance, and fall by any amount.
+    away = float(np.abs(data.mean - data.mean[0]).max()) / (PLATEAU * abs(data.mean[0]) + EPSILON)
+    plateau = 1.0 / (1.0 + away**2) if ensemble.floor is not None and len(data.n) > 1 else 0.0
     headroom = np.full(n.shape, NEUTRAL_HEADROOM)
     if ensemble.ceiling is not None:
         headroom = 100.0 - np.clip(predicted, 0.0, 100.0)
     span = max(np.log(data.n[-1] / data.n[0]), np.log(2.0))
+    error, sizes = np.log(np.abs(predicted) + 0.3), np.log(len(data.n))
     columns = [
         np.ones(n.shape),
-        np.log(np.abs(predicted) + 0.3),
+        error,
         np.log(headroom + 1.0),
         np.log(misfit + EPSILON),
         np.full(n.shape, np.log(span)),
         rising,
         np.full(n.shape, np.log(rolling + EPSILON)),
         np.log(ensemble.spread(n) + EPSILON),
+        np.full(n.shape, sizes),
+        np.full(n.shape, np.log(ensemble.stderr * unit + EPSILON)),
+        np.full(n.shape, float(len(data.n) < 3)),
+        np.full(n.shape, plateau),
+        plateau * error,
+        np.full(n.shape, plateau * sizes),
     ]
     return np.column_stack(columns)
 

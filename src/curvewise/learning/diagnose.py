@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import fdtrc, ndtr, psi, zeta
 
 from curvewise.learning.noise import SLOPE_MEAN, SLOPE_STD
@@ -44,7 +45,7 @@ def diagnose(
     paper_noise : bool
         Whether the intervals suppose the paper's variance σ0² + σ̂²/n.
     chance : float, optional
-        Error of a blind guess in points.
+        Error of a blind guess in points, of a form made to extrapolate.
     """
     variance = data.run_variance(sigma0_squared)
     noise = np.sqrt(variance / data.runs)
@@ -57,7 +58,7 @@ def diagnose(
     found += [*_misshapen(data, noise)]
     found += [*_ill_fitting(data, fitted, variance, gamma, parameters)]
     if chance is not None:
-        found += [*near_chance(data, chance)]
+        found += [*near_chance(data, chance, extrapolator=True)]
     return tuple(found)
 
 
@@ -115,14 +116,43 @@ def _misshapen(data: Replicates, noise: FloatArray) -> Iterator[str]:
         )
 
 
-def near_chance(data: Replicates, chance: float) -> Iterator[str]:
-    """Flag sizes whose error is within a tenth of a blind guess."""
-    near = data.n[data.mean > chance - 0.1 * abs(chance)]
-    if len(near):
+def near_chance(data: Replicates, chance: float, *, extrapolator: bool = False) -> Iterator[str]:
+    """Flag sizes whose error is within a tenth of a blind guess.
+
+    Parameters
+    ----------
+    data : Replicates
+        Runs per size, in points.
+    chance : float
+        Error of a blind guess in points.
+    extrapolator : bool
+        Whether the form fitted is one of those made to extrapolate.
+    """
+    near = is_near_chance(data.mean, chance)
+    if not near.any():
+        return
+    up_to = f"Up to n = {number(data.n[near].max())} the error is within a tenth of chance"
+    beyond = int(len(data.n) - np.flatnonzero(near)[-1] - 1)
+    if not extrapolator:
         yield (
-            f"Up to n = {number(near.max())} the error is within a tenth of chance, where a power"
-            " law does not hold: leave those sizes out, or extrapolate with form='auto'."
+            f"{up_to}, where a power law does not hold: leave those sizes out, or extrapolate with"
+            " form='auto'."
         )
+    elif beyond == 0:
+        yield (
+            f"{up_to}: the runs do not show when learning begins, and the error with more data may"
+            " be anything below. Train at larger sizes."
+        )
+    else:
+        yield (
+            f"{up_to}: those sizes say little about the rest of the curve. Leave them out"
+            f" (largest={beyond}) and compare."
+        )
+
+
+def is_near_chance(mean: FloatArray, chance: float) -> NDArray[np.bool_]:
+    """Return where errors (S,) are within a tenth of a blind guess, both in points."""
+    return np.asarray(mean > chance - 0.1 * abs(chance))
 
 
 def _ill_fitting(

@@ -10,8 +10,13 @@ import numpy as np
 from curvewise.errors import InputError
 from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, CurveIntervals
 from curvewise.learning.calibration import ensemble_interval
-from curvewise.learning.diagnose import diagnose
-from curvewise.learning.extrapolate import Ensemble, fit_ensemble, fit_member
+from curvewise.learning.diagnose import diagnose, is_near_chance
+from curvewise.learning.extrapolate import (
+    SHORTEST_PREFIX,
+    Ensemble,
+    fit_ensemble,
+    fit_member,
+)
 from curvewise.learning.power import Constants
 from curvewise.learning.profile import (
     NoiseAverage,
@@ -35,7 +40,9 @@ class EnsembleCurve(Curve):
     """A curve made to extrapolate.
 
     Its intervals are prediction intervals calibrated on real learning curves; it has no confidence
-    intervals, because it supposes no form that could be true.
+    intervals, because it supposes no form that could be true. One or two sizes are not fitted:
+    their means are joined and the last one is carried forward. Beyond a largest size that is still
+    within a tenth of chance, intervals reach down to the lowest possible error.
 
     Attributes
     ----------
@@ -49,6 +56,7 @@ class EnsembleCurve(Curve):
     members: dict[str, float]
     rolling_error: dict[str, float]
     _ensemble: Ensemble
+    _at_chance: bool = False
 
     @classmethod
     def fit(
@@ -82,7 +90,7 @@ class EnsembleCurve(Curve):
             runs=points.runs,
             mean=scale.values(points.mean),
             variance=points.variance / scale.factor**2,
-            warnings=_about_shape(found, len(points.n)),
+            warnings=_about_shape(found, len(points.n), form, chance),
             notes=notes,
             constants=constants,
             _data=points,
@@ -90,6 +98,7 @@ class EnsembleCurve(Curve):
             members=dict(zip(ensemble.members, ensemble.weights.tolist(), strict=True)),
             rolling_error=dict(ensemble.rolling_error),
             _ensemble=ensemble,
+            _at_chance=chance is not None and bool(is_near_chance(points.mean, chance)[-1]),
         )
 
     @property
@@ -145,10 +154,12 @@ class EnsembleCurve(Curve):
             for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
         )
         best = sorted(self.members, key=lambda m: -self.members[m])[:3]
+        fitted = len(self.n) >= SHORTEST_PREFIX or self.form == "last"
+        how = f"led by {', '.join(best)}" if fitted else "the means are joined, no law is fitted"
         text = (
             f"{self.learner}: at n = {number(self.largest_n)} the {word} is {now}; with twice the"
             f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
-            f" for the mean of many runs). Form: {self.form}, led by {', '.join(best)};"
+            f" for the mean of many runs). Form: {self.form}, {how};"
             f" {self._data.total} runs at {len(self.n)} sizes."
         )
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
@@ -183,7 +194,12 @@ class EnsembleCurve(Curve):
                 " be true. Use interval='prediction', or fit form='power'."
             )
         noise = self._noise_of_mean(n, level, runs)
-        return ensemble_interval(self._data, self._ensemble, n, level, noise)
+        low, high = ensemble_interval(self._data, self._ensemble, n, level, noise)
+        floor, _ = bounds(self.unit, self._data.mean)
+        if self._at_chance and np.isfinite(floor):
+            # Nothing measured tells when the error will leave chance, or how far it will fall.
+            low = np.where(n > self.largest_n, floor, low)
+        return low, high
 
     def _probability_never(self, target: float) -> float:
         """Probability that neither today's data nor a thousand times as much is enough."""
@@ -201,13 +217,27 @@ class EnsembleCurve(Curve):
         return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
 
 
-def _about_shape(found: tuple[str, ...], sizes: int) -> tuple[str, ...]:
+def _about_shape(
+    found: tuple[str, ...], sizes: int, form: str, chance: float | None
+) -> tuple[str, ...]:
     """Keep what concerns the measurements; parameters and fit are the power law's affair."""
     kept = [w for w in found if "parameters:" not in w and "lack of fit" not in w]
-    if 1 < sizes < 5:
+    flat = "The curve is flat within its noise, and its extrapolation is its level."
+    if chance is None:
+        flat += (
+            " If this is the error of a blind guess, pass chance=: the intervals then allow for"
+            " any fall."
+        )
+    kept = [flat if "flat within its noise" in w else w for w in kept]
+    if sizes == 2 and form != "last":
+        kept.append(
+            "Two sizes do not determine a curve, and none is fitted: the last mean is carried"
+            " forward, with the interval of such forecasts. Add sizes."
+        )
+    if SHORTEST_PREFIX <= sizes < 5 and form == "auto":
         kept.append(
             f"With {sizes} sizes the forms of the ensemble cannot be weighed by how well they"
-            " predict held-out sizes: they count alike."
+            " predict held-out sizes: those that fit all sizes count alike."
         )
     return tuple(kept)
 

@@ -5,7 +5,9 @@ last sizes, Morgan-Mercer-Flodin, M4, a one-break law, and the last value), lets
 predict later training sizes from shorter prefixes (rolling origin), and averages their curves with
 weights that fall with that error. The predicted change from the last value is damped by noise:
 where the ensemble's own rolling forecasts erred by as much as it now predicts, it keeps to the
-last value.
+last value. Few sizes, or noisy ones, say little about the tail: then the laws that fit all sizes
+take over and count alike (`_tail_evidence`). One or two sizes are not fitted: the measured means
+are joined and the last one is carried forward.
 
 The constants below were chosen on the LCDB 1.0 datasets of even id and on pseudo-tasks cut inside
 the training points of the 92 scaling curves; ``benchmarks/extrapolation.py`` scores all of both.
@@ -13,12 +15,18 @@ the training points of the 92 scaling curves; ``benchmarks/extrapolation.py`` sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from curvewise.learning._members import FAMILIES, Array, fit_shapes, predict_table
+from curvewise.learning._members import (
+    FAMILIES,
+    LAW_PARAMETERS,
+    Array,
+    fit_shapes,
+    predict_table,
+)
 
 HORIZONS = (1.4, 2.0, 2.8, 4.0, 8.0, 16.0)
 """Prefixes end where the last size is at least this many times larger."""
@@ -32,6 +40,12 @@ ORIGIN_DISCOUNT = 0.5
 """Each shorter prefix counts this much of the one before it."""
 DAMPING = 0.1
 """How much the squared ratio of rolling noise to predicted change damps that change."""
+TAIL_NOISE = 0.01
+"""Relative standard error, per size beyond three, at which rolling errors count one half."""
+WHOLE_CURVE = 0.5
+"""Members with at most this emphasis on late sizes stand for the curve as a whole."""
+USUAL_NOISE = 0.05
+"""Relative noise of one run where nothing is known of it; counts as one observation of it."""
 SHORTEST_STEP = 0.1
 """Shorter log distances between an origin and what it forecasts count as this."""
 SMALLEST_ERROR = 1e-6
@@ -51,27 +65,41 @@ class Member:
     Attributes
     ----------
     family : str or None
-        Key of `FAMILIES`; None is the last value.
+        Key of `FAMILIES`; None is no law: the last `knots` means, joined and held beyond.
     tail : float
         Points weigh ``(n / n_last)^tail``.
     relative : bool
         Whether residuals are relative to the value (log-like) or plain.
     prior : float
         Weight before any rolling error is seen; 0 keeps it out of the ensemble.
+    knots : int
+        How many of the last means a member without a law keeps.
     """
 
     family: str | None
     tail: float = 0.0
     relative: bool = True
     prior: float = 1.0
+    knots: int = 1
+
+    @property
+    def fits_whole_curve(self) -> bool:
+        """Whether this is a law that all sizes determine, not the last ones alone."""
+        return self.family is not None and self.tail <= WHOLE_CURVE
 
     def __call__(
         self, n: Array, mean: Array, stderr: Array | None = None, floor: float | None = 0.0
     ) -> Array:
-        """Return the parameter table (J, 3 + P) fitted to sizes, means and errors (S,)."""
+        """Return the parameter table fitted to sizes, means and errors (S,).
+
+        Rows (J, 3 + P) as in `ShapeFit.table`; without a law log sizes and means (knots, 2).
+        """
         log_n = np.log(n / n[-1])
+        if self.family is None:
+            return np.column_stack([log_n, mean])[-self.knots :]
         weights = self.weigh(log_n, mean, stderr, floor)[None, :]
-        return _fit_law(self.family, log_n, mean, weights / weights.sum(), floor)[1](0)
+        fit = fit_shapes(FAMILIES[self.family], log_n, mean, weights / weights.sum(), floor)
+        return fit.table(0)
 
     def weigh(self, log_n: Array, mean: Array, stderr: Array | None, floor: float | None) -> Array:
         """Return unnormalised weights (S,) of the points."""
@@ -90,6 +118,7 @@ class Member:
 
 MEMBERS: dict[str, Member] = {
     "last": Member(None),
+    "measured": Member(None, prior=0.0, knots=2),
     "constrained": Member("power", 0.5, prior=0.0),
     "power_0": Member("power", 0.0),
     "power_0.5": Member("power", 0.5),
@@ -119,7 +148,7 @@ class Ensemble:
         Nonnegative, summing to one.
     parameters : dict
         Per member a table (J, 3 + P): share, asymptote, amplitude and shape of each of the J
-        curves the member averages.
+        curves the member averages; without a law log sizes and means.
     rolling_error : dict
         Per member the mean relative rolling-origin error; NaN where no prefix was long enough.
     n_last : float
@@ -128,7 +157,10 @@ class Ensemble:
         The value there.
     noise : float
         Root mean square error of the ensemble's rolling forecasts per square root of log distance:
-        relative to the value, or plain without a floor. 0 where no prefix was long enough.
+        relative to the value, or plain without a floor. 0 where no prefix was long enough. Scaled
+        by the evidence about the tail.
+    stderr : float
+        Typical standard error of the means, relative to the value (to the range without a floor).
     floor, ceiling : float or None
         Bounds of every prediction.
     """
@@ -140,6 +172,7 @@ class Ensemble:
     n_last: float
     last: float
     noise: float = 0.0
+    stderr: float = USUAL_NOISE
     floor: float | None = 0.0
     ceiling: float | None = None
 
@@ -159,7 +192,7 @@ class Ensemble:
         change = np.log(then / now) if relative else then - now
         damped = change**3 / (change**2 + DAMPING * self.noise**2 * reach[usable] + 1e-300)
         average[usable] = now * np.exp(damped) if relative else now + damped
-        return average
+        return self._clip(average)  # logarithms and exponentials round
 
     def member_predictions(self, n_new: Array | Sequence[float] | float) -> Array:
         """Return the members' predictions (M, T) at sizes (T,), clipped to floor and ceiling."""
@@ -168,9 +201,7 @@ class Ensemble:
         curves = np.stack(
             [_predict(MEMBERS[m].family, self.parameters[m], log_n) for m in self.members]
         )
-        low = -np.inf if self.floor is None else self.floor
-        high = np.inf if self.ceiling is None else self.ceiling
-        return np.asarray(np.clip(curves, low, high))
+        return self._clip(curves)
 
     def spread(self, n_new: Array | Sequence[float] | float) -> Array:
         """Return the weighted standard deviation (T,) of the members at sizes (T,)."""
@@ -178,6 +209,11 @@ class Ensemble:
         deviation = curves - self.weights @ curves
         unit = float(np.abs(deviation).max()) or 1.0
         return np.asarray(unit * np.sqrt(self.weights @ (deviation / unit) ** 2))
+
+    def _clip(self, values: Array) -> Array:
+        low = -np.inf if self.floor is None else self.floor
+        high = np.inf if self.ceiling is None else self.ceiling
+        return np.asarray(np.clip(values, low, high))
 
 
 def fit_ensemble(
@@ -208,12 +244,18 @@ def fit_ensemble(
     Ensemble
     """
     n, mean, stderr = _thin(*_as_arrays(n, mean, stderr))
+    if len(n) < SHORTEST_PREFIX:
+        return fit_member("measured", n, mean, stderr, floor, ceiling)
     log_n = np.log(n / n[-1])
     names = tuple(name for name, member in MEMBERS.items() if member.prior > 0.0)
     ends = _prefix_ends(log_n)
     curves, tables = _fit_prefixes(names, ends, log_n, mean, stderr, floor)
     errors = _rolling_errors(curves, ends, mean, floor)
-    weights = _weigh_members(names, errors, len(ends) - 1)
+    relative = _relative_noise(log_n, mean, stderr, floor)
+    evidence = _tail_evidence(len(n), relative)
+    whole = np.array([MEMBERS[name].fits_whole_curve for name in names])
+    weights = evidence * _weigh_members(names, errors, len(ends) - 1)
+    weights += (1.0 - evidence) * whole / whole.sum()
     return Ensemble(
         members=names,
         weights=weights,
@@ -221,7 +263,8 @@ def fit_ensemble(
         rolling_error={name: float(error) for name, error in zip(names, errors, strict=True)},
         n_last=float(n[-1]),
         last=float(mean[-1]),
-        noise=_forecast_noise(weights, curves, ends, log_n, mean, floor),
+        noise=evidence * _forecast_noise(weights, curves, ends, log_n, mean, floor),
+        stderr=relative,
         floor=floor,
         ceiling=ceiling,
     )
@@ -235,8 +278,13 @@ def fit_member(
     floor: float | None = 0.0,
     ceiling: float | None = None,
 ) -> Ensemble:
-    """Fit the one member `name`; arguments and result as in `fit_ensemble`."""
+    """Fit the one member `name`; arguments and result as in `fit_ensemble`.
+
+    One or two sizes are not fitted, but joined and carried forward ("measured").
+    """
     n, mean, stderr = _thin(*_as_arrays(n, mean, stderr))
+    if len(n) < SHORTEST_PREFIX and name != "last":
+        name = "measured"
     table = MEMBERS[name](n, mean, stderr, floor)
     return Ensemble(
         members=(name,),
@@ -245,6 +293,7 @@ def fit_member(
         rolling_error={name: float("nan")},
         n_last=float(n[-1]),
         last=float(mean[-1]),
+        stderr=_relative_noise(np.log(n / n[-1]), mean, stderr, floor),
         floor=floor,
         ceiling=ceiling,
     )
@@ -309,34 +358,21 @@ def _fit_prefixes(
     tables: dict[str, Array] = {}
     for family in dict.fromkeys(MEMBERS[name].family for name in names):
         group = [name for name in names if MEMBERS[name].family == family]
+        if family is None:
+            last = mean[np.array(ends) - 1]
+            curves["last"] = np.repeat(last[:, None], len(log_n), axis=1)
+            tables["last"] = np.array([[0.0, mean[-1]]])
+            continue
         weights = np.concatenate(
             [MEMBERS[name].weigh(log_n, mean, stderr, floor) * inside for name in group]
         )
         weights /= weights.sum(axis=1, keepdims=True)
-        fitted, table = _fit_law(family, log_n, mean, weights, floor)
+        fit = fit_shapes(FAMILIES[family], log_n, mean, weights, floor, stderr)
+        fitted = fit.curves()
         for i, name in enumerate(group):
             curves[name] = fitted[i * len(ends) : (i + 1) * len(ends)]
-            tables[name] = table(i * len(ends))
+            tables[name] = fit.table(i * len(ends))
     return np.stack([curves[name] for name in names]), tables
-
-
-def _fit_law(
-    family: str | None, log_n: Array, mean: Array, weights: Array, floor: float | None
-) -> tuple[Array, Callable[[int], Array]]:
-    """Fit one law under weightings (K, S).
-
-    Returns
-    -------
-    curves : ndarray, shape (K, S)
-    table : callable
-        Maps a weighting's index to its parameter table.
-    """
-    if family is not None and len(log_n) > 1:
-        fit = fit_shapes(FAMILIES[family], log_n, mean, weights, floor)
-        return fit.curves(), fit.table
-    # The last value is that of the last point with weight.
-    last = mean[[int(np.flatnonzero(row)[-1]) for row in weights]]
-    return np.repeat(last[:, None], len(log_n), axis=1), lambda k: np.array([[1.0, last[k], 0.0]])
 
 
 def _rolling_errors(curves: Array, ends: list[int], mean: Array, floor: float | None) -> Array:
@@ -346,14 +382,46 @@ def _rolling_errors(curves: Array, ends: list[int], mean: Array, floor: float | 
     """
     if len(ends) == 1:
         return np.full(len(curves), np.nan)
-    size = np.abs(mean)
-    scale = np.maximum(size, SMALLEST_RELATIVE * (size.max() or 1.0))
-    if floor is None:
-        scale = np.full_like(size, np.ptp(mean) or 1.0)
-    misses = np.abs(curves - mean) / scale
+    misses = np.abs(curves - mean) / _value_scale(mean, floor)
     errors = [misses[:, o, end:].mean(axis=1) for o, end in enumerate(ends) if o > 0]
     discount = ORIGIN_DISCOUNT ** np.arange(len(errors))
     return np.asarray(discount @ np.array(errors) / discount.sum())
+
+
+def _value_scale(mean: Array, floor: float | None) -> Array:
+    """Return what relative errors are relative to (S,): the value, or the range without a floor."""
+    if floor is None:
+        return np.full_like(mean, np.ptp(mean) or 1.0)
+    size = np.abs(mean)
+    return np.maximum(size, SMALLEST_RELATIVE * (size.max() or 1.0))
+
+
+def _relative_noise(log_n: Array, mean: Array, stderr: Array | None, floor: float | None) -> float:
+    """Return the typical relative standard error of the means.
+
+    Without replicates it is judged by how far each mean lies from the line through its
+    neighbours (Gasser, Sroka and Jennen-Steinmetz 1986), together with `USUAL_NOISE`.
+    """
+    scale = _value_scale(mean, floor)
+    if stderr is not None:
+        return float(np.sqrt(np.mean((stderr / scale) ** 2)))
+    squares = np.zeros(0)
+    if len(mean) > 2:
+        after = (log_n[1:-1] - log_n[:-2]) / (log_n[2:] - log_n[:-2])
+        before = 1.0 - after
+        off = mean[1:-1] - before * mean[:-2] - after * mean[2:]
+        squares = (off / scale[1:-1]) ** 2 / (1.0 + before**2 + after**2)
+    return float(np.sqrt((squares.sum() + USUAL_NOISE**2) / (len(squares) + 1)))
+
+
+def _tail_evidence(sizes: int, noise: float) -> float:
+    """Return how much rolling errors count, between 0 and 1.
+
+    ``1 / (1 + x^2)`` with x the variance ``noise^2`` over that allowed, ``(TAIL_NOISE (S - 3))^2``:
+    what a few noisy sizes say about which law follows the tail best is mostly noise.
+    """
+    spare = sizes - LAW_PARAMETERS
+    return 0.0 if spare <= 0 else 1.0 / (1.0 + (noise / (TAIL_NOISE * spare)) ** 4)
 
 
 def _weigh_members(names: tuple[str, ...], errors: Array, origins: int) -> Array:
@@ -403,6 +471,6 @@ def _average(weights: Array, curves: Array, floor: float | None) -> Array:
 
 def _predict(family: str | None, table: Array, log_n: Array) -> Array:
     """Return a member's curve (T,) at relative log sizes (T,)."""
-    if family is None or table.shape[1] == 3:
-        return np.full(log_n.shape, table[0, 1])
+    if family is None:
+        return np.interp(log_n, table[:, 0], table[:, 1])
     return predict_table(FAMILIES[family], table, log_n)
