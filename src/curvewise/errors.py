@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+
+_REMEDIES = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there",
+    errno.EROFS: "name a folder that can be written to",
+    errno.EACCES: "name a folder that you may use, or change its permissions",
+    errno.EPERM: "name a folder that you may use, or change its permissions",
+}
+
 
 class CurvewiseError(Exception):
     """Base of every error that curvewise raises on purpose."""
@@ -20,6 +30,19 @@ class MissingDependencyError(CurvewiseError, ImportError):
 
 class StoreError(CurvewiseError, OSError):
     """A stored run is damaged, or belongs to another study than the one asked for."""
+
+
+def os_reason(error: OSError) -> str:
+    """Say what the system refused, where, and what to do, as the end of a sentence.
+
+    >>> os_reason(OSError(28, "No space left on device", "runs/.partial"))
+    'No space left on device (runs/.partial): make room there'
+    """
+    if error.errno is None or error.strerror is None:  # one of ours, or none of the system's
+        return str(error).removesuffix(".")
+    place = f" ({error.filename})" if error.filename else ""
+    remedy = _REMEDIES.get(error.errno)
+    return f"{error.strerror}{place}" + (f": {remedy}" if remedy else "")
 
 
 class CurvewiseWarning(UserWarning):

@@ -207,10 +207,62 @@ def test_arrays_are_never_unpickled(tmp_path):
     path = write_run(tmp_path, COORDINATES, [1])
     np.save(path / "predictions.npy", np.array([{}], dtype=object), allow_pickle=True)
     digest = hashlib.sha256((path / "predictions.npy").read_bytes()).hexdigest()
-    about = {"sha256": digest, "file": "/etc/passwd", "shape": [1], "dtype": "int64"}
+    about = {"sha256": digest, "file": "predictions.npy", "shape": [1], "dtype": "int64"}
     forge(path, arrays={"predictions": about})
     with pytest.raises(StoreError, match=r"predictions.npy is not an array"):
         read_run(path)
+
+
+def leftover(store: Path, age: float, name: str = "0" * 20, part: str = "record.json") -> Path:
+    """Leave what a writer leaves that is killed; some time ago by the clock of the disk."""
+    folder = store / _files.ASIDE / f"{name}-0123456789ab"
+    folder.mkdir(parents=True)
+    (folder / part).write_text("{")
+    then = folder.stat().st_mtime - age
+    for path in (folder / part, folder):
+        os.utime(path, (then, then))
+    return folder
+
+
+def test_writing_removes_old_leftovers_and_nothing_else(tmp_path):
+    old, young = leftover(tmp_path, 3700), leftover(tmp_path, 3500, name="1" * 20)
+    slow = leftover(tmp_path, 3700, name="2" * 20)  # a large file that is still being written
+    os.utime(slow / "record.json")
+    strange = tmp_path / _files.ASIDE / "my notes"
+    strange.mkdir()
+    os.utime(strange, (0, 0))
+    write_run(tmp_path, COORDINATES, [1])
+    assert not old.exists()
+    assert [p.exists() for p in (young, slow, strange)] == [True] * 3
+
+
+@pytest.mark.parametrize("ahead", [7200, -7200, 4e8])
+def test_leftovers_are_judged_by_the_clock_of_the_file_system(tmp_path, monkeypatch, ahead):
+    young, old = leftover(tmp_path, 60), leftover(tmp_path, 3700, name="1" * 20)
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + ahead)
+    write_run(tmp_path, COORDINATES, [1])
+    list_runs(tmp_path)
+    assert young.exists()
+    assert not old.exists()
+
+
+def test_success_means_that_the_run_is_there(tmp_path, monkeypatch):
+    """Whoever deletes what is about to be published makes the call fail, and nothing is lost."""
+    path = write_run(tmp_path, COORDINATES, [1], {"error": 0.5})
+    rename = os.rename
+
+    def spoiled(source, target, **kwargs):
+        if Path(target) == path and ".replaced" not in str(source):
+            (Path(source) / "predictions.npy").unlink(missing_ok=True)
+        rename(source, target, **kwargs)
+
+    monkeypatch.setattr(os, "rename", spoiled)
+    with pytest.raises(StoreError, match="is not as it was written"):
+        write_run(tmp_path, COORDINATES, [2], {"error": 0.4}, overwrite=True)
+    monkeypatch.undo()
+    assert read_run(path).predictions.tolist() == [1]
+    assert list((tmp_path / _files.ASIDE).iterdir()) == []
 
 
 def test_listing_reads_no_arrays_and_ignores_leftovers(tmp_path):
@@ -218,17 +270,11 @@ def test_listing_reads_no_arrays_and_ignores_leftovers(tmp_path):
     for path in paths:
         (path / "predictions.npy").unlink()
     (tmp_path / "notes.txt").write_text("mine")
-    old, young = tmp_path / ".partial" / "old", tmp_path / ".partial" / "young"
-    for folder in (old, young):
-        folder.mkdir()
-        (folder / "record.json").write_text("{")
-    an_hour_ago = time.time() - 3700
-    os.utime(old, (an_hour_ago, an_hour_ago))
+    old = leftover(tmp_path, age=3700)
     runs = list_runs(tmp_path)
     assert [r.path for r in runs] == sorted(paths)
     assert all(r.predictions is None and "predictions" in r.arrays for r in runs)
-    assert not old.exists()
-    assert young.exists()
+    assert old.exists()  # who reads changes nothing
     assert list_runs(tmp_path / "none") == []
     (paths[0] / "record.json").write_text("{")
     with pytest.raises(StoreError, match=paths[0].name):
@@ -247,14 +293,17 @@ def test_processes_that_write_the_same_run_leave_one_of_them_whole(tmp_path):
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     writers = [subprocess.Popen([*command, str(i)]) for i in range(2)]
     path = tmp_path / run_id({"n": 1})
+    begun = False
     while any(w.poll() is None for w in writers):
         try:
             predictions = read_run(path).predictions
         except StoreError as error:
-            # Missing between two renames, or replaced between two reads; never half there.
-            assert "No such file" in str(error) or "checksum" in str(error)  # noqa: PT017
+            assert "There is no run" in str(error)  # noqa: PT017
+            assert not begun
         else:
+            begun = True  # and from now on there is one, whoever replaces it
             assert len(set(predictions.tolist())) == 1
+            assert len(list_runs(tmp_path)) == 1
     assert [w.returncode for w in writers] == [0, 0]
     assert len(read_run(path).predictions) == 500
     assert leaves(tmp_path) == [path]
@@ -485,10 +534,11 @@ def test_a_run_being_replaced_is_never_lost(tmp_path, monkeypatch, when, reader)
         with suppress(StoreError):
             write_run(tmp_path, COORDINATES, [3], {"error": 0.3})
     assert read_run(path).predictions.tolist() in ([1], [2])
-    # What is deleted by the user stays deleted.
-    list_runs(tmp_path)
+    # What is deleted by the user stays deleted, once a writer has tidied up.
+    other = write_run(tmp_path, COORDINATES | {"fold": 1}, [1])
+    assert read_run(path).predictions.tolist() in ([1], [2])
     shutil.rmtree(path)
-    assert list_runs(tmp_path) == []
+    assert [run.path for run in list_runs(tmp_path)] == [other]
 
 
 KILLED_AGAIN_AND_AGAIN = """

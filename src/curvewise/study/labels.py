@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from curvewise.errors import StoreError
+from curvewise.errors import StoreError, os_reason
 from curvewise.io._stored import LABELS, read_checked
 from curvewise.study._files import make_folder, write_file
 from curvewise.study._record import TEST, check_name, npy_bytes
@@ -54,7 +54,9 @@ def write_labels(store: AnyPath, labels: ArrayLike | Mapping[str, ArrayLike]) ->
     except StoreError:
         raise
     except OSError as problem:
-        raise StoreError(f"Labels could not be written to {str(store)!r}: {problem}.") from problem
+        raise StoreError(
+            f"Labels could not be written to store={str(store)!r}: {os_reason(problem)}."
+        ) from problem
     return {name: about["sha256"] for name, (_, about) in truth.items()}
 
 
@@ -74,11 +76,11 @@ def store_labels(store: Path, truth: Encoded) -> None:
     check_folder(store)
     make_folder(store)
     for data, about in truth.values():
-        final = store / LABELS / f"{about['sha256']}.npy"
+        name = f"{about['sha256']}.npy"
         try:
-            read_checked(final, about["sha256"])
+            read_checked(store / LABELS / name, about["sha256"])
         except StoreError:
-            write_file(store, final, data)
+            write_file(store, LABELS, name, data)
 
 
 def check_folder(folder: Path) -> None:

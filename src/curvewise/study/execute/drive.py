@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from curvewise.errors import StoreError
 from curvewise.progress import progress_bar, say
-from curvewise.study._files import put_back
-from curvewise.study.claims import Claims, remove_partial
+from curvewise.study._files import own_folder, put_back, remove_partial
+from curvewise.study.claims import Claims
 from curvewise.study.execute import events
 from curvewise.study.execute.board import MOST_DEATHS, Board
 from curvewise.study.execute.events import Event
@@ -237,9 +237,9 @@ def _terminable() -> Iterator[None]:
 
 def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
     """Move a study's runs out of the way, so that they are made anew; gives where they are now."""
-    there = [job.id for job in jobs if (store / job.id).exists()]
+    there = [job.id for job in jobs if os.path.lexists(store / job.id)]
     # Also those that are not there yet: whoever makes them has made, or will make, others of ours.
-    claimed = {path.name.rsplit(".", 1)[0] for path in claims.folder.glob("[!.]*.*")}
+    claimed = set(claims.claimed())
     for identity in (job.id for job in jobs if job.id in claimed):
         if claims.is_held(identity):
             raise StoreError(
@@ -248,10 +248,10 @@ def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
             )
     if not there:
         return None
-    aside = store / REPLACED / time.strftime("%Y%m%d-%H%M%S")
-    while aside.exists():
+    aside = own_folder(store, REPLACED) / time.strftime("%Y%m%d-%H%M%S")
+    while os.path.lexists(aside):
         aside = aside.with_name(aside.name + "-")
-    aside.mkdir(parents=True)
+    aside.mkdir()
     for identity in there:
         os.rename(store / identity, aside / identity)
     return aside
