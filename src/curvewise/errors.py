@@ -32,6 +32,10 @@ class StoreError(CurvewiseError, OSError):
     """A stored run is damaged, or belongs to another study than the one asked for."""
 
 
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by SIGTERM, which is handled like Ctrl-C."""
+
+
 def os_reason(error: OSError) -> str:
     """Say what the system refused, where, and what to do, as the end of a sentence.
 

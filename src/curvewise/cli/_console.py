@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Columns: TypeAlias = Mapping[str, Sequence[Any] | NDArray[Any]]
 
 DONE, FAILED, USAGE, GATE = 0, 1, 2, 3
+INTERRUPTED, TERMINATED = 130, 143
+"""As shells count: 128 and the number of the signal."""
 
 MOST_WARNINGS = 8
 """Warnings about single learners that are shown; the rest is counted."""

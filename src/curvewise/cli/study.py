@@ -104,7 +104,7 @@ def run(
 ) -> int:
     """Make the runs that are not there yet. Exit status 1 if any run failed.
 
-    Stop it with Ctrl-C at any time, and go on by running it again.
+    Stop it with Ctrl-C at any time (exit status 130), and go on by running it again.
 
     Example: `curvewise study run study.toml`, or in a Slurm array
     `curvewise study run study.toml --shard $SLURM_ARRAY_TASK_ID/16`
@@ -155,10 +155,7 @@ def run(
     if on == "local" and gpus is not None:
         raise UsageError("--gpus is for --on ray: on this machine, choose with --device.")
     options |= {"device": device} if on == "local" else {"gpus": gpus or 0.0}
-    try:
-        found = loaded.run(on, **options)
-    except KeyboardInterrupt:  # the executor has said how to go on
-        return FAILED
+    found = loaded.run(on, **options)
     show_status(page, found)
     return page.close(FAILED if found.failed else DONE)
 
