@@ -36,17 +36,19 @@ class Terminated(KeyboardInterrupt):
     """The process was asked to end by SIGTERM, which is handled like Ctrl-C."""
 
 
-def os_reason(error: OSError) -> str:
+def os_reason(error: OSError, *, place: bool = True) -> str:
     """Say what the system refused, where, and what to do, as the end of a sentence.
+
+    Without ``place`` where a sentence has named the folder: the file in it is nobody's concern.
 
     >>> os_reason(OSError(28, "No space left on device", "runs/.partial"))
     'No space left on device (runs/.partial): make room there'
     """
     if error.errno is None or error.strerror is None:  # one of ours, or none of the system's
         return str(error).removesuffix(".")
-    place = f" ({error.filename})" if error.filename else ""
+    where = f" ({error.filename})" if error.filename and place else ""
     remedy = _REMEDIES.get(error.errno)
-    return f"{error.strerror}{place}" + (f": {remedy}" if remedy else "")
+    return f"{error.strerror}{where}" + (f": {remedy}" if remedy else "")
 
 
 class CurvewiseWarning(UserWarning):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from curvewise.errors import StoreError
+from curvewise.errors import StoreError, os_reason
 from curvewise.io._stored import ASIDE, OPENS_IN_FOLDERS, REPLACED, is_folder, is_id, open_folder
 
 LEFTOVER_SECONDS = 3600.0
@@ -105,6 +105,14 @@ def own_folder(store: Path, name: str) -> Path:
             )
         make_folder(folder)
     return folder
+
+
+def cannot_write(store: Path, error: OSError) -> StoreError:
+    """Say in one sentence that a store cannot be written: read-only, say, or full."""
+    if isinstance(error, StoreError):
+        return error
+    reason = os_reason(error, place=False)
+    return StoreError(f"The store {store} cannot be written: {reason}. What is stored stays.")
 
 
 def make_folder(folder: Path) -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from curvewise.errors import StoreError, os_reason
+from curvewise.errors import StoreError
 from curvewise.io._stored import read_file
-from curvewise.study._files import names_in, own_folder, remove, remove_partial
+from curvewise.study._files import cannot_write, names_in, own_folder, remove, remove_partial
 
 FOLDER = ".claims"
 STALE_SECONDS = 600.0
@@ -185,7 +185,7 @@ class Claims:
             raise
         except OSError as error:
             self._remove(self._owner)
-            raise _cannot_write(self.store, error) from error
+            raise cannot_write(self.store, error) from error
         if self._thread is None:
             self._thread = threading.Thread(target=self._beat, daemon=True, name="claims")
             self._thread.start()
@@ -205,7 +205,7 @@ class Claims:
             return False
         except OSError as error:
             if error.errno not in _NO_LINKS:
-                raise _cannot_write(self.store, error) from error
+                raise cannot_write(self.store, error) from error
             return self._write(path)
         return True
 
@@ -218,7 +218,7 @@ class Claims:
             return False
         except OSError as error:
             self._remove(path)
-            raise _cannot_write(self.store, error) from error
+            raise cannot_write(self.store, error) from error
         return True
 
     def _files(self) -> list[Path]:
@@ -247,12 +247,6 @@ class Claims:
             return self._owner.stat().st_mtime
         except OSError:  # only readers come so far: a store that cannot be written, nobody claims
             return time.time()
-
-
-def _cannot_write(store: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"The store {store} cannot be written: {os_reason(error)}. What is stored stays."
-    )
 
 
 def _turn(path: Path) -> int:

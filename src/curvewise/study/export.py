@@ -224,7 +224,7 @@ def _replace(target: Path, data: bytes) -> None:
             out.write(data)
         os.replace(aside, target)
     except OSError as error:
-        raise StoreError(f"{target} cannot be written: {os_reason(error)}.") from error
+        raise StoreError(f"{target} cannot be written: {os_reason(error, place=False)}.") from error
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from curvewise.errors import StoreError, os_reason
+from curvewise.errors import StoreError
 from curvewise.io._stored import LABELS, read_checked
-from curvewise.study._files import make_folder, write_file
+from curvewise.study._files import cannot_write, make_folder, write_file
 from curvewise.study._record import TEST, check_name, npy_bytes
 
 AnyPath: TypeAlias = "str | PathLike[str]"
@@ -51,12 +51,8 @@ def write_labels(store: AnyPath, labels: ArrayLike | Mapping[str, ArrayLike]) ->
     truth = encode_labels(labels)
     try:
         store_labels(Path(store), truth)
-    except StoreError:
-        raise
     except OSError as problem:
-        raise StoreError(
-            f"Labels could not be written to store={str(store)!r}: {os_reason(problem)}."
-        ) from problem
+        raise cannot_write(Path(store), problem) from problem
     return {name: about["sha256"] for name, (_, about) in truth.items()}
 
 

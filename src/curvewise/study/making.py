@@ -321,7 +321,11 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
     except Exception as error:
         remove_partial(store, run_id(coordinates))
         cause = error.__cause__
-        reason = os_reason(cause) if isinstance(cause, OSError) else str(error).removesuffix(".")
+        reason = (
+            os_reason(cause, place=False)
+            if isinstance(cause, OSError)
+            else str(error).removesuffix(".")
+        )
         raise StoreError(
             f"A run cannot be stored in {store}: {reason}. What is stored is whole: run the study "
             "again once that is mended, and it goes on where it stopped."

@@ -166,9 +166,10 @@ def write_run(
     except StoreError:
         raise
     except OSError as problem:
+        reason = os_reason(problem, place=False)
         raise StoreError(
-            f"Run {identity} could not be written to store={str(store)!r}: {os_reason(problem)}. "
-            "Nothing of it was kept, and what is stored stays."
+            f"Run {identity} could not be written to store={str(store)!r}: {reason}. Nothing of it "
+            "was kept, and what is stored stays."
         ) from problem
 
 

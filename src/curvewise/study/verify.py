@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import StoreError, os_reason
+from curvewise.errors import StoreError
 from curvewise.io._stored import (
     ASIDE,
     LABELS,
@@ -33,7 +33,7 @@ from curvewise.io._stored import (
     run_folders,
 )
 from curvewise.progress import progress_bar
-from curvewise.study._files import names_in, own_folder
+from curvewise.study._files import cannot_write, names_in, own_folder
 from curvewise.study.claims import FOLDER as CLAIMS
 from curvewise.study.store import MOST_READS, AnyPath
 from curvewise.types import Result
@@ -342,7 +342,5 @@ def _set_aside(store: Path, ids: list[str]) -> Iterator[str]:
         except FileNotFoundError:  # another process has done so
             continue
         except OSError as error:
-            raise StoreError(
-                f"Damaged runs cannot be moved in {store}: {os_reason(error)}."
-            ) from error
+            raise cannot_write(store, error) from error
         yield identity
