@@ -352,7 +352,6 @@ def nested(levels: int) -> str:
     "text",
     [
         "1" * 5_000,
-        "1" * 400,
         "-1e999",
         nested(100),
         nested(900),
@@ -360,7 +359,7 @@ def nested(levels: int) -> str:
         "[" * 200_000,
         '"' + "x" * 17_000_000 + '"',
     ],
-    ids=["5000 digits", "400 digits", "1e999", "100", "900", "100000", "brackets", "17 MB"],
+    ids=["5000 digits", "1e999", "100", "900", "100000", "brackets", "17 MB"],
 )
 @pytest.mark.parametrize("field", ["coordinates", "environment", "metrics"])
 def test_what_no_reader_can_bear_is_damage(place: Place, text: str, field: str) -> None:
@@ -385,8 +384,22 @@ def test_what_no_reader_can_bear_is_damage(place: Place, text: str, field: str) 
     assert place.command("study", "status", "FILE") == 0
 
 
+def test_numbers_beyond_all_floats_break_nothing(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for n in (10**400, -(10**3900)):
+        write_run(place.store, {"learner": "a", "n": n, "seed": n}, [1], {"error": 0.1})
+    for words in COMMANDS[:3]:
+        assert place.command(*words) == 0, words
+    assert "e+400" in capsys.readouterr().out
+    with pytest.raises(cw.InputError, match="n"):
+        cw.load_measurements(place.store)
+    for action in READING:
+        place.act(action)
+
+
 @pytest.mark.parametrize(
-    "value", [10**400, -(10**5000), json.loads(nested(70)), [[1] * 3] * 2], ids=str.__class__
+    "value", [10**5000, -(10**4000), json.loads(nested(70)), [[1] * 3] * 2], ids=str.__class__
 )
 def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, value: Any) -> None:
     if value == [[1] * 3] * 2:

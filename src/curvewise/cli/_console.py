@@ -279,8 +279,10 @@ def _write(value: Any, digits: int | None) -> str:
         return "–"
     if isinstance(value, str):
         return clean(value)
-    if float(value).is_integer() and isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, int):  # which may be beyond all floats
+        from decimal import Decimal
+
+        return f"{value:,}" if abs(value) < 10**18 else f"{Decimal(value):.3e}"
     if digits is None or abs(value) == float("inf"):
         return number(float(value))
     return f"{value:,.{digits}f}"

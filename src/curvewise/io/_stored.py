@@ -67,7 +67,6 @@ is_id = re.compile(r"[0-9a-f]{20}").fullmatch
 _is_digest = re.compile(r"[0-9a-f]{64}").fullmatch
 _decode = json.JSONDecoder(
     parse_constant=lambda name: _refuse_constant(name),
-    parse_int=lambda text: _whole_number(text),
     parse_float=lambda text: _number(text),
 ).decode
 _write = json.JSONEncoder(sort_keys=True, indent=1, allow_nan=False).encode
@@ -405,12 +404,6 @@ def has_id(coordinates: Mapping[str, Any], home: str) -> bool:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-def _whole_number(text: str) -> int:
-    if len(text) > 310 or abs(number := int(text)) > _MOST:
-        raise ValueError(f"the number {text[:20]}… is too large")
-    return number
 
 
 def _number(text: str) -> float:

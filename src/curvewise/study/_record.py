@@ -6,7 +6,6 @@ import hashlib
 import io
 import math
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +25,8 @@ from curvewise.io._stored import (
 
 PREDICTIONS, TEST = "predictions", "test"
 MOST_LETTERS = 64
+MOST_BITS = 13_000
+"""Of a whole number; Python reads at most 4,300 digits."""
 MOST_ERROR = 1_000_000
 """Letters of an error that are kept: its beginning, and more of its end, which says what it is."""
 
@@ -48,9 +49,9 @@ def jsonable(value: Any, where: str, level: int = 2) -> Any:
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
-        if abs(value) <= sys.float_info.max:
+        if value.bit_length() <= MOST_BITS:
             return value
-        raise InputError(f"{where} is a number beyond 1e308, which few can read: use a string.")
+        raise InputError(f"{where} is a number of more than 4,000 digits: use a string.")
     if level > MOST_DEPTH:
         raise InputError(f"{where[:100]}… has more than {MOST_DEPTH} levels: use fewer.")
     if isinstance(value, float):
