@@ -488,23 +488,35 @@ def read_part(
         If the file is missing or damaged.
     """
     checksum = record[kind][name]["sha256"]
-    problem: StoreError | None = None
-    for place in _looks(folder):
+    for _ in range(_LOOKS):
+        there = _identity(folder)
         try:
-            return read_checked(os.path.join(place, part_file(kind, name)), checksum)
+            return _read_part(folder, part_file(kind, name), checksum)
+        except MissingRun:
+            raise
         except StoreError as error:
             problem = error
-    if problem is None:
-        raise _missing(folder)
-    try:
-        now = read_record(folder)[kind].get(name, {}).get("sha256")
-    except StoreError:
-        raise problem from None
-    if now == checksum:
-        raise problem
+        try:
+            now = read_record(folder)[kind].get(name, {}).get("sha256")
+        except StoreError:
+            raise problem from None
+        if now != checksum:
+            break
+        if _identity(folder) == there:
+            raise problem  # else it was replaced, and by a run like the first: look again
     raise ReplacedRun(
         f"{os.fspath(folder)} was replaced by another run while it was read: read the store again."
     )
+
+
+def _read_part(folder: str | os.PathLike[str], file: str, checksum: str) -> bytes:
+    problem: StoreError | None = None
+    for place in _looks(folder):
+        try:
+            return read_checked(os.path.join(place, file), checksum)
+        except StoreError as error:
+            problem = error
+    raise problem or _missing(folder)
 
 
 def missing_file(folder: str | os.PathLike[str], record: Mapping[str, Any]) -> str | None:
