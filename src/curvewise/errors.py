@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+
+_REMEDIES = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there",
+    errno.EROFS: "name a folder that can be written to",
+    errno.EACCES: "name a folder that you may use, or change its permissions",
+    errno.EPERM: "name a folder that you may use, or change its permissions",
+}
+
 
 class CurvewiseError(Exception):
     """Base of every error that curvewise raises on purpose."""
@@ -24,6 +34,25 @@ class MissingDependencyError(CurvewiseError, ImportError):
 
 class StoreError(CurvewiseError, OSError):
     """A stored run is damaged, or belongs to another study than the one asked for."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by SIGTERM, which is handled like Ctrl-C."""
+
+
+def os_reason(error: OSError, *, place: bool = True) -> str:
+    """Say what the system refused, where, and what to do, as the end of a sentence.
+
+    Without ``place`` where a sentence has named the folder: the file in it is nobody's concern.
+
+    >>> os_reason(OSError(28, "No space left on device", "runs/.partial"))
+    'No space left on device (runs/.partial): make room there'
+    """
+    if error.errno is None or error.strerror is None:  # one of ours, or none of the system's
+        return str(error).removesuffix(".")
+    where = f" ({error.filename})" if error.filename and place else ""
+    remedy = _REMEDIES.get(error.errno)
+    return f"{error.strerror}{where}" + (f": {remedy}" if remedy else "")
 
 
 class CurvewiseWarning(UserWarning):

@@ -68,5 +68,7 @@ def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[
 def say(text: str, show: bool | None) -> None:
     """Say something on stderr, unless it should be quiet."""
     if show is not False:
-        sys.stderr.write(f"{text}\n")
+        # Names out of files must not command the terminal.
+        plain = "".join(c if c.isprintable() else " " for c in text)
+        sys.stderr.write(f"{plain}\n")
         sys.stderr.flush()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -128,6 +132,72 @@ def test_failed_runs_make_the_exit_status_one(call, file):
     report = call("study", "report", file)
     assert report.code == 0
     assert "15 failed runs are left out of the curves" in report.out
+
+
+SLOW = """
+import pathlib, time
+from sklearn.naive_bayes import GaussianNB
+
+
+class Slow(GaussianNB):
+    def fit(self, X, y):
+        place = pathlib.Path(__file__).with_suffix(".began")
+        if place.exists():
+            time.sleep(600)  # so that it never gets through all of them
+        place.touch()
+        return super().fit(X, y)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize(
+    ("sent", "code", "workers"),
+    [(signal.SIGINT, 130, 0), (signal.SIGTERM, 143, 1)],
+)
+def test_an_interrupted_study_has_the_exit_status_of_the_signal(file, sent, code, workers):
+    (file.parent / "slow.py").write_text(SLOW)
+    file.write_text(SMALL.replace("sklearn.naive_bayes:GaussianNB", "slow:Slow"))
+    store = file.parent / "tiny-runs"
+    command = [sys.executable, "-m", "curvewise.cli", "study", "run", str(file)]
+    with subprocess.Popen(
+        [*command, "--workers", str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as started:
+        while not list(store.glob("*/record.json")) and started.poll() is None:
+            time.sleep(0.02)
+        os.killpg(started.pid, sent)  # as a terminal or a scheduler does
+        out, said = started.communicate(timeout=600)
+    assert (started.returncode, out) == (code, "")
+    assert "run the study again and it goes on" in said
+    assert "Traceback" not in said
+    assert not list((store / ".claims").iterdir())
+    assert not list((store / ".partial").iterdir())
+
+
+def test_any_command_can_be_interrupted(call, file, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("curvewise.study.load_study", interrupted)
+    done = call("study", "status", file)
+    assert (done.code, done.out, done.err) == (130, "", "curvewise: Interrupted.\n")
+
+
+def test_a_disk_that_is_full_while_a_report_is_written(call, file, monkeypatch):
+    call("study", "run", file, "--workers", 0)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("curvewise.report.export.export_report", full)
+    monkeypatch.setattr("curvewise.report.export_report", full)
+    done = call("study", "report", file, "--format", "markdown")
+    assert done.code == 1
+    said = " ".join(done.err.split())
+    assert f"The report cannot be written to {file.parent}/tiny-report: No space left" in said
 
 
 def test_fresh_makes_the_runs_anew(call, file):

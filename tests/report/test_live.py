@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,11 +41,16 @@ def served() -> Iterator[Callable[[Study], LivePage]]:
 
 
 def asked(
-    page: LivePage, path: str, method: str = "GET", host: str | None = None
+    page: LivePage,
+    path: str,
+    method: str = "GET",
+    host: str | None = None,
+    with_token: bool = True,
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
-    place = page.url.removeprefix("http://").rstrip("/")
+    place, token, _ = page.url.removeprefix("http://").split("/")
     connection = http.client.HTTPConnection(place, timeout=60)
-    connection.request(method, path, headers={"Host": host or place})
+    where = f"/{token}{path}" if with_token else path
+    connection.request(method, where, headers={"Host": host or place})
     answer = connection.getresponse()
     found = answer.status, answer.headers, answer.read()
     connection.close()
@@ -105,13 +111,33 @@ def test_only_two_things_are_there_and_only_for_this_machine(copied, served):
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert b"http://" not in body.replace(b"http://www.w3.org/2000/svg", b"")
     assert b"https://" not in body
-    port = page.url.rstrip("/").rsplit(":", 1)[1]
+    port = page.url.split(":")[2].split("/")[0]
     for path in ("/study.toml", "/../study.toml", "/tiny-runs", "/state.json?x", "/%2e%2e/"):
         assert asked(page, path)[0] == 404, path
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1:1", f"127.0.0.1:{port}.evil"):
         for path in ("/", "/state.json"):
             assert asked(page, path, host=host)[0] == 403, host
     assert asked(page, "/state.json", host=f"localhost:{port}")[0] == 200
+
+
+def test_nothing_is_answered_without_the_token(copied, served):
+    study = copied(keep=0)
+    page, other = served(study), served(study)
+    token = page.url.split("/")[3]
+    assert len(token) >= 22  # 128 bits
+    assert token not in other.url
+    wrong = [
+        *("/", "/state.json", "", "//", f"/{token}", f"{token}/", f"/{token[:-1]}/", f"/{token}x/"),
+        *(f"/{token.swapcase()}/", f"/x/{token}/state.json", f"/?{token}/", "/%C3%A9/"),
+        *(f"/{other.url.split('/')[3]}/", "/favicon.ico", f"/%{token}/state.json"),
+    ]
+    for path in wrong:
+        status, _, body = asked(page, path, with_token=False)
+        assert status == 403, path
+        assert token.encode() not in body
+        assert study.name.encode() not in body
+    assert asked(page, "/")[0] == 200
+    assert token.encode() not in asked(page, "/")[2]
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"])
@@ -165,7 +191,7 @@ def test_ctrl_c_ends_the_command(copied):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
         line = started.stderr.readline()
-        assert "http://127.0.0.1:" in line
+        assert re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/;", line)
         started.send_signal(signal.SIGINT)
         rest = started.stderr.read()
         assert started.wait(timeout=600) == 0

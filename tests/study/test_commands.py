@@ -363,7 +363,7 @@ def test_a_full_disk_is_no_fault_of_the_run(tmp_path, monkeypatch, place, number
 
     with monkeypatch.context() as patch:
         patch.setattr(place, refuse)
-        with pytest.raises(StoreError, match=r"cannot be written.* run the study again"):
+        with pytest.raises(StoreError, match=r"cannot be written.* Run the study again"):
             run_local(study, workers=0, progress=False)
     assert list_runs(study.runs_folder) == []
     assert not list(study.runs_folder.glob("data/*.partial"))

@@ -101,7 +101,7 @@ class Torn(Centres):  # the first is cut off when it is to stop; the next cannot
                 with open("store/.claims/" + name) as file:
                     mine = f'"pid": {os.getpid()},' in file.read()
                 if mine and name[0] != ".":
-                    os.mkdir(f"store/.partial/{name.partition('.')[0]}-half")
+                    os.mkdir(f"store/.partial/{name.partition('.')[0]}-0123456789ab")
                     if self.kill_at == 1:  # its claim is given back already
                         os.remove("store/.claims/" + name)
             os._exit(1)

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import shutil
 import signal
+import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -183,6 +186,50 @@ def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
         assert ray.is_initialized()
     finally:
         ray.shutdown()
+
+
+ON_RAY = """
+import pickle, sys
+from curvewise.errors import Terminated
+from curvewise.study.execute.ray import run_ray
+study = pickle.load(open(sys.argv[1], "rb"))
+try:
+    run_ray(study, workers=1, tell=lambda event: print(event.kind, flush=True))
+except Terminated:
+    sys.exit(143)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_scheduler_ends_a_study_on_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    study = made_study(tmp_path, seeds=200, own=Learner(estimator="ray_models:Centres"))
+    (tmp_path / "study.pickle").write_bytes(pickle.dumps(study))
+    with subprocess.Popen(
+        [sys.executable, "-c", ON_RAY, str(tmp_path / "study.pickle")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "done\n"
+        started_by_it = [*descendants(started.pid)]
+        started.terminate()
+        _, said = started.communicate(timeout=600)
+    assert started.returncode == 143
+    assert "run the study again and it goes on" in said
+    assert not list((study.runs_folder / ".claims").iterdir())
+    assert not list((study.runs_folder / ".partial").iterdir())
+    limit = time.monotonic() + 300
+    while any(map(is_running, started_by_it)) and time.monotonic() < limit:
+        time.sleep(0.1)
+    assert not [pid for pid in started_by_it if is_running(pid)]
+
+
+def is_running(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
 
 
 def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import errno
+import io
 import json
 import os
 import shutil
@@ -10,6 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +24,10 @@ from curvewise.errors import InputError, MissingDependencyError, StoreError
 from curvewise.io._stored import is_guarded, read_record
 from curvewise.study import _files, environment, list_runs, read_run, write_run
 from curvewise.study._record import record_bytes, run_id
+from curvewise.study.claims import Claims
+from curvewise.study.export import export_store
 from curvewise.study.labels import write_labels
+from curvewise.study.verify import StoreCheck, verify_store
 
 COORDINATES = {"learner": "mine", "n": 100, "fold": 0, "seed": 7}
 
@@ -207,10 +214,62 @@ def test_arrays_are_never_unpickled(tmp_path):
     path = write_run(tmp_path, COORDINATES, [1])
     np.save(path / "predictions.npy", np.array([{}], dtype=object), allow_pickle=True)
     digest = hashlib.sha256((path / "predictions.npy").read_bytes()).hexdigest()
-    about = {"sha256": digest, "file": "/etc/passwd", "shape": [1], "dtype": "int64"}
+    about = {"sha256": digest, "file": "predictions.npy", "shape": [1], "dtype": "int64"}
     forge(path, arrays={"predictions": about})
     with pytest.raises(StoreError, match=r"predictions.npy is not an array"):
         read_run(path)
+
+
+def leftover(store: Path, age: float, name: str = "0" * 20, part: str = "record.json") -> Path:
+    """Leave what a writer leaves that is killed; some time ago by the clock of the disk."""
+    folder = store / _files.ASIDE / f"{name}-0123456789ab"
+    folder.mkdir(parents=True)
+    (folder / part).write_text("{")
+    then = folder.stat().st_mtime - age
+    for path in (folder / part, folder):
+        os.utime(path, (then, then))
+    return folder
+
+
+def test_writing_removes_old_leftovers_and_nothing_else(tmp_path):
+    old, young = leftover(tmp_path, 3700), leftover(tmp_path, 3500, name="1" * 20)
+    slow = leftover(tmp_path, 3700, name="2" * 20)  # a large file that is still being written
+    os.utime(slow / "record.json")
+    strange = tmp_path / _files.ASIDE / "my notes"
+    strange.mkdir()
+    os.utime(strange, (0, 0))
+    write_run(tmp_path, COORDINATES, [1])
+    assert not old.exists()
+    assert [p.exists() for p in (young, slow, strange)] == [True] * 3
+
+
+@pytest.mark.parametrize("ahead", [7200, -7200, 4e8])
+def test_leftovers_are_judged_by_the_clock_of_the_file_system(tmp_path, monkeypatch, ahead):
+    young, old = leftover(tmp_path, 60), leftover(tmp_path, 3700, name="1" * 20)
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + ahead)
+    write_run(tmp_path, COORDINATES, [1])
+    list_runs(tmp_path)
+    assert young.exists()
+    assert not old.exists()
+
+
+def test_success_means_that_the_run_is_there(tmp_path, monkeypatch):
+    """Whoever deletes what is about to be published makes the call fail, and nothing is lost."""
+    path = write_run(tmp_path, COORDINATES, [1], {"error": 0.5})
+    rename = os.rename
+
+    def spoiled(source, target, **kwargs):
+        if Path(target) == path and ".replaced" not in str(source):
+            (Path(source) / "predictions.npy").unlink(missing_ok=True)
+        rename(source, target, **kwargs)
+
+    monkeypatch.setattr(os, "rename", spoiled)
+    with pytest.raises(StoreError, match="is not as it was written"):
+        write_run(tmp_path, COORDINATES, [2], {"error": 0.4}, overwrite=True)
+    monkeypatch.undo()
+    assert read_run(path).predictions.tolist() == [1]
+    assert list((tmp_path / _files.ASIDE).iterdir()) == []
 
 
 def test_listing_reads_no_arrays_and_ignores_leftovers(tmp_path):
@@ -218,17 +277,11 @@ def test_listing_reads_no_arrays_and_ignores_leftovers(tmp_path):
     for path in paths:
         (path / "predictions.npy").unlink()
     (tmp_path / "notes.txt").write_text("mine")
-    old, young = tmp_path / ".partial" / "old", tmp_path / ".partial" / "young"
-    for folder in (old, young):
-        folder.mkdir()
-        (folder / "record.json").write_text("{")
-    an_hour_ago = time.time() - 3700
-    os.utime(old, (an_hour_ago, an_hour_ago))
+    old = leftover(tmp_path, age=3700)
     runs = list_runs(tmp_path)
     assert [r.path for r in runs] == sorted(paths)
     assert all(r.predictions is None and "predictions" in r.arrays for r in runs)
-    assert not old.exists()
-    assert young.exists()
+    assert old.exists()  # who reads changes nothing
     assert list_runs(tmp_path / "none") == []
     (paths[0] / "record.json").write_text("{")
     with pytest.raises(StoreError, match=paths[0].name):
@@ -247,14 +300,17 @@ def test_processes_that_write_the_same_run_leave_one_of_them_whole(tmp_path):
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     writers = [subprocess.Popen([*command, str(i)]) for i in range(2)]
     path = tmp_path / run_id({"n": 1})
+    begun = False
     while any(w.poll() is None for w in writers):
         try:
             predictions = read_run(path).predictions
         except StoreError as error:
-            # Missing between two renames, or replaced between two reads; never half there.
-            assert "No such file" in str(error) or "checksum" in str(error)  # noqa: PT017
+            assert "There is no run" in str(error)  # noqa: PT017
+            assert not begun
         else:
+            begun = True  # and from now on there is one, whoever replaces it
             assert len(set(predictions.tolist())) == 1
+            assert len(list_runs(tmp_path)) == 1
     assert [w.returncode for w in writers] == [0, 0]
     assert len(read_run(path).predictions) == 500
     assert leaves(tmp_path) == [path]
@@ -455,6 +511,131 @@ def test_a_full_disk_at_any_moment(tmp_path, monkeypatch, when):
     assert list((tmp_path / _files.ASIDE).iterdir()) == []
 
 
+REFUSALS = {
+    errno.ENOSPC: "No space left on device: make room there",
+    errno.EDQUOT: "Disk quota exceeded: make room there",
+    errno.EROFS: "Read-only file system: name a folder that can be written to",
+    errno.EACCES: "Permission denied: name a folder that you may use",
+}
+
+
+def refuse_writing(monkeypatch: pytest.MonkeyPatch, store: Path, number: int) -> None:
+    """Have the system refuse whatever would change a store."""
+
+    def refused(name: str, real: Any) -> Any:
+        def call(path: Any, *args: Any, **kwargs: Any) -> Any:
+            inside = kwargs.get("dir_fd") is not None or str(path).startswith(str(store))
+            mode = kwargs.get("mode", args[0] if args else "r")
+            if inside and (name != "open" or set(str(mode)) & set("wxa+")):
+                raise OSError(number, os.strerror(number), str(path))
+            return real(path, *args, **kwargs)
+
+        return call
+
+    for name in ("mkdir", "rename", "replace", "link", "unlink", "rmdir", "utime"):
+        monkeypatch.setattr(os, name, refused(name, getattr(os, name)))
+    monkeypatch.setattr(builtins, "open", refused("open", open))
+    monkeypatch.setattr(io, "open", refused("open", io.open))
+
+
+@pytest.mark.parametrize("number", REFUSALS)
+def test_a_store_that_cannot_be_written_is_told_in_one_sentence(tmp_path, monkeypatch, number):
+    path = write_run(tmp_path, COORDINATES, [1], labels=[1])
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
+    refuse_writing(monkeypatch, tmp_path, number)
+    for write in (
+        lambda: write_run(tmp_path, COORDINATES | {"n": 1}, [1]),
+        lambda: write_run(tmp_path, COORDINATES, [2], labels=[2], overwrite=True),
+        lambda: write_labels(tmp_path, [3]),
+        lambda: Claims(tmp_path).take("a" * 20),
+        lambda: export_store(tmp_path, tmp_path / "runs.csv"),
+    ):
+        with pytest.raises(StoreError) as told:
+            write()
+        assert REFUSALS[number] in str(told.value)
+        assert str(tmp_path) in str(told.value)
+        assert "Errno" not in str(told.value)
+    assert read_run(path).labels().tolist() == [1]
+    assert len(list_runs(tmp_path)) == 1
+    assert verify_store(tmp_path).sound
+    monkeypatch.undo()
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == before
+
+
+def test_readers_of_a_store_that_cannot_be_written_see_all_runs(tmp_path, monkeypatch):
+    """Also one that its writer, killed in between, left aside."""
+    path = write_run(tmp_path, COORDINATES, [1], labels=[1])
+    os.rename(path, tmp_path / _files.ASIDE / f"{path.name}.replaced-0123456789ab")
+    refuse_writing(monkeypatch, tmp_path, errno.EROFS)
+    assert read_run(path).predictions.tolist() == [1]
+    assert [r.path for r in list_runs(tmp_path)] == [path]
+    assert list_runs(tmp_path)[0].labels().tolist() == [1]
+    assert (verify_store(tmp_path).runs, verify_store(tmp_path).sound) == (1, True)
+
+
+def whole(found: StoreCheck) -> bool:
+    return (found.runs, found.damage) == (2, ())
+
+
+READERS = {
+    "read": lambda store, path: read_run(path).predictions.tolist() in ([0] * 9, [1] * 9),
+    "list": lambda store, path: len(list_runs(store)) == 2,
+    "verify": lambda store, path: whole(verify_store(store)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("moment", [0, 3])
+def test_a_reader_looks_again_while_a_run_is_replaced(tmp_path, monkeypatch, reader, moment):
+    """Another process takes the run away, and puts its successor there, between any two looks."""
+    names = ("open", "lstat", "scandir")
+    before, after = tmp_path / "before", tmp_path / "after"
+    for value, folder in enumerate((before, after)):
+        write_run(folder, COORDINATES | {"fold": 1}, [0])
+        identity = write_run(folder, COORDINATES, [value] * 9, {"error": 0.0}).name
+    for at in range(1, 80):
+        store = shutil.copytree(before, tmp_path / f"store {at}")
+        new = shutil.copytree(after / identity, tmp_path / f"new {at}")
+        path = store / identity
+        old = store / _files.ASIDE / f"{path.name}.replaced-0123456789ab"
+        calls = iter(range(1, 10_000))
+        last = 0
+
+        def interleaved(real, at=at, path=path, new=new, old=old, calls=calls):
+            def call(*args, **kwargs):
+                nonlocal last
+                last = next(calls)
+                if last == at:
+                    os.rename(path, old)
+                if last == at + moment:
+                    os.rename(new, path)
+                    old.rename(old.parent / "gone")
+                return real(*args, **kwargs)
+
+            return call
+
+        for name in names:
+            monkeypatch.setattr(os, name, interleaved(getattr(os, name)))
+        found = READERS[reader](store, path)
+        monkeypatch.undo()
+        assert found, at
+        if last < at:
+            break
+    else:
+        pytest.fail("there are more looks than moments that were tried")
+
+
+def test_an_array_of_a_run_that_was_replaced_is_not_called_damaged(tmp_path):
+    path = write_run(tmp_path, COORDINATES, [1], {"error": 0.5})
+    (run,) = list_runs(tmp_path)
+    write_run(tmp_path, COORDINATES, [2], {"error": 0.4}, overwrite=True)
+    with pytest.raises(StoreError, match=r"was replaced by another run.*read the store again"):
+        run.array()
+    shutil.rmtree(path)
+    with pytest.raises(StoreError, match="There is no run"):
+        run.array()
+
+
 class Killed(BaseException):
     """Stands for a process that is gone: nothing of it runs any more."""
 
@@ -485,10 +666,11 @@ def test_a_run_being_replaced_is_never_lost(tmp_path, monkeypatch, when, reader)
         with suppress(StoreError):
             write_run(tmp_path, COORDINATES, [3], {"error": 0.3})
     assert read_run(path).predictions.tolist() in ([1], [2])
-    # What is deleted by the user stays deleted.
-    list_runs(tmp_path)
+    # What is deleted by the user stays deleted, once a writer has tidied up.
+    other = write_run(tmp_path, COORDINATES | {"fold": 1}, [1])
+    assert read_run(path).predictions.tolist() in ([1], [2])
     shutil.rmtree(path)
-    assert list_runs(tmp_path) == []
+    assert [run.path for run in list_runs(tmp_path)] == [other]
 
 
 KILLED_AGAIN_AND_AGAIN = """

@@ -16,7 +16,16 @@ from cyclopts import App, CycloptsError
 
 from curvewise import __version__
 from curvewise.cli._completion import register_completion
-from curvewise.cli._console import FAILED, USAGE, UsageError, fail, hear_warnings, remember_words
+from curvewise.cli._console import (
+    FAILED,
+    INTERRUPTED,
+    TERMINATED,
+    USAGE,
+    UsageError,
+    fail,
+    hear_warnings,
+    remember_words,
+)
 from curvewise.cli._files import STDIN
 from curvewise.cli.demo import demo
 from curvewise.cli.learning import learning
@@ -26,7 +35,7 @@ from curvewise.cli.store import store
 from curvewise.cli.study import study
 from curvewise.cli.transfer import transfer
 from curvewise.cli.variance import variance
-from curvewise.errors import CurvewiseError
+from curvewise.errors import CurvewiseError, Terminated, os_reason
 
 app = App(
     name="curvewise",
@@ -34,9 +43,11 @@ app = App(
     "New here? Run `curvewise demo`, then `curvewise learning fit FILE` on a table of errors "
     "with a column for the training size, one for the error and one for the learner.",
     help_epilogue="Results go to stdout, messages to stderr. "
-    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a --fail-if gate was hit.",
+    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a --fail-if gate was hit, 130 interrupted "
+    "(Ctrl-C), 143 terminated (SIGTERM).",
     version=f"curvewise {__version__}",
     version_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
 app.command(learning)
 app.command(variance)
@@ -85,7 +96,16 @@ def _run(arguments: list[str]) -> int:
         return USAGE
     except BrokenPipeError:
         raise
-    except (CurvewiseError, OSError) as error:
+    except CurvewiseError as error:
         fail(str(error))
         return FAILED
+    except OSError as error:
+        fail(f"{os_reason(error)}.")
+        return FAILED
+    except Terminated:
+        fail("Terminated.")
+        return TERMINATED
+    except KeyboardInterrupt as stop:
+        fail(" ".join(["Interrupted.", *getattr(stop, "__notes__", ())]))
+        return INTERRUPTED
     return result if isinstance(result, int) else 0

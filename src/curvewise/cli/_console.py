@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Columns: TypeAlias = Mapping[str, Sequence[Any] | NDArray[Any]]
 
 DONE, FAILED, USAGE, GATE = 0, 1, 2, 3
+INTERRUPTED, TERMINATED = 130, 143
+"""As shells count: 128 and the number of the signal."""
 
 MOST_WARNINGS = 8
 """Warnings about single learners that are shown; the rest is counted."""
@@ -312,8 +314,10 @@ def _write(value: Any, digits: int | None) -> str:
         return "–"
     if isinstance(value, str):
         return clean(value)
-    if float(value).is_integer() and isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, int):  # which may be beyond all floats
+        from decimal import Decimal
+
+        return f"{value:,}" if abs(value) < 10**18 else f"{Decimal(value):.3e}"
     if digits is None or abs(value) == float("inf"):
         return number(float(value))
     return f"{value:,.{digits}f}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from curvewise.cli._console import Page, UsageError, note, warn_each
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import CurvewiseError, MissingDependencyError, os_reason
 
 if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
@@ -28,7 +28,13 @@ def report_study(
     make_folder(folder)
     report = study_report(study, form=form, file=file)
     show_report(page, report)
-    files = write_files(report, folder, format)
+    try:
+        files = write_files(report, folder, format)
+    except CurvewiseError:
+        raise
+    except OSError as error:
+        reason = os_reason(error, place=False)
+        raise CurvewiseError(f"The report cannot be written to {folder}: {reason}.") from error
     warnings = list(report.warnings)
     page.document = {"type": "StudyReport", **report.found, "files": files, "warnings": warnings}
     warn_each(warnings)

@@ -113,7 +113,7 @@ def run(
     This imports the code that the study names, and starts its commands: of a study that is not
     yours, read both first.
 
-    Stop it with Ctrl-C at any time, and go on by running it again.
+    Stop it with Ctrl-C at any time (exit status 130), and go on by running it again.
 
     Example: `curvewise study run study.toml`, or in a Slurm array
     `curvewise study run study.toml --shard $SLURM_ARRAY_TASK_ID/16`
@@ -166,12 +166,7 @@ def run(
     if on == "local" and gpus is not None:
         raise UsageError("--gpus is for --on ray: on this machine, choose with --device.")
     options |= {"device": device} if on == "local" else {"gpus": gpus or 0.0}
-    try:
-        found = loaded.run(on, **options)
-    except KeyboardInterrupt as stop:  # the executor, if it had begun, has said how to go on
-        for text in getattr(stop, "__notes__", ()):
-            note(text)
-        return FAILED
+    found = loaded.run(on, **options)
     show_status(page, found)
     return page.close(FAILED if found.failed else DONE)
 

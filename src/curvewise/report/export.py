@@ -68,6 +68,9 @@ def export_report(
     report = _distinct(report_of(source, title=title, question=question))
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
+    for name in exported_files(report, formats, figures, index):
+        if (place / name).is_symlink():  # replaced, and what it leads to stays as it is
+            (place / name).unlink()
     for table in _all(report, "tables"):
         for kind in formats:
             text = format_table(_safe_columns(table, kind), kind, table.digits)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import html
 import json
 import math
 import re
+import secrets
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -141,6 +144,9 @@ def _points(runs: Measurements) -> list[tuple[str, float, float]]:
 class LivePage:
     """A server on this machine alone, which shows one study and can change nothing.
 
+    Its address holds a token, drawn anew for each page, without which nothing is answered: other
+    users of the machine reach the port, but do not know the address.
+
     Parameters
     ----------
     study : Study
@@ -160,13 +166,14 @@ class LivePage:
     """
 
     def __init__(self, study: Study, port: int = 0) -> None:
-        watched, page, policy = Watched(study), *live_page(study.name)
-        self._server = _Server((HOST, port), _handler(watched, page, policy))
+        self._token = secrets.token_urlsafe(24)
+        answers = Answers(Watched(study), *live_page(study.name), self._token)
+        self._server = _Server((HOST, port), _handler(answers))
 
     @property
     def url(self) -> str:
-        """Address for a browser on this machine."""
-        return f"http://{HOST}:{self._server.server_address[1]}/"
+        """Address for a browser on this machine, with the token; only for who may see the study."""
+        return f"http://{HOST}:{self._server.server_address[1]}/{self._token}/"
 
     def serve(self) -> None:
         """Answer until :meth:`stop` is called from another thread, or an interrupt."""
@@ -196,7 +203,25 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def _handler(watched: Watched, page: bytes, policy: str) -> type[BaseHTTPRequestHandler]:
+@dataclass(frozen=True)
+class Answers:
+    """What the server has to say: the study, the page and its policy, and who may ask."""
+
+    watched: Watched
+    page: bytes
+    policy: str
+    token: str
+
+    def place_of(self, path: str) -> str | None:
+        """What is asked for below the token; None without it."""
+        parts = path.split("/", 2)
+        if len(parts) < 3 or parts[0]:
+            return None
+        known = hmac.compare_digest(parts[1].encode(errors="replace"), self.token.encode())
+        return parts[2] if known else None
+
+
+def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         """Two answers, the page and its state, for this machine and to GET alone."""
 
@@ -205,12 +230,17 @@ def _handler(watched: Watched, page: bytes, policy: str) -> type[BaseHTTPRequest
 
         def do_GET(self) -> None:
             port = self.server.server_address[1]  # type: ignore[index]
+            place = answers.place_of(self.path)
             if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
                 self._answer(HTTPStatus.FORBIDDEN, b"This page is for this machine only.\n")
-            elif self.path == "/":
-                self._answer(HTTPStatus.OK, page, "text/html")
-            elif self.path == "/state.json":
-                self._answer(HTTPStatus.OK, watched.text(), "application/json")
+            elif place is None:
+                self._answer(
+                    HTTPStatus.FORBIDDEN, b"Use the whole address that the command printed.\n"
+                )
+            elif place == "":
+                self._answer(HTTPStatus.OK, answers.page, "text/html")
+            elif place == "state.json":
+                self._answer(HTTPStatus.OK, answers.watched.text(), "application/json")
             else:
                 self._answer(HTTPStatus.NOT_FOUND, b"There is nothing here.\n")
 
@@ -224,7 +254,7 @@ def _handler(watched: Watched, page: bytes, policy: str) -> type[BaseHTTPRequest
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Cache-Control", "no-store")
-            self.send_header("Content-Security-Policy", policy)
+            self.send_header("Content-Security-Policy", answers.policy)
             self.send_header("X-Content-Type-Options", "nosniff")
             self.send_header("Cross-Origin-Resource-Policy", "same-origin")
             self.send_header("Referrer-Policy", "no-referrer")

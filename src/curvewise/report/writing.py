@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,9 +62,10 @@ def write_report(
     if not place.parent.is_dir():
         raise InputError(f"path={str(path)!r}: there is no folder {place.parent}. Make it first.")
     text = page_of(report_of(source, title=title, question=question))
-    aside = place.with_name(f".{place.name}.{os.getpid()}.part")
+    aside = place.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        aside.write_text(text, encoding="utf-8", newline="\n")
+        with aside.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
         aside.replace(place)
     finally:
         aside.unlink(missing_ok=True)

@@ -1,47 +1,53 @@
-"""Directories and files that appear whole or not at all."""
+"""Directories and files of a store that appear whole or not at all; no link is ever followed."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
-import time
+import stat
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-ASIDE = ".partial"  # inside the store, so that a rename never crosses file systems
+from curvewise.errors import StoreError, os_reason
+from curvewise.io._stored import ASIDE, OPENS_IN_FOLDERS, REPLACED, is_folder, is_id, open_folder
+
 LEFTOVER_SECONDS = 3600.0
-_REPLACED = ".replaced-"
-"""Marks a directory that was moved out of the way, and goes back should its successor not come."""
 # What a rename onto a directory, or onto a file or link with its name, answers; Windows says that
 # access is denied.
 _IN_THE_WAY = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR} | (
     {errno.EACCES} if os.name == "nt" else set()
 )
+_is_leftover = re.compile(r"[0-9a-f]{20}([0-9a-f]{44}(\.npy)?)?-[0-9a-f]{12}").fullmatch
+"""Names that are made here for runs and labels; nothing else in the folder is touched."""
 
 
 def write_aside(store: Path, name: str, files: Mapping[str, bytes]) -> Path:
     """Write and sync files in a fresh directory that no reader looks at; all of them or none."""
-    remove_leftovers(store, now=time.time())
-    folder = _aside(store, name)
+    folder = own_folder(store, ASIDE) / _fresh(name)
     try:
-        folder.mkdir(parents=True)
+        folder.mkdir()
+        # Its age is nothing by the clock of the file system, which may be another machine's.
+        remove_leftovers(store, now=folder.lstat().st_mtime)
         for file, data in files.items():
             _write(folder / file, data)
         _sync_directory(folder)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder.parent, folder.name)
         raise
     return folder
 
 
-def publish(aside: Path, final: Path, keep: Callable[[], bool]) -> Path:
+def publish(
+    aside: Path, final: Path, keep: Callable[[], bool], check: Callable[[], object]
+) -> Path:
     """Rename ``aside`` to ``final``; where that exists, replace it unless ``keep()`` says no.
 
     What is replaced is moved aside under a name that says so, and only deleted once its successor
-    is in place: after a crash in between, :func:`put_back` finds it.
+    is in place and ``check()`` has not raised: after a crash in between, :func:`put_back` finds it.
     """
     replaced: list[Path] = []
     try:
@@ -53,31 +59,60 @@ def publish(aside: Path, final: Path, keep: Callable[[], bool]) -> Path:
                     raise
             else:
                 _sync_directory(final.parent)
+                try:
+                    check()
+                except BaseException:
+                    discard(aside.parent, final)
+                    raise
                 return final
             if keep():
                 return final
             with suppress(FileNotFoundError):  # another process may have taken it away
-                old = final.parent / ASIDE / f"{final.name}{_REPLACED}{uuid.uuid4().hex[:12]}"
+                old = aside.with_name(f"{final.name}{REPLACED}{uuid.uuid4().hex[:12]}")
                 os.rename(final, old)
                 replaced.append(old)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        remove(aside.parent, aside.name)
         for old in replaced:
             _put_back_or_discard(old, final)
 
 
-def write_file(store: Path, final: Path, data: bytes) -> None:
-    """Write a file aside, sync it and rename it into place, over one that may be there."""
-    aside = _aside(store, final.name)
+def write_file(store: Path, folder: str, name: str, data: bytes) -> None:
+    """Write a file aside, sync it and rename it into a folder of the store, over one there."""
+    aside = own_folder(store, ASIDE) / _fresh(name)
     try:
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        make_folder(final.parent)
+        final = own_folder(store, folder) / name
         _write(aside, data)
         os.replace(aside, final)
         _sync_directory(final.parent)
     finally:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
+        remove(aside.parent, aside.name)
+
+
+def own_folder(store: Path, name: str) -> Path:
+    """Make a folder that a store has for itself, such as ``.partial``; refuse a link to elsewhere.
+
+    Raises
+    ------
+    StoreError
+        If a link or a file has its name.
+    """
+    folder = store / name
+    if not is_folder(folder):
+        if os.path.lexists(folder):
+            raise StoreError(
+                f"{folder} is a link or a file, where the store has a folder of its own: remove it."
+            )
+        make_folder(folder)
+    return folder
+
+
+def cannot_write(store: Path, error: OSError) -> StoreError:
+    """Say in one sentence that a store cannot be written: read-only, say, or full."""
+    if isinstance(error, StoreError):
+        return error
+    reason = os_reason(error, place=False)
+    return StoreError(f"The store {store} cannot be written: {reason}. What is stored stays.")
 
 
 def make_folder(folder: Path) -> None:
@@ -93,12 +128,18 @@ def make_folder(folder: Path) -> None:
 def remove_leftovers(store: Path, now: float) -> None:
     """Remove what interrupted writes left, an hour after they were interrupted."""
     put_back(store)
-    with suppress(OSError), os.scandir(store / ASIDE) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                young = now - entry.stat().st_mtime <= LEFTOVER_SECONDS
-                if not young and _REPLACED not in entry.name:
-                    _delete(Path(entry.path))
+    for name in names_in(store / ASIDE):
+        path = store / ASIDE / name
+        with suppress(OSError):
+            if _is_leftover(name) and now - _last_written(path) > LEFTOVER_SECONDS:
+                discard(path.parent, path)
+
+
+def remove_partial(store: Path, identity: str) -> None:
+    """Remove what was half-written of a run; only for who holds its claim."""
+    for name in names_in(store / ASIDE):
+        if _is_leftover(name) and name.startswith(f"{identity}-"):
+            discard(store / ASIDE, store / ASIDE / name)
 
 
 def put_back(store: Path) -> None:
@@ -106,42 +147,81 @@ def put_back(store: Path) -> None:
 
     Their writer may be alive, between its two renames: it then finds them in the way once more.
     """
-    with suppress(OSError):
-        for name in os.listdir(store / ASIDE):
-            identity, mark, _ = name.partition(_REPLACED)
-            if mark:
-                _put_back_or_discard(store / ASIDE / name, store / identity)
+    for name in names_in(store / ASIDE):
+        identity, mark, _ = name.partition(REPLACED)
+        if mark and is_id(identity):
+            _put_back_or_discard(store / ASIDE / name, store / identity)
 
 
 def _put_back_or_discard(old: Path, final: Path) -> None:
-    if not final.exists():
+    if is_folder(old) and not os.path.lexists(final):
         with suppress(OSError):  # another was put there in this moment, or has done the same
             os.rename(old, final)
             _sync_directory(final.parent)
             return
-    # Under another name, since what is half deleted must not be put back.
-    doomed = old.with_name(f"{final.name}-{uuid.uuid4().hex[:12]}")
+    discard(old.parent, old)
+
+
+def discard(aside: Path, path: Path) -> None:
+    """Delete a run or what was written of one, under another name.
+
+    Whoever is about to rename it, to publish it or to put it back, then finds nothing, rather than
+    what is half deleted.
+    """
+    doomed = aside / _fresh(path.name.partition(".")[0].partition("-")[0])
     with suppress(OSError):
-        os.rename(old, doomed)
-        _delete(doomed)
+        os.rename(path, doomed)
+        remove(aside, doomed.name)
 
 
-def _delete(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+def remove(folder: Path, name: str) -> None:
+    """Delete a file, link or directory in a folder of the store, if it is there and can be.
+
+    Neither the folder nor anything in the directory may be a link to elsewhere: these are not
+    followed, even if they are put there while this runs.
+    """
+    with suppress(OSError):
+        if not OPENS_IN_FOLDERS:
+            if is_folder(folder):
+                path = folder / name
+                shutil.rmtree(path) if is_folder(path) else path.unlink()
+            return
+        at = open_folder(folder)
+        try:
+            if stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=at)
+            else:
+                os.unlink(name, dir_fd=at)
+        finally:
+            os.close(at)
+
+
+def names_in(folder: Path) -> list[str]:
+    """Names of what is in a folder of the store; none where there is no folder."""
+    if is_folder(folder):
+        with suppress(OSError):
+            return sorted(os.listdir(folder))
+    return []
+
+
+def _last_written(path: Path) -> float:
+    """When something was last written to a file, or to a directory or a file in it."""
+    times = [path.lstat().st_mtime]
+    for name in names_in(path):
+        with suppress(FileNotFoundError):
+            times.append((path / name).lstat().st_mtime)
+    return max(times)
 
 
 def _write(path: Path, data: bytes) -> None:
-    with open(path, "wb") as out:
+    with open(path, "xb") as out:
         out.write(data)
         out.flush()
         os.fsync(out.fileno())
 
 
-def _aside(store: Path, name: str) -> Path:
-    return store / ASIDE / f"{name}-{uuid.uuid4().hex[:12]}"
+def _fresh(name: str) -> str:
+    return f"{name}-{uuid.uuid4().hex[:12]}"
 
 
 def _sync_directory(folder: Path) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.io._stored import (
     CHECKSUM,
+    MOST_DEPTH,
     STATUSES,
     coordinates_id,
     record_checksum,
@@ -24,6 +25,10 @@ from curvewise.io._stored import (
 
 PREDICTIONS, TEST = "predictions", "test"
 MOST_LETTERS = 64
+MOST_BITS = 13_000
+"""Of a whole number; Python reads at most 4,300 digits."""
+MOST_ERROR = 1_000_000
+"""Letters of an error that are kept: its beginning, and more of its end, which says what it is."""
 
 
 def run_id(coordinates: Mapping[str, Any]) -> str:
@@ -37,23 +42,29 @@ def run_id(coordinates: Mapping[str, Any]) -> str:
     return coordinates_id(jsonable(coordinates, "coordinates"))
 
 
-def jsonable(value: Any, where: str) -> Any:
+def jsonable(value: Any, where: str, level: int = 2) -> Any:
     """Convert numpy scalars, tuples and arrays; refuse what JSON would change or cannot hold."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, int):
+        if value.bit_length() <= MOST_BITS:
+            return value
+        raise InputError(f"{where} is a number of more than 4,000 digits: use a string.")
+    if level > MOST_DEPTH:
+        raise InputError(f"{where[:100]}… has more than {MOST_DEPTH} levels: use fewer.")
     if isinstance(value, float):
         if math.isfinite(value):
             return value
         raise InputError(f"{where} is {value}, which JSON cannot hold: use None or a string.")
     if isinstance(value, list | tuple):
-        return [jsonable(v, f"{where}[{i}]") for i, v in enumerate(value)]
+        return [jsonable(v, f"{where}[{i}]", level + 1) for i, v in enumerate(value)]
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise InputError(f"{where} has the key {key!r}: keys must be strings.")
-        return {key: jsonable(v, f"{where}[{key!r}]") for key, v in value.items()}
+        return {key: jsonable(v, f"{where}[{key!r}]", level + 1) for key, v in value.items()}
     raise InputError(
         f"{where} is a {type(value).__name__}: pass strings, numbers, bools, None, lists or dicts."
     )
@@ -178,7 +189,10 @@ def error_text(status: str, error: str | BaseException | None) -> str | None:
     if status == "done" and error is not None:
         raise InputError("error is given although status='done': use status='failed'.")
     if isinstance(error, BaseException):
-        return f"{type(error).__name__}: {error}"
+        error = f"{type(error).__name__}: {error}"
     if not isinstance(error, str | None):
         raise InputError(f"error={error!r}: pass text, an exception or None.")
+    if error is not None and len(error) > MOST_ERROR:
+        head, tail = MOST_ERROR // 10, MOST_ERROR - MOST_ERROR // 10
+        return f"{error[:head]}\n[… {len(error) - MOST_ERROR:,} letters …]\n{error[-tail:]}"
     return error

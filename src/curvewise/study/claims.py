@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
+import re
 import socket
 import threading
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -15,13 +16,19 @@ from types import TracebackType
 from typing import Any
 
 from curvewise.errors import StoreError
-from curvewise.study._files import ASIDE
+from curvewise.io._stored import read_file
+from curvewise.study._files import cannot_write, names_in, own_folder, remove, remove_partial
 
 FOLDER = ".claims"
 STALE_SECONDS = 600.0
 HEARTBEAT_SECONDS = 30.0
+MOST_BYTES = 100_000
 # What file systems without hard links answer.
 _NO_LINKS = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV}
+_FOLLOWS = os.utime not in os.supports_follow_symlinks  # where it cannot be helped
+# Names that are made here; nothing else in the folder is touched.
+_is_claim = re.compile(r"[0-9a-f]{20}\.[0-9]{1,9}").fullmatch
+_is_owner = re.compile(r"\.owner-[0-9A-Za-z]{1,64}").fullmatch
 
 
 class Claims:
@@ -90,7 +97,7 @@ class Claims:
             self.release(identity)
             return False
         for old in there:
-            old.unlink(missing_ok=True)
+            self._remove(old)
         if there:
             remove_partial(self.store, identity)
         return True
@@ -104,7 +111,7 @@ class Claims:
         """Give a claim back."""
         path = self._held.get(identity)
         if path is not None and _read(path).get("token") == self.token:
-            path.unlink(missing_ok=True)
+            self._remove(path)
         with self._lock:
             self._held.pop(identity, None)
 
@@ -116,19 +123,31 @@ class Claims:
             self._thread = None
         for identity in list(self._held):
             self.release(identity)
-        self._owner.unlink(missing_ok=True)
+        self._remove(self._owner)
 
     def sweep(self) -> list[str]:
         """Remove stale claims and what their processes left half-written; says of which runs."""
         interrupted = []
-        for identity in sorted({p.name.rsplit(".", 1)[0] for p in self._files()}):
+        for identity in self.claimed():
             if identity not in self._held and self.is_stale(identity) and self.take(identity):
                 self.release(identity)
                 interrupted.append(identity)
-        for path in self._files(".owner-*"):
+        for path in (self.folder / n for n in names_in(self.folder) if _is_owner(n)):
             if path != self._owner and self._is_stale(path):
-                path.unlink(missing_ok=True)
+                self._remove(path)
         return interrupted
+
+    def claimed(self) -> list[str]:
+        """Ids of the runs that have a claim, of a living process or not."""
+        return sorted({path.name.rsplit(".", 1)[0] for path in self._files()})
+
+    def owner(self, identity: str) -> str:
+        """Who is making a run, in words."""
+        there = self._turns(identity)
+        about = _read(there[-1]) if there else {}
+        if not isinstance(about.get("host"), str):
+            return "a process that does not say who it is"
+        return f"{about['host'][:100]}, process {about['pid']}"
 
     def is_held(self, identity: str) -> bool:
         """Whether a living process, this one included, is making the run."""
@@ -145,22 +164,28 @@ class Claims:
         lost = []
         for path in self._files():
             if _read(path).get("token") == token:
-                path.unlink(missing_ok=True)
+                self._remove(path)
                 lost.append(path.name.rsplit(".", 1)[0])
                 remove_partial(self.store, lost[-1])
-        (self.folder / f".owner-{token}").unlink(missing_ok=True)
+        self._remove(self.folder / f".owner-{token}")
         return lost
+
+    def _remove(self, path: Path) -> None:
+        remove(self.folder, path.name)
 
     def _introduce(self) -> None:
         """Write who we are, once, and begin to show that we live."""
         if self._thread is not None and self._owner.exists():
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._owner.write_text(json.dumps({"token": self.token, **_whoami()}))
+            own_folder(self.store, FOLDER)
+            with open(self._owner, "x") as file:
+                file.write(json.dumps({"token": self.token, **_whoami()}))
+        except StoreError:
+            raise
         except OSError as error:
-            self._owner.unlink(missing_ok=True)
-            raise StoreError(f"{self.folder} cannot be written: {error}.") from error
+            self._remove(self._owner)
+            raise cannot_write(self.store, error) from error
         if self._thread is None:
             self._thread = threading.Thread(target=self._beat, daemon=True, name="claims")
             self._thread.start()
@@ -171,7 +196,7 @@ class Claims:
                 held = list(self._held.values())
             for path in (self._owner, *held):
                 with suppress(OSError):
-                    os.utime(path)
+                    os.utime(path, follow_symlinks=_FOLLOWS)
 
     def _make(self, path: Path) -> bool:
         try:
@@ -180,7 +205,7 @@ class Claims:
             return False
         except OSError as error:
             if error.errno not in _NO_LINKS:
-                raise StoreError(f"{path} cannot be written: {error}.") from error
+                raise cannot_write(self.store, error) from error
             return self._write(path)
         return True
 
@@ -192,15 +217,15 @@ class Claims:
         except FileExistsError:
             return False
         except OSError as error:
-            path.unlink(missing_ok=True)
-            raise StoreError(f"{path} cannot be written: {error}.") from error
+            self._remove(path)
+            raise cannot_write(self.store, error) from error
         return True
 
-    def _files(self, pattern: str = "[!.]*.*") -> list[Path]:
-        return list(self.folder.glob(pattern))
+    def _files(self) -> list[Path]:
+        return [self.folder / name for name in names_in(self.folder) if _is_claim(name)]
 
     def _turns(self, identity: str) -> list[Path]:
-        return sorted(self._files(f"{identity}.*"), key=_turn)
+        return sorted((p for p in self._files() if p.name.startswith(f"{identity}.")), key=_turn)
 
     def _is_stale(self, path: Path) -> bool:
         owner = _read(path)
@@ -209,35 +234,33 @@ class Claims:
         if owner and owner["where"] is not None and owner["where"] == _where():
             return not _is_running(owner["pid"], owner["started"])
         try:
-            age = self._now() - path.stat().st_mtime
+            age = self._now() - path.lstat().st_mtime
         except FileNotFoundError:
             return False  # given back while we looked
         return age > STALE_SECONDS
 
     def _now(self) -> float:
         """The time by the clock that stamps the claims, which may be another machine's."""
-        self._introduce()
-        os.utime(self._owner)
-        return self._owner.stat().st_mtime
-
-
-def remove_partial(store: Path, identity: str) -> None:
-    """Remove what was half-written of a run; only for who holds its claim."""
-    for left in (store / ASIDE).glob(f"{identity}-*"):
-        shutil.rmtree(left, ignore_errors=True)
+        try:
+            self._introduce()
+            os.utime(self._owner)
+            return self._owner.stat().st_mtime
+        except OSError:  # only readers come so far: a store that cannot be written, nobody claims
+            return time.time()
 
 
 def _turn(path: Path) -> int:
-    text = path.name.rsplit(".", 1)[-1]
-    return int(text) if text.isdecimal() else 0
+    return int(path.name.rsplit(".", 1)[-1])
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        owner = json.loads(path.read_text())
-    except (OSError, ValueError):
+        owner = json.loads(read_file(os.fspath(path), MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
         return {}
-    known = isinstance(owner, dict) and {"token", "where", "pid", "started"} <= owner.keys()
+    if not isinstance(owner, dict) or not isinstance(owner.get("token"), str):
+        return {}
+    known = {"where", "started"} <= owner.keys() and type(owner.get("pid")) is int
     return owner if known else {}
 
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curvewise.errors import InputError, StoreError
+from curvewise.errors import InputError, StoreError, os_reason
+from curvewise.io._stored import is_file
 from curvewise.nn.task import Trained
 from curvewise.study._classes import HARD_NOTE
+from curvewise.study._files import own_folder
 from curvewise.study._outputs import BadOutput, read_metrics, read_numbers, read_set
 from curvewise.study._process import run_process
 from curvewise.study.digest import data_digest
@@ -97,8 +99,8 @@ def run_command(study: Study, job: Job) -> Trained:
             words, environment, out = _prepare(study, job, place)
         except OSError as trouble:  # no fault of the run's: a full disk, say
             raise StoreError(
-                f"What a command is given cannot be written: {trouble}. Make room, or mend the "
-                "permissions, and run the study again: it goes on where it stopped."
+                f"What a command is given cannot be written: {os_reason(trouble)}. Run the study "
+                "again once that is mended: it goes on where it stopped."
             ) from trouble
         error = run_process(words, study.folder.resolve(), environment, job.learner.timeout)
         found: dict[str, Any] = {"error": error}
@@ -204,13 +206,12 @@ def write_data(study: Study) -> Path:
         The file, with ``x``, ``y`` and for each evaluation set ``<set>_x``, ``<set>_y``.
     """
     digest = data_digest([study.data_digest, *sorted(study.label_digests().items())])
-    final = study.runs_folder.resolve() / "data" / f"{digest}.npz"
-    if final.exists():
+    final = own_folder(study.runs_folder.resolve(), "data") / f"{digest}.npz"
+    if is_file(final):
         return final
     arrays = {"x": study.examples.x, "y": study.examples.y}
     for name, part in study.evaluation_sets.items():
         arrays |= {f"{name}_x": part.x, f"{name}_y": part.y}
-    final.parent.mkdir(parents=True, exist_ok=True)
     # Written aside and renamed, because other processes may want it at the same moment.
     with tempfile.NamedTemporaryFile(dir=final.parent, suffix=".partial", delete=False) as file:
         try:

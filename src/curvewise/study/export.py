@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
 from curvewise.io._stored import without_collecting
 from curvewise.study.run import Run
 from curvewise.study.store import AnyPath, list_runs
@@ -57,7 +57,7 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     InputError
         If the file is there already, or its ending is not known, or the store has no runs.
     StoreError
-        If a record is damaged.
+        If a record is damaged, or the file cannot be written.
     MissingDependencyError
         For Parquet without pyarrow: ``pip install "curvewise[parquet]"``.
 
@@ -163,7 +163,7 @@ def _of_one_type(values: list[Any]) -> list[Any]:
 def _check_target(target: Path, overwrite: bool) -> None:
     if target.suffix.lower() not in ENDINGS:
         raise InputError(f"path={str(target)!r} must end in {', '.join(ENDINGS)}.")
-    if target.is_dir() or (target.exists() and not overwrite):
+    if target.is_dir() or (os.path.lexists(target) and not overwrite):
         raise InputError(
             f"path={str(target)!r} is there already: choose another name, or pass overwrite=True."
         )
@@ -221,8 +221,11 @@ def _replace(target: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
     aside = target.with_name(f".{uuid.uuid4().hex[:12]}{target.suffix}")
     try:
-        aside.write_bytes(data)
+        with open(aside, "xb") as out:
+            out.write(data)
         os.replace(aside, target)
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {os_reason(error, place=False)}.") from error
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import StoreError
 from curvewise.io._stored import LABELS, read_checked
-from curvewise.study._files import make_folder, write_file
+from curvewise.study._files import cannot_write, make_folder, write_file
 from curvewise.study._record import TEST, check_name, npy_bytes
 
 AnyPath: TypeAlias = "str | PathLike[str]"
@@ -51,10 +51,8 @@ def write_labels(store: AnyPath, labels: ArrayLike | Mapping[str, ArrayLike]) ->
     truth = encode_labels(labels)
     try:
         store_labels(Path(store), truth)
-    except StoreError:
-        raise
     except OSError as problem:
-        raise StoreError(f"Labels could not be written to {str(store)!r}: {problem}.") from problem
+        raise cannot_write(Path(store), problem) from problem
     return {name: about["sha256"] for name, (_, about) in truth.items()}
 
 
@@ -74,11 +72,11 @@ def store_labels(store: Path, truth: Encoded) -> None:
     check_folder(store)
     make_folder(store)
     for data, about in truth.values():
-        final = store / LABELS / f"{about['sha256']}.npy"
+        name = f"{about['sha256']}.npy"
         try:
-            read_checked(final, about["sha256"])
+            read_checked(store / LABELS / name, about["sha256"])
         except StoreError:
-            write_file(store, final, data)
+            write_file(store, LABELS, name, data)
 
 
 def check_folder(folder: Path) -> None:

@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import InputError, MissingDependencyError, StoreError
+from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
 from curvewise.nn.task import Keep, Trained
-from curvewise.study.claims import Claims, remove_partial
+from curvewise.study._files import remove_partial
+from curvewise.study.claims import Claims
 from curvewise.study.execute import events
 from curvewise.study.execute.assembling import assemble, assign, average, failed
 from curvewise.study.execute.events import Event
@@ -319,9 +320,15 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
         raise
     except Exception as error:
         remove_partial(store, run_id(coordinates))
+        cause = error.__cause__
+        reason = (
+            os_reason(cause, place=False)
+            if isinstance(cause, OSError)
+            else str(error).removesuffix(".")
+        )
         raise StoreError(
-            f"A run cannot be stored in {store}: {error}. What is stored is whole: make room there "
-            "and run the study again, and it goes on where it stopped."
+            f"A run cannot be stored in {store}: {reason}. What is stored is whole: run the study "
+            "again once that is mended, and it goes on where it stopped."
         ) from error
     return True
 

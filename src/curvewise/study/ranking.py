@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, StoreError
+from curvewise.io._stored import REMEDY, is_file, part_file
 from curvewise.study.jobs import Job
 from curvewise.study.reading import choose_runs, label_of
 from curvewise.types import CheckpointScores
@@ -64,7 +65,10 @@ def checkpoint_files(
         name = f"{label} #{labels[: place + 1].count(label)}" if several else label
         folder = (study.runs_folder / run.job.id).resolve()
         for moment in sorted(run.record["files"], key=_moment):
-            found[f"{name} {moment}"] = str(folder / run.record["files"][moment]["file"])
+            path = folder / part_file("files", moment)
+            if not is_file(path):
+                raise StoreError(f"{path} is missing, or is no plain file. {REMEDY}")
+            found[f"{name} {moment}"] = str(path)
     return found
 
 

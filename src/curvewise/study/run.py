@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError, StoreError
-from curvewise.io._stored import REMEDY, array_of, read_checked, read_labels
+from curvewise.io._stored import REMEDY, array_of, part_file, read_labels, read_part
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +87,8 @@ class Run:
         """
         if name not in self.files:
             self._lacks("checkpoint", name, self.files)
-        path = self.path / f"{name}.safetensors"
-        data = read_checked(path, self.files[name].get("sha256"))
+        path = self.path / part_file("files", name)
+        data = read_part(self.path, {"files": self.files}, "files", name)
         try:
             from safetensors.numpy import load
         except ModuleNotFoundError as error:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import MissingDependencyError
 from curvewise.io._stored import without_collecting
-from curvewise.study.claims import FOLDER, Claims
+from curvewise.study.claims import Claims
 from curvewise.study.execute.standing import Standing, look_up
 from curvewise.study.jobs import Job
 
@@ -102,19 +100,5 @@ def evaluation_digests(study: Study) -> dict[str, str]:
 
 def running(study: Study) -> dict[str, str]:
     """The runs that living processes are making, and who."""
-    folder = study.runs_folder / FOLDER
-    claimed = sorted(folder.glob("[!.]*.*")) if folder.is_dir() else []
-    if not claimed:
-        return {}
     with Claims(study.runs_folder) as claims:
-        ids = dict.fromkeys(path.name.rsplit(".", 1)[0] for path in claimed)
-        return {i: _owner(claimed, i) for i in ids if claims.is_held(i)}
-
-
-def _owner(claimed: list[Path], identity: str) -> str:
-    path = [p for p in claimed if p.name.startswith(f"{identity}.")][-1]
-    try:
-        owner = json.loads(path.read_text())
-        return f"{owner['host']}, process {owner['pid']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "a process that does not say who it is"
+        return {i: claims.owner(i) for i in claims.claimed() if claims.is_held(i)}

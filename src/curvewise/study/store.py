@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from os import PathLike
@@ -13,20 +12,20 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from curvewise.errors import InputError, StoreError
+from curvewise.errors import InputError, StoreError, os_reason
 from curvewise.io._stored import (
+    MOST_RECORD,
     RECORD,
     SCHEMA,
+    MissingRun,
+    ReplacedRun,
+    part_file,
+    read_part,
     read_record,
     read_records,
     without_collecting,
 )
-from curvewise.study._files import (
-    publish,
-    put_back,
-    remove_leftovers,
-    write_aside,
-)
+from curvewise.study._files import publish, put_back, write_aside
 from curvewise.study._record import (
     PREDICTIONS,
     TEST,
@@ -46,6 +45,8 @@ from curvewise.study.labels import Encoded, check_folder, encode_labels, store_l
 from curvewise.study.run import Run
 
 AnyPath: TypeAlias = "str | PathLike[str]"
+MOST_READS = 10
+"""How often a run is read anew that another process replaced while it was read."""
 
 
 def write_run(
@@ -148,22 +149,27 @@ def write_run(
             **jsonable(environment or {}, "environment"),
         },
         "notes": [*map(str, notes), *lost],
-        "arrays": {k: about | {"file": f"{k}.npy"} for k, (_, about) in kept.items()},
-        "files": {k: about | {"file": f"{k}.safetensors"} for k, (_, about) in weights.items()},
+        "arrays": {k: about | {"file": part_file("arrays", k)} for k, (_, about) in kept.items()},
+        "files": {k: about | {"file": part_file("files", k)} for k, (_, about) in weights.items()},
         "labels": {k: about["sha256"] for k, (_, about) in truth.items()},
     }
-    files = {f"{k}.npy": data for k, (data, _) in kept.items()}
-    files |= {f"{k}.safetensors": data for k, (data, _) in weights.items()}
+    files = {part_file("arrays", k): data for k, (data, _) in kept.items()}
+    files |= {part_file("files", k): data for k, (data, _) in weights.items()}
     files[RECORD] = record_bytes(record)
+    if len(files[RECORD]) > MOST_RECORD:
+        raise InputError(
+            f"The record of the run has {len(files[RECORD]):,} bytes, and {MOST_RECORD:,} are the "
+            "most: store what is large as arrays=."
+        )
     try:
         return _store(Path(store), identity, record, files, truth, overwrite)
     except StoreError:
         raise
     except OSError as problem:
+        reason = os_reason(problem, place=False)
         raise StoreError(
-            f"Run {identity} could not be written to store={str(store)!r}: {problem}. Nothing of "
-            "it was kept and what is stored stays: make room, or mend what the message names, and "
-            "store it again."
+            f"Run {identity} could not be written to store={str(store)!r}: {reason}. Nothing of it "
+            "was kept, and what is stored stays."
         ) from problem
 
 
@@ -195,7 +201,27 @@ def _store(
     if not overwrite and _is_settled(final, record):
         return final
     aside = write_aside(folder, identity, files)
-    return publish(aside, final, keep=lambda: not overwrite and _is_settled(final, record))
+    return publish(
+        aside,
+        final,
+        keep=lambda: not overwrite and _is_settled(final, record),
+        check=lambda: _check_published(final),
+    )
+
+
+def _check_published(folder: Path) -> None:
+    """Read what was written as others will."""
+    try:
+        record = read_record(folder)
+        for kind in ("arrays", "files"):
+            for name in record[kind]:
+                read_part(folder, record, kind, name)
+    except ReplacedRun:  # by another process, which checks what it has written
+        return
+    except StoreError as error:
+        raise StoreError(
+            f"{folder} was written and is not as it was written: {error} Store it again."
+        ) from error
 
 
 def read_run(path: AnyPath) -> Run:
@@ -217,18 +243,23 @@ def read_run(path: AnyPath) -> Run:
         If a file is missing or damaged; the message names it.
     """
     folder = Path(path)
-    if not folder.exists():
-        put_back(folder.parent)
-    run = _as_run(folder, folder.name, read_record(folder))
-    if PREDICTIONS in run.arrays:
-        object.__setattr__(run, "predictions", run.array(PREDICTIONS))
+    for left in reversed(range(MOST_READS)):
+        run = _as_run(folder, folder.name, read_record(folder))
+        try:
+            if PREDICTIONS in run.arrays:
+                object.__setattr__(run, "predictions", run.array(PREDICTIONS))
+        except ReplacedRun:  # since its record was read
+            if not left:
+                raise
+        else:
+            break
     return run
 
 
 def list_runs(store: AnyPath) -> list[Run]:
     """Read the records of all runs in a store, without their arrays.
 
-    What an interrupted write left behind is ignored, and removed once it is an hour old.
+    What an interrupted write left behind is ignored. Nothing in the store is changed.
 
     Parameters
     ----------
@@ -249,7 +280,6 @@ def list_runs(store: AnyPath) -> list[Run]:
     if not folder.exists():
         return []
     check_folder(folder)
-    remove_leftovers(folder, now=time.time())
     with without_collecting():
         records = read_records(folder)
         return [_as_run(Path(path), os.path.basename(path), r) for path, r in records.items()]
@@ -266,11 +296,12 @@ def _weights(checkpoints: Mapping[str, Mapping[str, ArrayLike]]) -> Encoded:
 
 def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:
     """Whether the run is there already and stays; a different one is an error."""
-    if not final.exists():
+    if not os.path.lexists(final):
         put_back(final.parent)
-    if not final.exists():
+    try:
+        there = read_record(final)
+    except MissingRun:
         return False
-    there = read_record(final)
     if there["status"] == "failed":
         return False
     if _results(there) == _results(record):

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import tomllib
+import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
@@ -89,9 +90,10 @@ def write_study(study: Study, path: str | PathLike[str]) -> Path:
     """
     file = Path(path)
     text = toml_text(document_of(study, file.parent))
-    aside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    aside = file.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        aside.write_text(text, encoding="utf-8", newline="\n")
+        with aside.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
         aside.replace(file)
     finally:
         aside.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import StoreError
+from curvewise.io._stored import MissingRun
 from curvewise.progress import progress_bar
 from curvewise.study._record import run_id
 from curvewise.study.scoring import Metric
@@ -194,10 +195,10 @@ def _stored(tasks: Sequence[Task], store: Path | None) -> tuple[dict[int, Outcom
     for i, task in enumerate(tasks if store is not None else ()):
         assert store is not None
         path = store / run_id(task.coordinates)
-        if not path.exists():
-            continue
         try:
             run = read_run(path)
+        except MissingRun:
+            continue
         except StoreError as error:
             damaged.append(str(error))
             continue

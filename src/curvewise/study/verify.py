@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,24 +14,33 @@ from typing import Any
 
 from curvewise.errors import StoreError
 from curvewise.io._stored import (
+    ASIDE,
     LABELS,
     RECORD,
     REMEDY,
+    MissingRun,
+    ReplacedRun,
     UnknownSchema,
     array_of,
     has_id,
+    is_file,
+    is_folder,
     is_guarded,
-    read_checked,
+    part_file,
     read_labels,
+    read_part,
     read_record,
     run_folders,
 )
 from curvewise.progress import progress_bar
-from curvewise.study._files import ASIDE, put_back
-from curvewise.study.store import AnyPath
+from curvewise.study._files import cannot_write, names_in, own_folder
+from curvewise.study.claims import FOLDER as CLAIMS
+from curvewise.study.store import MOST_READS, AnyPath
 from curvewise.types import Result
 
-DAMAGED, CLAIMS = ".damaged", ".claims"
+DAMAGED = ".damaged"
+OWN_FOLDERS = (ASIDE, CLAIMS, DAMAGED, LABELS, ".replaced", "data")
+"""Folders that a store has beside its runs."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +141,8 @@ def verify_store(
 ) -> StoreCheck:
     """Read every file of a store and check it against its checksum.
 
-    Safe while runs are being written to the store.
+    Safe while runs are being written to the store, which is only read unless ``remove``. No link
+    in it is followed: one that stands for a run, a file or a folder of the store is damage.
 
     Parameters
     ----------
@@ -150,7 +161,7 @@ def verify_store(
     Raises
     ------
     StoreError
-        If there is no such folder.
+        If there is no such folder, or damaged runs cannot be moved.
 
     Examples
     --------
@@ -170,7 +181,6 @@ def verify_store(
     folder = Path(store)
     if not folder.is_dir():
         raise StoreError(f"store={str(store)!r} is not a folder.")
-    put_back(folder)
     seen = _Seen(folder)
     paths = run_folders(folder)
     with progress_bar("checking", len(paths), progress) as advance:
@@ -189,8 +199,8 @@ def verify_store(
         bytes=seen.bytes,
         damage=tuple(seen.damage),
         removed=removed,
-        leftovers=_names(folder / ASIDE),
-        claims=_names(folder / CLAIMS),
+        leftovers=tuple(names_in(folder / ASIDE)),
+        claims=tuple(names_in(folder / CLAIMS)),
         unguarded=seen.unguarded,
         warnings=tuple(seen.warnings()),
     )
@@ -210,16 +220,14 @@ class _Seen:
     unguarded: int = 0
 
     def look_at_run(self, folder: Path) -> None:
-        """Check the files of one run; what seems damaged is looked at twice."""
+        """Check the files of one run; anew where another process replaces it meanwhile."""
         try:
             record, found = _check_run(folder)
-            if found and os.path.lexists(folder):  # it may have been replaced between two looks
-                record, found = _check_run(folder)
+        except MissingRun:  # it was deleted since the store was listed
+            return
         except UnknownSchema as error:  # none of ours to move aside
             self.count["unreadable"] += 1
             self.damage.append(Damage(None, f"{folder.name}/{RECORD}", str(error)))
-            return
-        if not os.path.lexists(folder):
             return
         self.damage += [Damage(folder.name, _place(folder, f), text) for f, text in found]
         self.count["unreadable" if record is None else record["status"]] += 1
@@ -243,11 +251,15 @@ class _Seen:
             self._measure([self.store / LABELS / f"{digest}.npy"])
 
     def look_around(self) -> None:
-        """Find runs in folders that no reader looks at."""
+        """Find runs in folders that no reader looks at, and links in place of the store's own."""
+        for name in OWN_FOLDERS:
+            if os.path.lexists(self.store / name) and not is_folder(self.store / name):
+                text = f"{self.store / name} is a link or a file, where a store has a folder of its"
+                self.damage.append(Damage(None, name, f"{text} own: remove it."))
         with suppress(OSError), os.scandir(self.store) as entries:
             known = {os.path.basename(p) for p in run_folders(self.store)}
             for name in sorted(e.name for e in entries if e.name not in known):
-                if (self.store / name / RECORD).is_file():
+                if is_folder(self.store / name) and is_file(self.store / name / RECORD):
                     text = (
                         f"{self.store / name} holds a run under a name that is no run's. {REMEDY}"
                     )
@@ -269,15 +281,24 @@ class _Seen:
     def _measure(self, paths: Iterator[Path] | list[Path]) -> None:
         for path in paths:
             with suppress(OSError):
-                self.bytes += path.lstat().st_size
-                self.files += 1
+                about = path.lstat()
+                if stat.S_ISREG(about.st_mode):
+                    self.bytes += about.st_size
+                    self.files += 1
 
 
 def _check_run(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
     """Read all files of a run: its record, and for each damaged file what is wrong with it."""
+    for _ in range(MOST_READS):
+        with suppress(ReplacedRun):
+            return _check_files(folder)
+    return _check_files(folder)
+
+
+def _check_files(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
     try:
         record = read_record(folder)
-    except UnknownSchema:
+    except (MissingRun, UnknownSchema):
         raise
     except StoreError as error:
         return None, [(RECORD, str(error))]
@@ -289,39 +310,37 @@ def _check_run(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str
             array = array_of(folder, record, name)
             if (list(array.shape), str(array.dtype)) != (about.get("shape"), about.get("dtype")):
                 raise StoreError(f"{folder / name}.npy is not the array recorded. {REMEDY}")
+        except (MissingRun, ReplacedRun):
+            raise
         except StoreError as error:
-            found.append((f"{name}.npy", str(error)))
-    for name, about in record["files"].items():
-        file = f"{name}.safetensors"
+            found.append((part_file("arrays", name), str(error)))
+    for name in record["files"]:
         try:
-            read_checked(folder / file, about.get("sha256"))
+            read_part(folder, record, "files", name)
+        except (MissingRun, ReplacedRun):
+            raise
         except StoreError as error:
-            found.append((file, str(error)))
+            found.append((part_file("files", name), str(error)))
     return record, found
 
 
 def _place(folder: Path, file: str) -> str:
     """A damaged file as seen from the store; a link or file in the place of a run is itself one."""
-    is_folder = folder.is_dir() and not folder.is_symlink()
-    return f"{folder.name}/{file}" if is_folder else folder.name
+    return f"{folder.name}/{file}" if is_folder(folder) else folder.name
 
 
 def _files_of(record: Mapping[str, Any]) -> list[str]:
-    arrays = [f"{name}.npy" for name in record["arrays"]]
-    return [RECORD, *arrays, *(f"{name}.safetensors" for name in record["files"])]
+    return [RECORD, *(part_file(k, name) for k in ("arrays", "files") for name in record[k])]
 
 
 def _set_aside(store: Path, ids: list[str]) -> Iterator[str]:
     """Move damaged runs where no reader looks."""
     for identity in ids:
-        away = store / DAMAGED
-        away.mkdir(exist_ok=True)
-        os.rename(store / identity, away / f"{identity}-{uuid.uuid4().hex[:12]}")
+        try:
+            away = own_folder(store, DAMAGED) / f"{identity}-{uuid.uuid4().hex[:12]}"
+            os.rename(store / identity, away)
+        except FileNotFoundError:  # another process has done so
+            continue
+        except OSError as error:
+            raise cannot_write(store, error) from error
         yield identity
-
-
-def _names(folder: Path) -> tuple[str, ...]:
-    try:
-        return tuple(sorted(os.listdir(folder)))
-    except OSError:
-        return ()

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from curvewise.errors import StoreError
+from curvewise.errors import StoreError, Terminated
 from curvewise.progress import progress_bar, say
-from curvewise.study._files import put_back
-from curvewise.study.claims import Claims, remove_partial
+from curvewise.study._files import cannot_write, own_folder, put_back, remove_partial
+from curvewise.study.claims import Claims
 from curvewise.study.execute import events
 from curvewise.study.execute.board import MOST_DEATHS, Board
 from curvewise.study.execute.events import Event
@@ -60,7 +60,7 @@ class Drive:
         return self
 
     def _prepare(self) -> None:
-        self._exit.enter_context(_terminable())
+        self._exit.enter_context(terminable())
         self.claims = self._exit.enter_context(Claims(self.store))
         jobs = shard_of(self.study.jobs, self.wishes.shard)
         self.jobs = list({job.id: job for job in jobs}.values())
@@ -93,7 +93,7 @@ class Drive:
         trace: TracebackType | None,
     ) -> None:
         self._exit.__exit__(kind, error, trace)
-        if kind is KeyboardInterrupt:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
             say(
                 f"Stopped after {len(self._made)} runs. They are in {self.store}: run the study "
                 "again and it goes on from there.",
@@ -223,24 +223,33 @@ class Drive:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """Take a request to end, as a scheduler sends it, for Ctrl-C: claims are then given back."""
+def terminable() -> Iterator[None]:
+    """Take a request to end, as a scheduler sends it, for Ctrl-C: claims are then given back.
+
+    A handler that somebody else has set stays, except the one that Ray sets when it is started.
+    """
     main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    before = signal.getsignal(signal.SIGTERM) if main else None
+    of_ray = getattr(before, "__module__", None) or ""
+    if before is not signal.SIG_DFL and not of_ray.startswith("ray."):
         yield
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise Terminated
 
 
 def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
     """Move a study's runs out of the way, so that they are made anew; gives where they are now."""
-    there = [job.id for job in jobs if (store / job.id).exists()]
+    there = [job.id for job in jobs if os.path.lexists(store / job.id)]
     # Also those that are not there yet: whoever makes them has made, or will make, others of ours.
-    claimed = {path.name.rsplit(".", 1)[0] for path in claims.folder.glob("[!.]*.*")}
+    claimed = set(claims.claimed())
     for identity in (job.id for job in jobs if job.id in claimed):
         if claims.is_held(identity):
             raise StoreError(
@@ -249,10 +258,13 @@ def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
             )
     if not there:
         return None
-    aside = store / REPLACED / time.strftime("%Y%m%d-%H%M%S")
-    while aside.exists():
-        aside = aside.with_name(aside.name + "-")
-    aside.mkdir(parents=True)
-    for identity in there:
-        os.rename(store / identity, aside / identity)
+    try:
+        aside = own_folder(store, REPLACED) / time.strftime("%Y%m%d-%H%M%S")
+        while os.path.lexists(aside):
+            aside = aside.with_name(aside.name + "-")
+        aside.mkdir()
+        for identity in there:
+            os.rename(store / identity, aside / identity)
+    except OSError as error:
+        raise cannot_write(store, error) from error
     return aside

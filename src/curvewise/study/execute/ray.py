@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn._own_code import installed_first
 from curvewise.study.claims import Claims
-from curvewise.study.execute.drive import POLL_SECONDS, Drive
+from curvewise.study.execute.drive import POLL_SECONDS, Drive, terminable
 from curvewise.study.execute.events import Event
 from curvewise.study.execute.local import ONE_THREAD, STOP_SECONDS
 from curvewise.study.execute.options import RunOptions, Wishes, usable_cores
@@ -122,10 +123,13 @@ def _import_ray() -> Any:
 def _cluster(ray: Any, address: str | None, cores: int) -> Iterator[None]:
     """Connect, or start a cluster of our own, and leave things as they were."""
     if ray.is_initialized():
-        yield
+        with terminable():
+            yield
         return
     address = address or os.environ.get("RAY_ADDRESS") or LOCAL
     quiet = {"log_to_driver": False, "logging_level": "error"}
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM)
     try:
         # Ray puts the current folder first on its workers' path, where a file json.py would be
         # imported instead of Python's: connect from a folder without modules.
@@ -135,9 +139,12 @@ def _cluster(ray: Any, address: str | None, cores: int) -> Iterator[None]:
                     ray.init(address=LOCAL, num_cpus=cores, include_dashboard=False, **quiet)
             else:
                 ray.init(address=address, **quiet)
-        yield
+        with terminable():  # where Ray would end the process before its claims are given back
+            yield
     finally:
         ray.shutdown()
+        if main:
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -245,10 +252,18 @@ class _Tasks:
 
     def _cancel(self) -> None:
         """Stop what is still running, and void its claims."""
-        for stream in self.running:
-            self.ray.cancel(stream, force=True)
-        for stream, chunk in self.running.items():
-            self.ray.wait([stream], timeout=STOP_SECONDS, fetch_local=False)
+        if not self.running:
+            return
+        with suppress(Exception):  # a cluster that was stopped with us has stopped its tasks
+            for stream in self.running:
+                self.ray.cancel(stream, force=True)
+            self.ray.wait(
+                list(self.running),
+                num_returns=len(self.running),
+                timeout=STOP_SECONDS,
+                fetch_local=False,
+            )
+        for chunk in self.running.values():
             self.drive.claims.forget(chunk.token)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import StoreError
-from curvewise.io._stored import read_record
+from curvewise.io._stored import MissingRun, missing_file, read_record
 from curvewise.nn.task import Keep
 
 if TYPE_CHECKING:
@@ -83,20 +82,29 @@ def look_up(
 ) -> tuple[Standing, Mapping[str, Any]]:
     """As :func:`stand`, with the record of the run; an empty one if it cannot be read."""
     folder = store / job.id
-    if not folder.exists():
-        return Standing("missing"), {}
     try:
         record = read_record(folder)
+    except MissingRun:
+        return Standing("missing"), {}
     except StoreError as error:
-        gone = not folder.exists()
-        return Standing("missing") if gone else Standing("damaged", 0, str(error)), {}
+        return Standing("damaged", 0, str(error)), {}
     attempts = record["environment"].get("attempts", 1)
     if record["status"] == "failed":
         return Standing("failed", attempts, record.get("error") or "", record["metrics"]), record
     lacks = _lacks_rate(record) if job.is_search else _lacks(record, folder, digests, keep)
+    if lacks and _was_replaced(folder, record):
+        return look_up(store, job, digests, keep)
     state, sets = "outdated" if lacks else "done", record["environment"].get("evaluations", {})
     found = Standing(state, attempts, lacks, record["metrics"], _kept(record), tuple(sets))
     return found, record
+
+
+def _was_replaced(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Whether another process replaced a run since its record was read."""
+    try:
+        return read_record(folder) != record
+    except StoreError:
+        return True
 
 
 def is_done(folder: Path) -> bool:
@@ -155,10 +163,5 @@ def _lacks(record: Mapping[str, Any], folder: Path, digests: Mapping[str, str], 
     kept = _kept(record).checkpoints
     if network and CHECKPOINTS.index(kept) < CHECKPOINTS.index(keep.checkpoints):
         return f"It lacks checkpoints: {keep.checkpoints!r} are asked for, {kept!r} were kept."
-    for name in record["arrays"]:
-        if not os.path.isfile(folder / f"{name}.npy"):
-            return f"Its file {name}.npy is gone."
-    for about in record["files"].values():
-        if not os.path.isfile(folder / about["file"]):
-            return f"Its file {about['file']} is gone."
-    return ""
+    gone = missing_file(folder, record)
+    return f"Its file {gone} is gone." if gone else ""

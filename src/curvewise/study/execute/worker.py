@@ -32,6 +32,9 @@ def main() -> None:
         status = 0
     except BaseException as error:
         status = 1
+        # Who hears of it tells us to stop, by a signal: we are about to.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         kind = "spoilt" if type(error).__name__ == "SpoiltDeviceError" else "fatal"
         send_message(answers, (kind, describe_fatal(error)))
     else:
