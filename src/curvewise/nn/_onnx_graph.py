@@ -189,6 +189,6 @@ def _package(path: Path) -> Any:
         return import_module("onnx")
     except ImportError as error:
         raise MissingDependencyError(
-            f"{path}: finding the features in an ONNX file needs onnx: pip install "
-            '"curvewise[onnx]".'
+            f"{path}: finding the features in an ONNX file needs onnx, which is not installed: "
+            'pip install "curvewise[onnx]".'
         ) from error

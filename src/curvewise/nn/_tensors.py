@@ -112,7 +112,8 @@ def _safetensors(path: Path) -> Any:
         from safetensors.torch import load_file
     except ImportError as error:
         raise MissingDependencyError(
-            "Reading .safetensors needs safetensors: pip install 'curvewise[torch]'."
+            "Reading .safetensors needs safetensors, which is not installed: pip install "
+            '"curvewise[torch]".'
         ) from error
     try:
         return load_file(path)
