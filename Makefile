@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --disable-pip-version-check -q
-# The base dependencies at their lower bounds, as pyproject.toml states them.
-FLOORS  = $(PYTHON) -c "import tomllib; print(*(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']), sep='\n')"
+# The base dependencies at their lower bounds, as pyproject.toml states them; these were released before Python 3.13.
+FLOORS  = $(PYTHON) -c "import sys, tomllib; base = tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']; print(*(d.replace('>=', '==') if sys.version_info < (3, 13) else d for d in base), sep='\n')"
 
 .PHONY: demo test lint unit core floor docs chromium clean
 .DELETE_ON_ERROR:
@@ -60,7 +60,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 .venv-core/.done: pyproject.toml
 	$(PYTHON) -m venv .venv-core
-	.venv-core/bin/python -m pip --disable-pip-version-check -q install $$($(FLOORS) | grep -E '^(numpy|scipy)=') pytest hypothesis
+	.venv-core/bin/python -m pip --disable-pip-version-check -q install $$($(FLOORS) | grep -E '^(numpy|scipy)[>=]') pytest hypothesis
 	.venv-core/bin/python -m pip --disable-pip-version-check -q install --no-deps -e .
 	touch $@
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,15 +60,16 @@ def _from_path(
     precision: str,
 ) -> Reader:
     if path.is_dir():
-        network: Reader = _networks(path).from_folder(path, taken, device, precision)
-        return network
+        return cast(Reader, _networks(path).from_folder(path, taken, device, precision))
     if is_tflite(path):
         return TfliteReader(path, taken)
     kind = kind_of(path)
     if kind == "onnx":
         return OnnxReader(path, taken, device)
-    network = _networks(path).from_file(checkpoint, path, kind, taken, shape, device, precision)
-    return network
+    return cast(
+        Reader,
+        _networks(path).from_file(checkpoint, path, kind, taken, shape, device, precision),
+    )
 
 
 def _networks(path: Path) -> Any:

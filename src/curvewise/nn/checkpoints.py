@@ -63,6 +63,7 @@ class Checkpoint:
 
     Examples
     --------
+    >>> from torch import nn
     >>> Checkpoint("mine", nn.Linear(4, 2))
     Checkpoint('mine', Linear)
     """
