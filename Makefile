@@ -60,13 +60,13 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 .venv-core/.done: pyproject.toml
 	$(PYTHON) -m venv .venv-core
-	.venv-core/bin/python -m pip --disable-pip-version-check -q install $$($(FLOORS) | grep -E '^(numpy|scipy)[>=]') pytest hypothesis
+	.venv-core/bin/python -m pip --disable-pip-version-check -q install --no-compile $$($(FLOORS) | grep -E '^(numpy|scipy)[>=]') pytest hypothesis
 	.venv-core/bin/python -m pip --disable-pip-version-check -q install --no-deps -e .
 	touch $@
 
 .venv-floor/.done: pyproject.toml
 	$(PYTHON) -m venv .venv-floor
-	.venv-floor/bin/python -m pip --disable-pip-version-check -q install $$($(FLOORS)) pyarrow polars pytest hypothesis
+	.venv-floor/bin/python -m pip --disable-pip-version-check -q install --no-compile $$($(FLOORS)) pyarrow polars pytest hypothesis
 	.venv-floor/bin/python -m pip --disable-pip-version-check -q install --no-deps -e .
 	touch $@
 
