@@ -13,7 +13,10 @@ from curvewise.nn._feature_items import is_torch
 from curvewise.nn._preprocessing import INTERPOLATIONS, Preprocessing
 
 Prepare = Preprocessing | Callable[[Any], Any]
-"""How pixels become inputs; a function of one's own is given a batch of uint8."""
+"""How pixels become inputs; a function of one's own is given a batch of uint8.
+
+The batch is a tensor where torch is installed, and an array otherwise.
+"""
 
 _RESAMPLE = {0: "nearest", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 
