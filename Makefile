@@ -3,16 +3,18 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --disable-pip-version-check -q
+# The base dependencies at their lower bounds, as pyproject.toml states them; these were released before Python 3.13.
+FLOORS  = $(PYTHON) -c "import sys, tomllib; base = tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']; print(*(d.replace('>=', '==') if sys.version_info < (3, 13) else d for d in base), sep='\n')"
 
-.PHONY: demo test lint unit core docs chromium clean
+.PHONY: demo test lint unit core floor docs chromium clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/curvewise demo
 
 # Side by side: the documentation keeps one core busy, the tests what is left.
-test: $(VENV)/.dev .venv-core/.done chromium
-	$(MAKE) -j2 --output-sync=target lint docs unit core
+test: $(VENV)/.dev .venv-core/.done .venv-floor/.done chromium
+	$(MAKE) -j2 --output-sync=target lint docs unit core floor
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -23,9 +25,14 @@ lint: $(VENV)/.dev
 unit: $(VENV)/.dev chromium
 	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/pytest -n 2
 
-# The lenses promise to need numpy and scipy only: their tests run where nothing else is installed.
+# The lenses promise to need numpy and scipy only: their tests run where nothing else is installed,
+# with these two at their lower bounds.
 core: .venv-core/.done
 	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q tests/learning tests/variance tests/response tests/transfer tests/ranking tests/stats tests/types
+
+# Reading and drawing with every base dependency at its lower bound. What newer packages say of these is not an error.
+floor: .venv-floor/.done
+	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest -q -W ignore::DeprecationWarning tests/io tests/plot
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
@@ -51,11 +58,17 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	touch $@ $(VENV)/.demo
 
-.venv-core/.done: pyproject.toml constraints.txt
+.venv-core/.done: pyproject.toml
 	$(PYTHON) -m venv .venv-core
-	.venv-core/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt numpy scipy pytest hypothesis
+	.venv-core/bin/python -m pip --disable-pip-version-check -q install --no-compile $$($(FLOORS) | grep -E '^(numpy|scipy)[>=]') pytest hypothesis
 	.venv-core/bin/python -m pip --disable-pip-version-check -q install --no-deps -e .
 	touch $@
 
+.venv-floor/.done: pyproject.toml
+	$(PYTHON) -m venv .venv-floor
+	.venv-floor/bin/python -m pip --disable-pip-version-check -q install --no-compile $$($(FLOORS)) pyarrow polars pytest hypothesis
+	.venv-floor/bin/python -m pip --disable-pip-version-check -q install --no-deps -e .
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-core docs/_build curvewise-demo
+	rm -rf $(VENV) .venv-core .venv-floor docs/_build curvewise-demo

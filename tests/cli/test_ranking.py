@@ -16,10 +16,11 @@ from scipy import stats
 from sklearn.datasets import load_digits
 from torch import nn
 
-from curvewise.cli import _ranking_measured
 from curvewise.cli._ranking_found import find_checkpoints
+from curvewise.nn import ranking
 from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.nn.ranking import MEASURES
+from curvewise.ranking import catalogue
 from curvewise.ranking.knn import knn
 from curvewise.ranking.logme import logme
 
@@ -402,7 +403,8 @@ def test_the_same_file_twice_is_told(rank, stored):
 
 
 def test_torch_is_spoken_of_where_a_trained_measure_is_wanted(call, rank, monkeypatch):
-    monkeypatch.setattr(_ranking_measured, "_has_torch", lambda: False)
+    monkeypatch.setattr(ranking, "HITS", {})  # as without torch
+    monkeypatch.setattr(ranking, "MEASURES", dict(catalogue.MEASURES))
     assert "torch" not in rank("--resamples", "0").err
     seen = rank("--measures", "linear")
     assert seen.code == 2

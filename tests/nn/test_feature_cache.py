@@ -15,8 +15,8 @@ import pytest
 from curvewise.errors import InputError
 from curvewise.nn import _feature_cache
 from curvewise.nn._feature_cache import FeatureCache
-from curvewise.nn._feature_digest import file_digest
 from curvewise.nn._feature_rows import Room, Rows
+from curvewise.nn._files import file_digest
 from curvewise.nn.features import TokenFeatures
 from curvewise.types.features import CheckpointFeatures
 

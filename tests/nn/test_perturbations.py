@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
+import kornia.geometry
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,7 @@ from matplotlib.colors import hsv_to_rgb, rgb_to_hsv
 from PIL import Image, ImageEnhance
 from scipy import ndimage, stats
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError
 from curvewise.nn.perturbations import (
     PERTURBATIONS,
     Perturbation,
@@ -315,21 +313,23 @@ def test_what_is_no_perturbation_is_said() -> None:
         own.apply(torch.zeros(2, 3), 0.5)
 
 
-def test_kornia_is_needed_only_where_pixels_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = (
-        "import sys\n"
-        "sys.modules['kornia'] = None\n"
-        "import numpy as np\n"
-        "from curvewise.nn.perturbations import PERTURBATIONS, perturb\n"
-        "x = np.full((2, 3, 4, 4), 100, np.uint8)\n"
-        "for name, p in PERTURBATIONS.items():\n"
-        "    if p.of == 'images' and name not in ('rotation', 'shift-x', 'shift-y'):\n"
-        "        perturb(x, name, 0.1)\n"
-        "perturb(x, 'mixup-intra', 0.1, partner=x)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    monkeypatch.setitem(sys.modules, "kornia", None)
-    for name in ("rotation", "shift-x", "shift-y"):
-        with pytest.raises(MissingDependencyError, match=r'needs kornia.*"curvewise\[torch\]"'):
-            perturb(BYTES, name, 0.1)
+@pytest.mark.parametrize("interpolation", ["bilinear", "nearest"])
+@pytest.mark.parametrize("shape", [(40, 1, 28, 28), (40, 3, 9, 14)])
+def test_pixels_move_as_in_kornia(interpolation: str, shape: tuple[int, ...]) -> None:
+    random = torch.Generator().manual_seed(0)
+    x, drawn = torch.rand(shape, generator=random), torch.rand(shape[0], generator=random) * 2 - 1
+    how = {"mode": interpolation, "padding_mode": "zeros", "align_corners": True}
+    still = torch.zeros_like(drawn)
+    wanted = {
+        "rotation": kornia.geometry.rotate(x - 0.3, 180 * drawn, **how),
+        "shift-x": kornia.geometry.translate(
+            x - 0.3, torch.stack([drawn * shape[3], still], 1), **how
+        ),
+        "shift-y": kornia.geometry.translate(
+            x - 0.3, torch.stack([still, drawn * shape[2]], 1), **how
+        ),
+    }
+    for name, theirs in wanted.items():
+        magnitude = 180 * drawn if name == "rotation" else drawn
+        ours = PERTURBATIONS[name].apply(x, magnitude, fill=0.3, interpolation=interpolation)
+        torch.testing.assert_close(ours, theirs + 0.3, atol=2e-5, rtol=0)

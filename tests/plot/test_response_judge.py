@@ -8,14 +8,11 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
-import torch
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from sklearn.datasets import load_digits
 
 import curvewise.response
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.response import measure_responses
 from curvewise.plot import draw, plot_measures, plot_response_difference
 from curvewise.plot.dispatch import PICTURES
 from curvewise.response import ResponseCurve
@@ -75,7 +72,10 @@ def judged():
 @pytest.fixture(scope="module")
 def curves():
     """Two small networks on the same rotated digits."""
-    digits = load_digits()
+    torch = pytest.importorskip("torch")
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    from curvewise.nn.response import measure_responses
+
     x, y = torch.tensor(digits.images / 16).float()[:, None], torch.tensor(digits.target)
     models = {}
     for width in (8, 64):

@@ -5,14 +5,14 @@ from itertools import pairwise
 import matplotlib as mpl
 import numpy as np
 import pytest
-import torch
 from matplotlib.figure import Figure
-from sklearn.datasets import load_digits
-from torch.utils.data import DataLoader, TensorDataset
 
 from curvewise.errors import InputError
 from curvewise.nn import Examples
 from curvewise.plot.response_sheet import plot_perturbed
+
+torch = pytest.importorskip("torch")
+load_digits = pytest.importorskip("sklearn.datasets").load_digits
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +103,13 @@ def test_images_come_from_whatever_holds_them(digits):
     x, y = digits
     mean, std = (0.3,), (0.4,)
     given = Examples(x[:6], y[:6], 10, mean, std)
-    tensors = TensorDataset(torch.tensor((x[:6] / 255 - 0.3) / 0.4), torch.tensor(y[:6]))
+    tensors = torch.utils.data.TensorDataset(
+        torch.tensor((x[:6] / 255 - 0.3) / 0.4), torch.tensor(y[:6])
+    )
     want = cells(plot_perturbed(given, "cutout", [0.4], examples=6), 8, 8)
     np.testing.assert_allclose(want[:, 0, ..., 0], x[:6, 0] / 255, atol=1e-6)
     options = {"mean": mean, "std": std, "examples": 6}
-    for data in (tensors, DataLoader(tensors, batch_size=4, shuffle=True)):
+    for data in (tensors, torch.utils.data.DataLoader(tensors, batch_size=4, shuffle=True)):
         seen = cells(plot_perturbed(data, "cutout", [0.4], **options), 8, 8)
         np.testing.assert_allclose(seen, want, atol=1e-5)
     for data in (x[:6, 0], torch.tensor(x[:6]), list(x[:6]), x[:6] / 255):

@@ -47,4 +47,4 @@ def test_paired_t_test_is_scipys():
     assert paired_t_test(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue)
     assert np.isnan(paired_t_test(a[:1], b[:1]))
     assert paired_t_test(a, a) == 1.0
-    assert paired_t_test(a, a + 1) == 0.0
+    assert paired_t_test(a, a + 1) < 1e-300

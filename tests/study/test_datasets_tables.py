@@ -231,5 +231,5 @@ def test_a_hub_name_that_is_not_in_the_cache_is_refused_without_the_network(
 
 def test_without_datasets_the_package_is_named(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingDependencyError, match="pip install datasets"):
+    with pytest.raises(MissingDependencyError, match=r'pip install "curvewise\[text\]"'):
         load_dataset("hf:anything")

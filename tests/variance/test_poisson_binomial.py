@@ -48,7 +48,6 @@ def test_equal_probabilities_make_a_binomial(n, p):
     assert got.sum() == pytest.approx(1, abs=1e-13)
 
 
-@pytest.mark.skipif(not hasattr(stats, "poisson_binom"), reason="scipy before 1.15")
 def test_it_agrees_with_scipy():
     p = np.random.default_rng(1).beta(0.3, 2, 700)
     wanted = stats.poisson_binom.pmf(np.arange(701), p)

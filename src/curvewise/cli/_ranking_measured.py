@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from curvewise.cli._files import quietly
 from curvewise.cli._ranking_found import Found
 from curvewise.cli._ranking_inputs import FeatureReading, TargetReading
 from curvewise.cli._ranking_words import as_options, worded
-from curvewise.cli._response_options import need_torch
 from curvewise.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,33 +24,25 @@ if TYPE_CHECKING:
     from curvewise.types.features import CheckpointFeatures
 
 
-NEED_TORCH = 'measures that are trained need torch: pip install "curvewise[torch]"'
-
-
 def listed_measures() -> dict[str, RankingMeasure]:
     """All measures by name, and a word on what is missing without torch."""
-    if not _has_torch():
+    from curvewise.nn.ranking import HITS, NEED_TORCH
+
+    if not HITS:
         note(NEED_TORCH)
     return known_measures()
 
 
 def known_measures() -> dict[str, RankingMeasure]:
     """All measures by name; those that are trained where torch is installed."""
-    from curvewise.ranking.catalogue import MEASURES
+    from curvewise.nn.ranking import MEASURES
 
-    if not _has_torch():
-        return dict(MEASURES)
-    from curvewise.nn.ranking import MEASURES as EVERY
-
-    return dict(EVERY)
-
-
-def _has_torch() -> bool:
-    return find_spec("torch") is not None
+    return dict(MEASURES)
 
 
 def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
     """Measures by name; the usual ones if none is named."""
+    from curvewise.nn.ranking import HITS, NEED_TORCH
     from curvewise.ranking._scoring import FUNCTIONS, find_measures
     from curvewise.ranking.rank import DEFAULT_MEASURES
 
@@ -60,7 +50,7 @@ def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
         return list(find_measures(list(names) or DEFAULT_MEASURES, known_measures()))
     except InputError as error:
         said = as_options(str(error)).replace(FUNCTIONS, "")
-        more = "" if _has_torch() else f" ({NEED_TORCH})"
+        more = "" if HITS else f" ({NEED_TORCH})"
         raise UsageError(said + more) from error
 
 
@@ -111,7 +101,6 @@ def rank_found(
     data, labels, _ = reading.load()
     if data is None:
         return rank_stored(found, labels, measures, reading.examples, ranking)
-    need_torch()
     from curvewise.nn.checkpoints import Checkpoint
     from curvewise.nn.ranking import rank_checkpoints
 
@@ -152,6 +141,7 @@ def rank_stored(
     ranking: Mapping[str, Any],
 ) -> CheckpointRanking:
     """Features that are on disk: no network is run, and torch is not needed."""
+    from curvewise.nn.ranking import HITS
     from curvewise.ranking._scoring import Candidate
     from curvewise.ranking.rank import rank_candidates
 
@@ -166,11 +156,7 @@ def rank_stored(
     if examples is not None and examples < len(labels):
         rows = _drawn(len(labels), examples, ranking["rng"])
         read, labels = [one.take(rows) for one in read], labels[rows]
-    options: dict[str, Any] = {"failures": failures, **ranking}
-    if _has_torch():
-        from curvewise.nn.ranking import HITS
-
-        options["hits"] = HITS
+    options: dict[str, Any] = {"failures": failures, "hits": HITS, **ranking}
     with quietly(), worded():
         return rank_candidates([Candidate.of(one) for one in read], labels, measures, **options)
 

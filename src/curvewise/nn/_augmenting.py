@@ -112,22 +112,42 @@ def warp(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tens
     positive shifts go right and down.
     """
     height, width = x.shape[-2:]
-    down = (torch.arange(height, device=x.device) - (height - 1) / 2).view(1, height, 1)
-    right = (torch.arange(width, device=x.device) - (width - 1) / 2).view(1, 1, width)
+    right, down = places(x)
     for change in reversed(changes):
         drawn = chance.signed(change.first, change.amount)[:, None, None]
         if change.kind == "rotation":
-            cosine, sine = torch.cos(torch.deg2rad(drawn)), torch.sin(torch.deg2rad(drawn))
-            right, down = cosine * right - sine * down, sine * right + cosine * down
+            right, down = turn(right, down, drawn)
         elif change.kind == "shift-x":
             right = right - drawn * width
         else:
             down = down - drawn * height
+    return resample(x, right, down, fill[:, None, None])
+
+
+def places(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Pixels to the right of the centre and down from it, for each column and row of images."""
+    height, width = x.shape[-2:]
+    right = (torch.arange(width, device=x.device) - (width - 1) / 2).view(1, 1, width)
+    down = (torch.arange(height, device=x.device) - (height - 1) / 2).view(1, height, 1)
+    return right, down
+
+
+def turn(right: Tensor, down: Tensor, degrees: Tensor) -> tuple[Tensor, Tensor]:
+    """Places that come to these when images are rotated counter-clockwise about their centre."""
+    cosine, sine = torch.cos(torch.deg2rad(degrees)), torch.sin(torch.deg2rad(degrees))
+    return cosine * right - sine * down, sine * right + cosine * down
+
+
+def resample(
+    x: Tensor, right: Tensor, down: Tensor, level: Tensor | float, mode: str = "bilinear"
+) -> Tensor:
+    """Images whose pixels are what lies at these places; beyond the edges lies ``level``."""
+    height, width = x.shape[-2:]
     # grid_sample counts from −1 at the left edge of the first pixel to 1 at the right of the last
     size = (x.shape[0], height, width)
     grid = torch.stack([(2 * right / width).expand(size), (2 * down / height).expand(size)], -1)
-    level = fill[:, None, None]
-    return functional.grid_sample(x - level, grid, align_corners=False) + level
+    found = functional.grid_sample(x - level, grid.to(x.dtype), mode, align_corners=False)
+    return found + level
 
 
 def jitter_colour(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:

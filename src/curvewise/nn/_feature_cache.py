@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.nn._feature_digest import file_digest
+from curvewise.nn._files import file_digest
 from curvewise.types.features import CheckpointFeatures
 
-FORMAT = 2
+FORMAT = 3
 """Changes whenever the same inputs would give other features than before."""
 _ARRAYS = ("features", "probabilities", "examples")
 _FIELDS = ("name", "layer", "parameters", "source_accuracy", "seconds", "gflops")

@@ -64,15 +64,6 @@ def network_digest(model: nn.Module) -> str | None:
     return found.hexdigest()
 
 
-def file_digest(*paths: Path) -> str:
-    """A hash of what files hold."""
-    found = hashlib.sha256()
-    for path in paths:
-        with open(path, "rb") as stream:
-            found.update(hashlib.file_digest(stream, "sha256").digest())
-    return found.hexdigest()
-
-
 class _Digest:
     """Adds up what things consist of; each thing once."""
 

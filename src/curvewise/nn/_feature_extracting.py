@@ -21,10 +21,9 @@ from curvewise.nn._feature_preparing import (
     input_shape,
     preparation,
 )
-from curvewise.nn._feature_reader import Reader
+from curvewise.nn._feature_reader import PRECISIONS, Reader
 from curvewise.nn._feature_rows import Room
 from curvewise.nn._feature_walk import TokenFeatures, Walk, name_at
-from curvewise.nn._guarding import PRECISIONS
 from curvewise.nn.checkpoints import Checkpoint
 from curvewise.types.features import CheckpointFeatures
 

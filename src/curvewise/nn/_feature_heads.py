@@ -43,7 +43,8 @@ class LinearLayer:
 
     def probabilities(self, scores: Tensor) -> Tensor:
         """Of the network's own classes, out of its scores."""
-        return as_probabilities(scores, ready=self.ready, squashed=self.squashed)
+        found: Tensor = as_probabilities(scores, ready=self.ready, squashed=self.squashed)
+        return found
 
     @property
     def last(self) -> bool:

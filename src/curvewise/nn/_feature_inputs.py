@@ -7,20 +7,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset
 
 from curvewise.errors import InputError
-from curvewise.nn._feature_items import as_tensor, is_picture, layout_of, pair_of, pixels_of
-from curvewise.nn._loading import sampled_rows
+from curvewise.nn._feature_items import (
+    as_array,
+    is_picture,
+    is_torch,
+    layout_of,
+    pair_of,
+    pixels_of,
+)
 from curvewise.nn._own_preprocessing import Prepare, as_preprocessing
-from curvewise.nn.sample import choose_rows, is_amount, is_pair, standardised
-from curvewise.nn.task import Examples
+from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
 
-Batch = Tensor | list[Any]
-"""A tensor with a row for each example; a list of texts, or of images of several sizes."""
+Batch = NDArray[Any] | list[Any]
+"""An array with a row for each example; a list of texts, or of images of several sizes."""
 
 _READ = 32
 """Examples that are read at a time to be hashed: photographs are large."""
@@ -65,7 +67,7 @@ class Inputs:
         self.total = len(source)
         self.mean, self.std, self.padding = mean, std, padding
         self.preprocessing = preprocessing
-        self._arrays = isinstance(source, np.ndarray | Tensor)
+        self._arrays = isinstance(source, np.ndarray) or is_torch(source, "Tensor")
         self._texts = _are_texts(source)
         self._labels = None if labels is None else labels[rows]
         self._digest: str | None = None
@@ -89,7 +91,7 @@ class Inputs:
             if self._texts:
                 yield [str(self.source[int(i)]) for i in here]
             elif self._arrays:
-                yield self._laid(as_tensor(_taken(self.source, here)))
+                yield self._laid(as_array(_taken(self.source, here)))
             else:
                 pairs = [pair_of(self._item(int(i))) for i in here]
                 labels.extend(label for _, label in pairs)
@@ -102,10 +104,10 @@ class Inputs:
         if self._digest is None:
             found = hashlib.sha256(repr((len(self), self.layout, self.padding)).encode())
             for batch in self.batches(_READ):
-                for part in [batch] if isinstance(batch, Tensor) else batch:
-                    if isinstance(part, Tensor):
-                        found.update(repr((tuple(part.shape), part.dtype)).encode())
-                        part = part.contiguous().numpy().tobytes()
+                for part in [batch] if isinstance(batch, np.ndarray) else batch:
+                    if isinstance(part, np.ndarray):
+                        found.update(repr((part.shape, part.dtype.str)).encode())
+                        part = part.tobytes()
                     else:
                         part = part.encode()
                     found.update(len(part).to_bytes(8, "little") + part)
@@ -122,28 +124,29 @@ class Inputs:
                 "leave it out, such as with torch.utils.data.Subset."
             ) from error
 
-    def _laid(self, x: Tensor) -> Tensor:
+    def _laid(self, x: NDArray[Any]) -> NDArray[Any]:
         """Images of bytes with their channels first; everything else as it is."""
-        if x.is_floating_point() and x.ndim == 4 and self.layout == "last":
-            return x.movedim(-1, 1)
-        if x.dtype != torch.uint8 or self.padding is not None or x.ndim < 3:
+        if x.dtype.kind == "f" and x.ndim == 4 and self.layout == "last":
+            return np.moveaxis(x, -1, 1)
+        if x.dtype != np.uint8 or self.padding is not None or x.ndim < 3:
             return x
         if x.ndim == 3:
             return x[:, None]  # grey images without an axis for it
         layout = self.layout or layout_of(tuple(x.shape))
-        return x.movedim(-1, 1) if layout == "last" else x
+        return np.moveaxis(x, -1, 1) if layout == "last" else x
 
-    def _one(self, item: Any) -> Tensor:
-        return self._laid(as_tensor(item)[None])[0]
+    def _one(self, item: Any) -> NDArray[Any]:
+        one: NDArray[Any] = self._laid(as_array(item)[None])[0]
+        return one
 
     def _together(self, items: list[Any]) -> Batch:
-        """Examples of a dataset as one tensor, or in a list where their sizes differ."""
+        """Examples of a dataset as one array, or in a list where their sizes differ."""
         if items and isinstance(items[0], str):
             return items
         found = [pixels_of(item) if is_picture(item) else self._one(item) for item in items]
         if len({tuple(x.shape) for x in found}) == 1:
-            return torch.stack(found)
-        if all(x.dtype == torch.uint8 and x.ndim == 3 for x in found):
+            return np.stack(found)
+        if all(x.dtype == np.uint8 and x.ndim == 3 for x in found):
             return found
         raise InputError(
             "data gives inputs of several shapes that are not images of bytes: bring all to one "
@@ -203,26 +206,27 @@ def read_inputs(
     elif labels is None and is_pair(data) and not _are_texts(data):
         data, labels = data
     known = None
-    if isinstance(data, DataLoader):
+    if is_torch(data, "DataLoader", "torch.utils.data"):
         data, known = _from_loader(data)
     source = _checked(data)
     if labels is not None and len(labels) != len(source):
         raise InputError(f"data has {len(source):,} examples and labels {len(labels):,}.")
     there = np.arange(len(source)) if known is None else known
     rows = there[np.sort(choose_rows(len(there), examples, np.random.default_rng(rng)))]
-    if isinstance(labels, Tensor):
+    if is_torch(labels, "Tensor"):
         labels = labels.detach().cpu().numpy()
     return Inputs(source, None if labels is None else np.asarray(labels), rows, **about)
 
 
-def _from_loader(loader: DataLoader[Any]) -> tuple[Any, NDArray[np.int64] | None]:
-    if isinstance(loader.dataset, IterableDataset):
+def _from_loader(loader: Any) -> tuple[Any, NDArray[np.int64] | None]:
+    from curvewise.nn._loading import sampled_rows
+
+    if is_torch(loader.dataset, "IterableDataset", "torch.utils.data"):
         raise InputError(
             "data is a stream (IterableDataset), which every checkpoint would have to read anew: "
             "give a dataset with a length, or arrays."
         )
-    dataset: Any = loader.dataset
-    return dataset, sampled_rows(loader, len(dataset), 0)
+    return loader.dataset, sampled_rows(loader, len(loader.dataset), 0)
 
 
 def _checked(data: Any) -> Any:
@@ -230,7 +234,7 @@ def _checked(data: Any) -> Any:
         data = data.to_numpy()
         if data.dtype == object and data.ndim == 1 and _are_texts(data.tolist()):
             return data.tolist()
-    if isinstance(data, Tensor):
+    if is_torch(data, "Tensor"):
         data = data.detach()
     elif not isinstance(data, np.ndarray) and isinstance(data, Sequence):
         if _are_texts(data) or (len(data) and (isinstance(data[0], tuple) or is_picture(data[0]))):
@@ -244,7 +248,7 @@ def _checked(data: Any) -> Any:
             ) from error
     if isinstance(data, np.ndarray) and data.dtype.kind not in "fiubU":
         raise InputError(f"data holds {data.dtype}: give numbers or texts.")
-    if isinstance(data, IterableDataset) or not (
+    if is_torch(data, "IterableDataset", "torch.utils.data") or not (
         hasattr(data, "__len__") and hasattr(data, "__getitem__")
     ):
         raise InputError(
@@ -268,4 +272,4 @@ def _are_texts(data: Any) -> bool:
 def _taken(source: Any, rows: NDArray[np.int64]) -> Any:
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return source[rows[0] : rows[-1] + 1]
-    return source[torch.from_numpy(rows).to(source.device) if isinstance(source, Tensor) else rows]
+    return source[rows] if isinstance(source, np.ndarray) else source[rows.tolist()]

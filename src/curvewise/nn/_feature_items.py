@@ -1,25 +1,50 @@
-"""One example of a dataset: its input as a tensor, its label."""
+"""One example of a dataset: its input as an array, its label."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 
 
-def as_tensor(value: Any) -> Tensor:
+def is_torch(value: Any, kind: str, module: str = "torch") -> bool:
+    """Whether a value is of a class of torch, which was imported by whoever made it.
+
+    >>> is_torch(np.zeros(3), "Tensor")
+    False
+    """
+    package = sys.modules.get(module)
+    return package is not None and isinstance(value, getattr(package, kind))
+
+
+def is_network(value: Any) -> bool:
+    """Whether a value is a module of torch."""
+    return is_torch(value, "Module", "torch.nn")
+
+
+def kind_of_numbers(value: Any) -> str:
+    """Name of the type of an array's or tensor's numbers.
+
+    >>> kind_of_numbers(np.zeros(3, np.uint8))
+    'uint8'
+    """
+    return str(value.dtype).removeprefix("torch.")
+
+
+def as_array(value: Any) -> NDArray[Any]:
     """On the CPU: bytes and tokens as they are, other numbers as float32."""
-    found = value.cpu() if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
-    if found.dtype in (torch.uint8, torch.float32):
+    if is_torch(value, "Tensor"):
+        value = value.detach().cpu()
+        value = (value.float() if value.is_floating_point() else value).numpy()
+    found = np.array(value)
+    if found.dtype in (np.uint8, np.float32):
         return found
-    if found.is_floating_point() or found.dtype == torch.bool:
-        return found.to(torch.float32)
-    return found.to(torch.int64)
+    return found.astype(np.float32 if found.dtype.kind in "fb" else np.int64)
 
 
 def pair_of(item: Any) -> tuple[Any, Any]:
@@ -39,7 +64,7 @@ def is_picture(item: Any) -> bool:
     return hasattr(item, "getbands") and hasattr(item, "convert")
 
 
-def pixels_of(item: Any) -> Tensor:
+def pixels_of(item: Any) -> NDArray[np.uint8]:
     """A picture of Pillow as bytes, channels first."""
     if item.mode in ("I", "F") or item.mode.startswith("I;"):
         raise InputError(
@@ -47,8 +72,8 @@ def pixels_of(item: Any) -> Tensor:
             "0…255 and convert it to mode 'L' first."
         )
     grey = item.mode in ("1", "L", "LA", "La")
-    found = torch.from_numpy(np.array(item.convert("L" if grey else "RGB")))
-    return found[None] if grey else found.movedim(-1, 0)
+    found: NDArray[np.uint8] = np.array(item.convert("L" if grey else "RGB"))
+    return found[None] if grey else np.moveaxis(found, -1, 0)
 
 
 def layout_of(shape: tuple[int, ...]) -> str:

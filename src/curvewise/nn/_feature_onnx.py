@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from curvewise.errors import InputError
-from curvewise.nn._feature_digest import file_digest
 from curvewise.nn._feature_graph import Head
-from curvewise.nn._feature_reader import OUTPUT, Found, Given, Taken, as_rows
+from curvewise.nn._feature_reader import OUTPUT, Found, Given, Taken
+from curvewise.nn._files import file_digest
 from curvewise.nn._onnx import DTYPES, open_session, run_session
 from curvewise.nn._onnx_graph import OnnxGraph
 from curvewise.nn._own_preprocessing import Prepare
@@ -71,21 +69,21 @@ class OnnxReader:
         """Run a batch; where the batch size is fixed, the last row fills the last one up."""
         feeds = self._feeds(given)
         found = run_session(self._session, self.path, self._names, feeds, self._batch)
-        values = dict(zip(self._names, map(torch.from_numpy, found), strict=True))
+        values = dict(zip(self._names, found, strict=True))
         rows, places = {}, {}
         for name in self._wanted:
             value = self._checked(name, values[name], len(given))
             last = value.ndim == 3 or (value.ndim == 4 and self._is_last())
             shown = self._shown(name)
-            rows[shown] = as_rows(pooled(value, self.taken.pool, last=last, mask=given.mask))
+            rows[shown] = pooled(value, self.taken.pool, last=last, mask=given.mask)
             if self.taken.pool == "tokens":
-                places[shown] = places_of(value, last=last, mask=given.mask).numpy()
+                places[shown] = places_of(value, last=last, mask=given.mask)
         own = None
         scores = values.get(self._output)
-        if self._head is not None and scores is not None and scores[0].numel() == scores.shape[1]:
-            scores = scores.flatten(1)  # some keep axes of one pixel
+        if self._head is not None and scores is not None and scores[0].size == scores.shape[1]:
+            scores = scores.reshape(scores.shape[:2])  # some keep axes of one pixel
             ready, squashed = self._head.soft and not self._logs(), self._head.squashed
-            own = as_rows(as_probabilities(scores, ready=ready, squashed=squashed))
+            own = as_probabilities(scores, ready=ready, squashed=squashed)
         return Found(rows, own, places)
 
     def gflops(self, given: Given) -> float | None:
@@ -157,9 +155,9 @@ class OnnxReader:
     def _feeds(self, given: Given) -> dict[str, NDArray[Any]]:
         x = given.x
         if len(self._sizes) == 4 and self._is_last() and x.shape[-1] != self._sizes[3]:
-            x = x.movedim(1, -1)
-        named = {"attention_mask": given.mask, "token_type_ids": torch.zeros_like(x)}
-        feeds: dict[str, Tensor] = {self._inputs[0].name: x}
+            x = np.moveaxis(x, 1, -1)
+        named = {"attention_mask": given.mask, "token_type_ids": np.zeros_like(x)}
+        feeds: dict[str, NDArray[Any]] = {self._inputs[0].name: x}
         for other in self._inputs[1:]:
             if named.get(other.name) is None:
                 names = ", ".join(i.name for i in self._inputs)
@@ -167,21 +165,21 @@ class OnnxReader:
                     f"{self.path} takes {len(self._inputs)} inputs ({names}): give one that takes "
                     "images, or tokens with their attention_mask."
                 )
-            feeds[other.name] = named[other.name]  # type: ignore[assignment]
+            feeds[other.name] = named[other.name]
         found = {}
         for about in self._inputs:
             kind = DTYPES.get(about.type)
             if kind is None:
                 raise InputError(f"{self.path} takes {about.type}: export it for numbers.")
             value = feeds[about.name]
-            value = value.round() if value.is_floating_point() and kind == np.uint8 else value
-            found[about.name] = np.ascontiguousarray(value.numpy(), dtype=kind)
+            value = np.rint(value) if value.dtype.kind == "f" and kind == np.uint8 else value
+            found[about.name] = np.ascontiguousarray(value, dtype=kind)
         return found
 
-    def _checked(self, name: str, value: Tensor, examples: int) -> Tensor:
-        if not value.is_floating_point() or value.ndim < 1 or len(value) != examples:
+    def _checked(self, name: str, value: NDArray[Any], examples: int) -> NDArray[Any]:
+        if value.dtype.kind != "f" or value.ndim < 1 or len(value) != examples:
             raise InputError(
-                f"{self.path}: {name!r} gives {value.dtype} of shape {tuple(value.shape)} for "
+                f"{self.path}: {name!r} gives {value.dtype} of shape {value.shape} for "
                 f"{examples} examples: name with layer= a tensor of floating point that has a row "
                 "for each."
             )

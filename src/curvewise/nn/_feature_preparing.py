@@ -7,16 +7,17 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn._feature_inputs import Batch, Inputs
+from curvewise.nn._feature_items import as_array, is_network, is_torch, kind_of_numbers
 from curvewise.nn._feature_reader import Given, Reader
 from curvewise.nn._own_preprocessing import Prepare, as_preprocessing
-from curvewise.nn._preprocessing import Preprocessing
+from curvewise.nn._preprocessing import Preprocessing, put_together
 from curvewise.nn.checkpoints import Checkpoint
 
 LONGEST = 512
@@ -52,8 +53,7 @@ class Preparation:
 
 def are_images(batch: Batch) -> bool:
     """Whether a batch holds pixels: bytes with channels, height and width."""
-    first = batch[0]
-    return isinstance(first, Tensor) and first.dtype == torch.uint8 and first.ndim == 3
+    return _is_of(batch[0], "uint8") and batch[0].ndim == 3
 
 
 def given_preprocessing(checkpoint: Checkpoint, inputs: Inputs) -> Prepare | None:
@@ -71,7 +71,7 @@ def given_preprocessing(checkpoint: Checkpoint, inputs: Inputs) -> Prepare | Non
 def input_shape(known: Prepare | None, batch: Batch) -> tuple[int, ...]:
     """Shape of one input after preprocessing, as far as that is known."""
     first = batch[0]
-    if not isinstance(first, Tensor):
+    if not hasattr(first, "dtype"):
         return (1,)
     if are_images(batch) and isinstance(known, Preprocessing):
         return known.shape(int(first.shape[1]), int(first.shape[2]))
@@ -83,6 +83,8 @@ def preparation(
 ) -> Preparation:
     """How the examples are made ready for a checkpoint that was opened.
 
+    Networks of torch are given tensors, all others arrays.
+
     Raises
     ------
     InputError
@@ -92,16 +94,36 @@ def preparation(
         return _of_texts(checkpoint, reader)
     if are_images(first):
         return _of_images(checkpoint, reader, inputs)
-    if isinstance(first, Tensor) and first.dtype == torch.int64:
+    if _is_of(first, "int64"):
         return _of_tokens(reader, inputs)
-    is_image = isinstance(first, Tensor) and first.ndim == 4
+    is_image = not isinstance(first, list) and first.ndim == 4
     notes = _left_alone(checkpoint, reader, inputs) if is_image else ()
-    return Preparation(lambda batch: Given(_floating(batch)), "numbers as they are", notes)
+    return Preparation(
+        lambda batch: Given(_taken_by(reader, _floating(batch))), "numbers as they are", notes
+    )
 
 
-def _floating(batch: Batch) -> Any:
-    is_bytes = isinstance(batch, Tensor) and batch.dtype == torch.uint8
-    return batch.to(torch.float32) if is_bytes and isinstance(batch, Tensor) else batch
+def _is_of(value: Any, kind: str) -> bool:
+    return hasattr(value, "dtype") and kind_of_numbers(value) == kind
+
+
+def _taken_by(reader: Reader, batch: Any) -> Any:
+    """Arrays as tensors for a network of torch; anything else as it is."""
+    return _as_tensor(batch) if hasattr(reader, "device") else batch
+
+
+def _as_tensor(batch: Any) -> Any:
+    if find_spec("torch") is None or is_torch(batch, "Tensor"):
+        return batch
+    import torch
+
+    return torch.from_numpy(batch)
+
+
+def _floating(batch: Any) -> Any:
+    if not _is_of(batch, "uint8"):
+        return batch
+    return batch.float() if is_torch(batch, "Tensor") else batch.astype(np.float32)
 
 
 def _left_alone(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> tuple[str, ...]:
@@ -116,7 +138,7 @@ def _left_alone(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> tuple
 
 def _of_images(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> Preparation:
     known = None if checkpoint.preprocessing is None else as_preprocessing(checkpoint.preprocessing)
-    is_function = checkpoint.path is None and not isinstance(checkpoint.source, nn.Module)
+    is_function = checkpoint.path is None and not is_network(checkpoint.source)
     if known is None and inputs.preprocessing is None and is_function:
         return Preparation(Given, "pixels as they are")
     known = known or reader.preprocessing or given_preprocessing(checkpoint, inputs)
@@ -129,28 +151,41 @@ def _of_images(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> Prepar
         )
     if not isinstance(known, Preprocessing):
         own = known
-        return Preparation(lambda batch: _by_function(own, batch), None)
+        return Preparation(lambda batch: _by_function(own, batch, reader), None)
     notes: tuple[str, ...] = ()
     if reader.sides is not None and known.size is None and known.crop is None:
         known = replace(known, size=reader.sides)
         notes = (f"images are resized to {reader.sides[0]} × {reader.sides[1]}, which it takes",)
-    made, place = known, getattr(reader, "device", torch.device("cpu"))
+    made, place = known, getattr(reader, "device", None)
 
-    def ready(batch: Batch) -> Given:  # resized where the network is: bytes are moved faster
-        if isinstance(batch, Tensor):
-            return Given(made(batch.to(place)))
-        return Given(made([image.to(place) for image in batch]))
+    def ready(batch: Batch) -> Given:
+        if place is None:
+            return Given(made(batch))
+        if isinstance(batch, list):
+            return Given(made([_taken_by(reader, image).to(place) for image in batch]))
+        # resized where the network is: bytes are moved faster
+        return Given(made(_taken_by(reader, batch).to(place)))
 
     return Preparation(ready, repr(made), notes)
 
 
-def _by_function(function: Callable[[Any], Any], batch: Batch) -> Given:
-    """Images prepared by a function of the user's: all at once, or one by one if sizes differ."""
-    if isinstance(batch, Tensor):
-        found = function(batch)
+def _by_function(function: Callable[[Any], Any], batch: Batch, reader: Reader) -> Given:
+    """Images prepared by a function of the user's: all at once, or one by one if sizes differ.
+
+    It is given tensors where torch is installed, and arrays otherwise.
+    """
+
+    def one(images: Any) -> Any:
+        found = function(_as_tensor(images))
+        if not hasattr(reader, "device"):
+            return as_array(found)
+        return found if is_torch(found, "Tensor") else _as_tensor(np.array(found))
+
+    if isinstance(batch, list):
+        parts = [one(image[None]) for image in batch]
+        found = put_together(parts)
     else:
-        found = torch.cat([torch.as_tensor(function(image[None])) for image in batch])
-    found = torch.as_tensor(found)
+        found = one(batch)
     if len(found) != len(batch):
         raise InputError(
             f"preprocessing gave shape {tuple(found.shape)} for {len(batch)} images: it must give "
@@ -166,15 +201,15 @@ def _of_tokens(reader: Reader, inputs: Inputs) -> Preparation:
         padding = getattr(config, "pad_token_id", None)
 
     def ready(batch: Batch) -> Given:
-        assert isinstance(batch, Tensor)
-        return Given(batch, None if padding is None else batch != padding)
+        x = _taken_by(reader, batch)
+        return Given(x, None if padding is None else x != padding)
 
     return Preparation(ready, f"tokens, padding {padding}")
 
 
 def _of_texts(checkpoint: Checkpoint, reader: Reader) -> Preparation:
     """Tokens of texts, filled up to the longest of each batch."""
-    is_function = checkpoint.path is None and not isinstance(checkpoint.source, nn.Module)
+    is_function = checkpoint.path is None and not is_network(checkpoint.source)
     if is_function and checkpoint.tokenizer is None:
         return Preparation(Given, "texts as they are")
     tokenizer = _tokenizer(checkpoint)
@@ -186,9 +221,10 @@ def _of_texts(checkpoint: Checkpoint, reader: Reader) -> Preparation:
 
     def ready(batch: Batch) -> Given:
         found = tokenizer(
-            list(batch), padding=True, truncation=True, max_length=length, return_tensors="pt"
+            list(batch), padding=True, truncation=True, max_length=length, return_tensors="np"
         )
-        return Given(found["input_ids"], found["attention_mask"].bool())
+        ids, mask = (_taken_by(reader, found[key]) for key in ("input_ids", "attention_mask"))
+        return Given(ids, mask != 0)
 
     return Preparation(ready, _said_of(tokenizer, length), (f"texts are cut to {length} tokens",))
 

@@ -8,12 +8,15 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
+from curvewise.nn._feature_items import is_torch
 from curvewise.nn._own_preprocessing import Prepare
 
 OUTPUT = "output"
 """Name of the layer where what the network itself gives is taken."""
+
+PRECISIONS = ("float32", "bfloat16", "float16")
+"""What a network of torch may be asked to compute in."""
 
 Matrix = NDArray[np.float32]
 
@@ -24,14 +27,15 @@ class Given:
 
     Attributes
     ----------
-    x : Tensor or list
-        Inputs, (examples, ...); for a function of one's own, whatever it takes.
-    mask : Tensor, shape (examples, tokens), optional
+    x : ndarray, Tensor or list
+        Inputs, (examples, ...), as tensors for networks of torch; for a function of one's own,
+        whatever it takes.
+    mask : ndarray or Tensor, shape (examples, tokens), optional
         False for tokens that stand for nothing.
     """
 
     x: Any
-    mask: Tensor | None = None
+    mask: Any = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -115,7 +119,8 @@ class Reader(Protocol):
         """A hash of its weights; None where they cannot be told."""
 
 
-def as_rows(values: Tensor) -> Matrix:
-    """A tensor as an array of float32 in the memory of the computer."""
-    found: Matrix = values.detach().to("cpu").float().numpy()
-    return found
+def as_rows(values: Any) -> Matrix:
+    """An array or tensor as an array of float32 in the memory of the computer."""
+    if is_torch(values, "Tensor"):
+        values = values.detach().to("cpu").float().numpy()
+    return np.asarray(values, dtype=np.float32)

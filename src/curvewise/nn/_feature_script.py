@@ -61,7 +61,7 @@ class ScriptReader(TorchReader):
         rows = {name: as_rows(pooled(value, self.taken.pool, last=last))}
         places = {}
         if self.taken.pool == "tokens":
-            places[name] = places_of(value, last=last, mask=None).numpy()
+            places[name] = places_of(value, last=last, mask=None)
         own = None
         if self._head is not None and output.ndim == 2:
             own = as_rows(self._head.probabilities(output))

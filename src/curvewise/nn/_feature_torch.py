@@ -16,9 +16,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from curvewise.errors import InputError
 from curvewise.io._table import brief, listed, suggest
-from curvewise.nn._feature_digest import file_digest, network_digest
+from curvewise.nn._feature_digest import network_digest
 from curvewise.nn._feature_heads import LinearLayer, find_classifier
 from curvewise.nn._feature_reader import OUTPUT, Found, Given, Matrix, Taken, as_rows
+from curvewise.nn._files import file_digest
 from curvewise.nn._guarding import arithmetic, borrowed
 from curvewise.nn._own_preprocessing import Prepare
 from curvewise.nn._pooling import channels_at_end, main_tensor, places_of, pooled
@@ -204,7 +205,7 @@ class _Kept:
         mask = None if self.mask is None else self.mask.to(value.device)
         self.rows[name] = as_rows(pooled(value, self.pool, last=last, mask=mask))
         if self.pool == "tokens":
-            self.places[name] = places_of(value, last=last, mask=mask).numpy()
+            self.places[name] = places_of(value, last=last, mask=mask)
 
     def rename(self, old: str, new: str) -> None:
         """Keep the same under another name."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
@@ -57,7 +57,9 @@ class Walk:
         """10⁹ operations for an example, where they can be counted."""
         try:
             return self.reader.gflops(given.part(0, self.reader.most or 1))
-        except (InputError, torch.OutOfMemoryError, NotImplementedError):
+        except (InputError, NotImplementedError):
+            return None
+        except _memory_errors():
             return None
 
     def add(self, given: Given) -> None:
@@ -67,7 +69,7 @@ class Walk:
             start = time.perf_counter()
             try:
                 found = self.reader.read(part)
-            except torch.OutOfMemoryError as error:
+            except _memory_errors() as error:
                 if len(part) == 1:
                     raise InputError(
                         f"{self.checkpoint.name!r} does not fit into memory, not even with one "
@@ -83,6 +85,7 @@ class Walk:
 
     def _halve(self, size: int) -> None:
         self.most = size // 2
+        torch = sys.modules["torch"]  # whose error it was
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         said = "memory ran out: batches were halved to"
@@ -131,3 +134,9 @@ class Walk:
     def _examples(self, layer: str) -> int:
         counts = self.places.get(layer)
         return len(self.rows[layer]) if counts is None else sum(map(len, counts))
+
+
+def _memory_errors() -> tuple[type[Exception], ...]:
+    """What torch raises where memory runs out, if it is used at all."""
+    torch = sys.modules.get("torch")
+    return () if torch is None else (torch.OutOfMemoryError,)

@@ -75,7 +75,8 @@ def hugging_face_model(
         import transformers
     except ImportError as error:
         raise MissingDependencyError(
-            f"architecture='hf:{path}' needs transformers: pip install transformers."
+            f"architecture='hf:{path}' needs transformers, which is not installed: pip install "
+            '"curvewise[text]".'
         ) from error
     if not (path / "config.json").is_file():
         raise InputError(
@@ -119,8 +120,8 @@ def hugging_face_encoder(path: Path) -> nn.Module:
         import transformers
     except ImportError as error:
         raise MissingDependencyError(
-            f"{path} is a folder of Hugging Face, which needs transformers: pip install "
-            "transformers."
+            f"{path} is a folder of Hugging Face, and transformers is not installed: pip install "
+            '"curvewise[text]".'
         ) from error
     if not (path / "config.json").is_file():
         raise InputError(

@@ -12,9 +12,6 @@ from torch import Tensor, nn
 from curvewise.errors import InputError
 from curvewise.nn.resident import find_device
 
-PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-"""What arithmetic is done in, and what autocast is asked for."""
-
 
 def place_of(model: Any) -> torch.device:
     """Where a network's weights are; the CPU if it has none."""
@@ -58,7 +55,7 @@ def borrowed(model: nn.Module, device: torch.device) -> Iterator[None]:
 @contextlib.contextmanager
 def arithmetic(device: torch.device, precision: str) -> Iterator[None]:
     """No gradients, and that precision; only for the thread that enters."""
-    kind = PRECISIONS[precision]
+    kind = None if precision == "float32" else getattr(torch, precision)
     with torch.no_grad(), torch.autocast(device.type, dtype=kind, enabled=kind is not None):
         yield
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from curvewise.errors import MissingDependencyError
 from curvewise.nn import _colours as colours
+from curvewise.nn._augmenting import places, resample, turn
 from curvewise.nn._draw import Draw
 
 BLUR = 10.0
@@ -18,41 +17,22 @@ BLUR = 10.0
 
 def rotated(x: Tensor, degrees: Tensor, draw: Draw) -> Tensor:
     """About the middle, counter-clockwise for positive angles."""
-    turned: Tensor = _kornia("rotation").rotate(
-        x - draw.fill, degrees, mode=draw.interpolation, padding_mode="zeros", align_corners=True
-    )
-    return turned + draw.fill
+    right, down = turn(*places(x), degrees[:, None, None])
+    return resample(x, right, down, draw.fill, draw.interpolation)
 
 
 def shifted_right(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     """To the right by a share of the width, to the left by a negative one."""
-    return _moved(x, share, draw, 0)
+    right, down = places(x)
+    right = right - share[:, None, None] * x.shape[3]
+    return resample(x, right, down, draw.fill, draw.interpolation)
 
 
 def shifted_down(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     """Downwards by a share of the height, upwards by a negative one."""
-    return _moved(x, share, draw, 1)
-
-
-def _moved(x: Tensor, share: Tensor, draw: Draw, axis: int) -> Tensor:
-    pixels = torch.zeros(len(x), 2, dtype=x.dtype, device=x.device)
-    pixels[:, axis] = share * x.shape[3 - axis]
-    moved: Tensor = _kornia(("shift-x", "shift-y")[axis]).translate(
-        x - draw.fill, pixels, mode=draw.interpolation, padding_mode="zeros", align_corners=True
-    )
-    return moved + draw.fill
-
-
-def _kornia(what: str) -> Any:
-    """Its geometric transformations, loaded only where they are needed."""
-    try:
-        import kornia.geometry.transform
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"perturbation={what!r} needs kornia, which is not installed: pip install "
-            '"curvewise[torch]".'
-        ) from error
-    return kornia.geometry.transform
+    right, down = places(x)
+    down = down - share[:, None, None] * x.shape[2]
+    return resample(x, right, down, draw.fill, draw.interpolation)
 
 
 def brighter(x: Tensor, share: Tensor, draw: Draw) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn._tensors import unreadable
+from curvewise.nn._files import unreadable
 
 DTYPES = {
     "tensor(float)": np.float32,

@@ -10,7 +10,7 @@ from typing import Any
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.io._table import brief, listed, suggest
 from curvewise.nn._feature_graph import Head, Step, find_head
-from curvewise.nn._tensors import unreadable
+from curvewise.nn._files import unreadable
 
 _ROLES = {
     **dict.fromkeys(("Gemm", "MatMul"), "linear"),
@@ -189,6 +189,6 @@ def _package(path: Path) -> Any:
         return import_module("onnx")
     except ImportError as error:
         raise MissingDependencyError(
-            f"{path}: finding the features in an ONNX file needs onnx: pip install "
-            '"curvewise[onnx]".'
+            f"{path}: finding the features in an ONNX file needs onnx, which is not installed: "
+            'pip install "curvewise[onnx]".'
         ) from error

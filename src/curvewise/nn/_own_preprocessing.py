@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from curvewise.errors import InputError
+from curvewise.nn._feature_items import is_torch
 from curvewise.nn._preprocessing import INTERPOLATIONS, Preprocessing
 
 Prepare = Preprocessing | Callable[[Any], Any]
-"""How pixels become inputs; a function of one's own is given a batch of uint8."""
+"""How pixels become inputs; a function of one's own is given a batch of uint8.
+
+The batch is a tensor where torch is installed, and an array otherwise.
+"""
 
 _RESAMPLE = {0: "nearest", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 
@@ -62,7 +64,7 @@ def preprocessing_of(model: Any) -> Prepare | None:
     """What a network of timm says about its inputs; None where nothing is said."""
     for name in ("pretrained_cfg", "default_cfg"):
         found = getattr(model, name, None)
-        if found is not None and not isinstance(found, Tensor) and _get(found, "input_size"):
+        if found is not None and not is_torch(found, "Tensor") and _get(found, "input_size"):
             return as_preprocessing(found)
     return None
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from curvewise.errors import InputError
 from curvewise.io._table import brief, listed
 from curvewise.nn._custom_changes import Custom
-from curvewise.nn._guarding import PRECISIONS
+from curvewise.nn._feature_reader import PRECISIONS
 from curvewise.nn._pairing import draw_partners, lonely
 from curvewise.nn._perturbation import Perturbation
 from curvewise.nn._tasks import Task

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
-import torch
-from torch import Tensor
-from torch.nn.functional import interpolate
+import numpy as np
+from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.nn._feature_items import is_torch
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 _CHANNELS = {"rgb": 3, "bgr": 3, "grey": 1}
@@ -49,8 +51,8 @@ class Preprocessing:
     Examples
     --------
     >>> imagenet = Preprocessing(256, 224, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-    >>> imagenet(torch.zeros(2, 1, 28, 28, dtype=torch.uint8)).shape
-    torch.Size([2, 3, 224, 224])
+    >>> imagenet(np.zeros((2, 1, 28, 28), np.uint8)).shape
+    (2, 3, 224, 224)
     """
 
     size: Size | None = None
@@ -82,31 +84,35 @@ class Preprocessing:
         if min(self._tuple("std")) <= 0:
             raise InputError(f"preprocessing: std={self.std!r}: give numbers above 0.")
 
-    def __call__(self, images: Tensor | Sequence[Tensor]) -> Tensor:
+    def __call__(self, images: Any) -> Any:
         """Inputs for the network out of pixels of uint8, (n, channels, height, width).
 
-        Images of several sizes are given as a list.
+        Arrays become arrays, and tensors of torch tensors on their device. Images of several
+        sizes are given as a list.
         """
-        if not isinstance(images, Tensor):
+        tensor = is_torch(images, "Tensor")
+        if not tensor and not isinstance(images, np.ndarray):
             return self._joined([self(image[None]) for image in images])
-        most = max(1, _PIXELS // images[0].numel()) if len(images) else 1
+        most = max(1, _PIXELS // math.prod(images.shape[1:])) if len(images) else 1
         if len(images) > most:  # photographs are large before they are resized
             starts = range(0, len(images), most)
-            return torch.cat([self(images[first : first + most]) for first in starts])
-        x = self._coloured(images.to(torch.float32))
+            return put_together([self(images[first : first + most]) for first in starts])
+        x = self._coloured(images.float() if tensor else images.astype(np.float32))
         x = self._cropped(self._resized(x))
-        mean, std = (torch.tensor(self._tuple(n), device=x.device) for n in ("mean", "std"))
-        x = (x * (self.scale / 255) - mean[:, None, None]) / std[:, None, None]
-        return x.movedim(1, -1).contiguous() if self.layout == "last" else x
+        mean, std = (_like(x, self._tuple(name)) for name in ("mean", "std"))
+        x = (x * (self.scale / 255) - mean) / std
+        if self.layout == "first":
+            return x
+        return x.movedim(1, -1).contiguous() if tensor else np.moveaxis(x, 1, -1)
 
-    def _joined(self, parts: list[Tensor]) -> Tensor:
+    def _joined(self, parts: Sequence[Any]) -> Any:
         shapes = sorted({tuple(part.shape[1:]) for part in parts})
         if len(shapes) > 1:
             raise InputError(
                 f"data has images of several sizes, and preprocessing leaves them so ({shapes[0]} "
                 f"and {shapes[-1]}): give size=(height, width), or crop= as well."
             )
-        return torch.cat(parts)
+        return put_together(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields."""
@@ -134,22 +140,29 @@ class Preprocessing:
             )
         return values
 
-    def _coloured(self, x: Tensor) -> Tensor:
+    def _coloured(self, x: Any) -> Any:
         """As many channels as the network takes, in its order."""
         wanted = _CHANNELS[self.channels]
         if x.shape[1] not in (1, 3):
             raise InputError(f"data has images of {x.shape[1]} channels: give 1 (grey) or 3 (RGB).")
         if x.shape[1] == 3 and wanted == 1:
-            weights = torch.tensor(_LUMA, device=x.device)[:, None, None]
-            return (x * weights).sum(dim=1, keepdim=True)
+            return (x * _like(x, _LUMA)).sum(1)[:, None]
         if x.shape[1] == 1 and wanted == 3:
-            return x.expand(-1, 3, -1, -1)
-        return x.flip(1) if self.channels == "bgr" else x
+            return x[:, [0, 0, 0]]
+        return x[:, [2, 1, 0]] if self.channels == "bgr" else x
 
-    def _resized(self, x: Tensor) -> Tensor:
+    def _resized(self, x: Any) -> Any:
         sides = _target(self.size, x.shape[2], x.shape[3])
         if sides == tuple(x.shape[2:]):
             return x
+        if not is_torch(x, "Tensor"):
+            how = self.interpolation, self.antialias
+            down, across = (
+                resize_matrix(a, b, *how) for a, b in zip(x.shape[2:], sides, strict=True)
+            )
+            return np.clip(np.rint(down @ (x @ across.T)), 0, 255)
+        from torch.nn.functional import interpolate
+
         if self.interpolation == "nearest":
             return interpolate(x, sides, mode="nearest-exact")
         found = interpolate(
@@ -157,7 +170,7 @@ class Preprocessing:
         )
         return found.round_().clamp_(0, 255)  # pixels again: bicubic goes beyond them
 
-    def _cropped(self, x: Tensor) -> Tensor:
+    def _cropped(self, x: Any) -> Any:
         if self.crop is None:
             return x
         high, wide = (self.crop, self.crop) if isinstance(self.crop, int) else self.crop
@@ -168,6 +181,64 @@ class Preprocessing:
             )
         top, left = round((x.shape[2] - high) / 2), round((x.shape[3] - wide) / 2)
         return x[:, :, top : top + high, left : left + wide]
+
+
+@cache
+def resize_matrix(
+    size: int, wanted: int, interpolation: str, antialias: bool
+) -> NDArray[np.float32]:
+    """Weights of each pixel along an axis for each one after resizing, shape (wanted, size).
+
+    As torch and Pillow have them: with ``antialias``, the kernel is stretched where the image
+    shrinks, and cut off at the edges; without, the pixels at the edges are repeated.
+
+    >>> resize_matrix(4, 2, "bilinear", False)
+    array([[0.5, 0.5, 0. , 0. ],
+           [0. , 0. , 0.5, 0.5]], dtype=float32)
+    """
+    centre = (np.arange(wanted) + 0.5)[:, None] * (size / wanted)  # in pixels of the original
+    if interpolation == "nearest":
+        found: NDArray[Any] = np.floor(centre) == np.arange(size)
+        return found.astype(np.float32)
+    kernel, reach = {"bilinear": (_triangle, 1), "bicubic": (_cubic, 2)}[interpolation]
+    if antialias:
+        stretch = max(size / wanted, 1.0)
+        weights = kernel((np.arange(size) + 0.5 - centre) / stretch, -0.5)
+        found = weights / weights.sum(axis=1, keepdims=True)
+        return found.astype(np.float32)
+    taps = np.floor(centre - 0.5) + np.arange(1 - reach, reach + 1)
+    found = np.zeros((wanted, size))
+    rows, places = np.arange(wanted)[:, None], taps.clip(0, size - 1).astype(int)
+    np.add.at(found, (rows, places), kernel(taps + 0.5 - centre, -0.75))
+    return found.astype(np.float32)
+
+
+def _triangle(distance: NDArray[Any], _: float) -> NDArray[Any]:
+    found: NDArray[Any] = np.maximum(1 - np.abs(distance), 0.0)
+    return found
+
+
+def _cubic(distance: NDArray[Any], a: float) -> NDArray[Any]:
+    """Keys's cubic convolution; torch and Pillow take −0.5 with antialias, torch −0.75 without."""
+    x = np.abs(distance)
+    inner, outer = ((a + 2) * x - (a + 3)) * x**2 + 1, a * (((x - 5) * x + 8) * x - 4)
+    found: NDArray[Any] = np.where(x < 1, inner, np.where(x < 2, outer, 0.0))
+    return found
+
+
+def _like(x: Any, values: Sequence[float]) -> Any:
+    """One value for each channel, of the kind and where images are."""
+    column = np.array(values, dtype=np.float32)[:, None, None]
+    return x.new_tensor(column) if is_torch(x, "Tensor") else column
+
+
+def put_together(parts: Sequence[Any]) -> Any:
+    """One batch of arrays, or of tensors, out of several."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import torch
+
+    return torch.cat(list(parts))
 
 
 def _target(size: Size | None, height: int, width: int) -> tuple[int, int]:

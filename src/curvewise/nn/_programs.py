@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 from curvewise.errors import InputError
-from curvewise.nn._tensors import unreadable
+from curvewise.nn._files import unreadable
 
 PICKLED = (
     "holds {what}, which could run code when read, and is refused. Export the network anew with "

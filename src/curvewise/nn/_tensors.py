@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn._files import unreadable
 
 _NESTED = ("state_dict", "model_state_dict", "model")
 _PREFIXES = ("module.", "_orig_mod.")
@@ -112,7 +113,8 @@ def _safetensors(path: Path) -> Any:
         from safetensors.torch import load_file
     except ImportError as error:
         raise MissingDependencyError(
-            "Reading .safetensors needs safetensors: pip install 'curvewise[torch]'."
+            "Reading .safetensors needs safetensors, which is not installed: pip install "
+            '"curvewise[torch]".'
         ) from error
     try:
         return load_file(path)
@@ -129,13 +131,3 @@ def _torch_file(path: Path) -> Any:
         raise InputError(f"{path} {UNSAFE}") from error
     except Exception as error:  # whatever a damaged file leads to inside torch
         raise unreadable(path, error) from error
-
-
-def unreadable(path: Path, error: Exception) -> InputError:
-    """What to say of a file that breaks off or makes no sense."""
-    said = str(error).strip().split("\n")[0][:200]
-    said = said if " " in said else f"{type(error).__name__} {said}".strip()
-    return InputError(
-        f"{path} cannot be read ({said}): it may be damaged or cut short. "
-        "Copy it again, or save it anew."
-    )

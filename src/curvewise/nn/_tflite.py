@@ -15,18 +15,16 @@ from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.io._table import brief, listed, suggest
-from curvewise.nn._feature_digest import file_digest
 from curvewise.nn._feature_graph import Head, Step, find_head
-from curvewise.nn._feature_reader import OUTPUT, Found, Given, Taken, as_rows
+from curvewise.nn._feature_reader import OUTPUT, Found, Given, Taken
+from curvewise.nn._files import file_digest, unreadable
 from curvewise.nn._own_preprocessing import Prepare
 from curvewise.nn._pooling import as_probabilities, places_of, pooled
 from curvewise.nn._preprocessing import Preprocessing
-from curvewise.nn._tensors import unreadable
 
 _ROLES = {
     "FULLY_CONNECTED": "linear",
@@ -98,19 +96,17 @@ class TfliteReader:
         names = [*dict.fromkeys([*self._wanted, *([self._head.logits] if self._head else [])])]
         with ThreadPoolExecutor(self._workers) as pool:
             found = list(pool.map(lambda one: self._run(one[None], names), x))
-        values = {
-            name: torch.from_numpy(np.concatenate([each[name] for each in found])) for name in names
-        }
+        values = {name: np.concatenate([each[name] for each in found]) for name in names}
         rows, places = {}, {}
         for name in self._wanted:
             shown = self._shown(name)
-            rows[shown] = as_rows(pooled(values[name], self.taken.pool, last=True))
+            rows[shown] = pooled(values[name], self.taken.pool, last=True)
             if self.taken.pool == "tokens":
-                places[shown] = places_of(values[name], last=True, mask=None).numpy()
+                places[shown] = places_of(values[name], last=True, mask=None)
         own = None
         if self._head is not None:
             logits = pooled(values[self._head.logits], "mean", last=True)
-            own = as_rows(as_probabilities(logits, ready=False))
+            own = as_probabilities(logits, ready=False)
         return Found(rows, own, places)
 
     def gflops(self, given: Given) -> float | None:
@@ -174,18 +170,17 @@ class TfliteReader:
         shape, kind = [int(s) for s in self._input["shape"]], self._input["dtype"]
         x = given.x
         if x.ndim == 4 and list(x.shape[1:]) != shape[1:]:
-            x = x.movedim(1, -1)
+            x = np.moveaxis(x, 1, -1)
         if list(x.shape[1:]) != shape[1:] or shape[0] != 1:
             raise InputError(
                 f"{self.path} takes inputs of shape {tuple(shape)}, and was given "
-                f"{tuple(given.x.shape)}: bring the data to this shape with preprocessing=."
+                f"{given.x.shape}: bring the data to this shape with preprocessing=."
             )
-        array = x.numpy()
         scale, zero = self._input["quantization"]
         if scale and np.issubdtype(kind, np.integer):
             limits = np.iinfo(kind)
-            array = np.clip(np.rint(array / scale + zero), limits.min, limits.max)
-        return np.ascontiguousarray(array.astype(kind))
+            x = np.clip(np.rint(x / scale + zero), limits.min, limits.max)
+        return np.ascontiguousarray(x.astype(kind))
 
     def _own(self, shape: list[int]) -> Prepare | None:
         """Bytes in are pixels; what numbers in would be is not said by such files."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,7 +40,7 @@ def find_networks(
         reader = _reader(checkpoint, inputs, device)
         if reader is None:
             continue
-        first = stored[: min(2, len(stored))]
+        first: Any = stored[: min(2, len(stored))]
         ready = preparation(checkpoint, reader, inputs, first)
         if ready(first).mask is None:
             prepare = _Prepare(ready)
@@ -61,11 +62,10 @@ class _Prepare:
 def _stored(inputs: Inputs) -> Tensor | None:
     """All examples as one tensor, where they are of one shape."""
     batches = list(inputs.batches(BATCH))
-    if not all(isinstance(batch, Tensor) for batch in batches):
+    arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
+    if len(arrays) < len(batches) or len({batch.shape[1:] for batch in arrays}) > 1:
         return None
-    if len({batch.shape[1:] for batch in batches if isinstance(batch, Tensor)}) > 1:
-        return None
-    return torch.cat([batch for batch in batches if isinstance(batch, Tensor)])
+    return torch.from_numpy(np.concatenate(arrays))
 
 
 def _reader(checkpoint: Checkpoint, inputs: Inputs, device: str | None) -> TorchReader | None:

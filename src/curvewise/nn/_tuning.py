@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from curvewise.errors import InputError
 from curvewise.nn._feature_heads import LinearLayer, find_classifier
 from curvewise.nn._flags import reproducible
-from curvewise.nn._guarding import PRECISIONS
 from curvewise.nn._labelled import Labelled, own_terms
 from curvewise.nn._pooling import channels_at_end, main_tensor, pooled
 from curvewise.nn.schedules import rate_factors
@@ -55,7 +54,7 @@ class Tuning:
 
     def arithmetic(self) -> torch.autocast:
         """Its precision."""
-        kind = PRECISIONS[self.precision]
+        kind = None if self.precision == "float32" else getattr(torch, self.precision)
         return torch.autocast(self.place.type, dtype=kind, enabled=kind is not None)
 
 
@@ -155,7 +154,8 @@ def _before(model: nn.Module, last: LinearLayer | None, x: Any) -> Tensor:
     """What a layer of a network is given, a row for each example; its output without a layer."""
     if last is None:
         output = _output(model, x)
-        return pooled(output, "auto", last=channels_at_end(None, output))
+        whole: Tensor = pooled(output, "auto", last=channels_at_end(None, output))
+        return whole
     seen: list[Tensor] = []
 
     def note(module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -166,7 +166,8 @@ def _before(model: nn.Module, last: LinearLayer | None, x: Any) -> Tensor:
         model(x)
     finally:
         handle.remove()
-    return pooled(seen[-1], "auto", last=last.last)
+    rows: Tensor = pooled(seen[-1], "auto", last=last.last)
+    return rows
 
 
 def _output(model: nn.Module, x: Any) -> Tensor:

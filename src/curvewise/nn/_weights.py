@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from curvewise.errors import InputError
 from curvewise.io._arrays import named_arrays
+from curvewise.nn._files import unreadable
 from curvewise.nn._foreign import HuggingFace
-from curvewise.nn._tensors import misfits, read_tensors, unreadable
+from curvewise.nn._tensors import misfits, read_tensors
 
 _SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".th")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
 
 from curvewise.errors import InputError
+from curvewise.nn._feature_items import is_network, is_torch
 from curvewise.nn._pooling import check_pool
 from curvewise.nn._preprocessing import Preprocessing
 from curvewise.types.features import CheckpointFeatures
@@ -63,6 +63,7 @@ class Checkpoint:
 
     Examples
     --------
+    >>> from torch import nn
     >>> Checkpoint("mine", nn.Linear(4, 2))
     Checkpoint('mine', Linear)
     """
@@ -119,7 +120,7 @@ def as_checkpoint(given: Any, name: str | None = None) -> Checkpoint:
     if isinstance(given, str | os.PathLike):
         path = Path(given)
         return Checkpoint(name or (path.name if path.is_dir() else path.stem), path)
-    if isinstance(given, nn.Module | Tensor | np.ndarray) or callable(given):
+    if isinstance(given, np.ndarray) or is_torch(given, "Tensor") or callable(given):
         kind = getattr(given, "__name__", type(given).__name__)
         return Checkpoint(name or kind, given)
     raise InputError(
@@ -138,7 +139,8 @@ def as_checkpoints(given: Any) -> list[Checkpoint]:
     """
     if isinstance(given, Mapping):
         given = [as_checkpoint(one, str(name)) for name, one in given.items()]
-    if isinstance(given, str | os.PathLike | nn.Module | np.ndarray | Tensor | Checkpoint):
+    single = isinstance(given, str | os.PathLike | np.ndarray | Checkpoint)
+    if single or is_network(given) or is_torch(given, "Tensor"):
         given = [given]
     if not isinstance(given, Iterable):
         raise InputError(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.nn import finetuning, information, probes
-from curvewise.nn._tunable import find_networks
 from curvewise.nn.features import TokenFeatures, extract_many, read_inputs
 from curvewise.ranking import catalogue
 from curvewise.ranking._scoring import Candidate, Named, find_measures
@@ -26,23 +25,23 @@ from curvewise.types.results import data_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-MEASURES: Mapping[str, RankingMeasure] = {
-    **catalogue.MEASURES,
-    **{
-        measure.name: measure
-        for family in (probes.MEASURES, information.MEASURES, finetuning.MEASURES)
-        for measure in family
-    },
-}
-"""By name: those of the lens, and those that train something."""
+MEASURES: dict[str, RankingMeasure] = {**catalogue.MEASURES}
+"""By name: those of the lens, and where torch is installed those that train something."""
 
-HITS: Mapping[str, Callable[..., NDArray[Any]]] = {
-    "linear-1": partial(probes.linear_hits, epochs=1),
-    "linear-5": partial(probes.linear_hits, epochs=5),
-    "linear": probes.linear_hits,
-    **finetuning.HITS,
-}
+HITS: dict[str, Callable[..., NDArray[Any]]] = {}
 """What each test example adds to a measure that is a mean over them."""
+
+NEED_TORCH = 'measures that are trained need torch: pip install "curvewise[torch]"'
+
+if find_spec("torch") is not None:
+    from curvewise.nn import finetuning, information, probes
+
+    for family in (probes.MEASURES, information.MEASURES, finetuning.MEASURES):
+        MEASURES.update({measure.name: measure for measure in family})
+    HITS["linear-1"] = partial(probes.linear_hits, epochs=1)
+    HITS["linear-5"] = partial(probes.linear_hits, epochs=5)
+    HITS["linear"] = probes.linear_hits
+    HITS.update(finetuning.HITS)
 
 
 def list_ranking_measures() -> pd.DataFrame:
@@ -145,7 +144,12 @@ def rank_checkpoints(
     ('sees', 'blind')
     """
     generator = np.random.default_rng(rng)
-    chosen = find_measures(DEFAULT_MEASURES if measures is None else measures, MEASURES)
+    try:
+        chosen = find_measures(DEFAULT_MEASURES if measures is None else measures, MEASURES)
+    except InputError as error:
+        if HITS:
+            raise
+        raise InputError(f"{error} ({NEED_TORCH})") from error
     inputs = read_inputs(
         data, labels, examples=examples, layout=layout, preprocessing=preprocessing, rng=generator
     )
@@ -169,6 +173,8 @@ def rank_checkpoints(
         raise InputError(f"No checkpoint could be run on the data. {name}: {reason}")
     networks = {}
     if any(measure.takes == "network" for measure in chosen):
+        from curvewise.nn._tunable import find_networks
+
         networks = find_networks(checkpoints, inputs, device, precision)
     return rank_candidates(
         [Candidate.of(one, network=networks.get(one.name)) for one in whole],

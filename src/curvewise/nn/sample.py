@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from torch.utils.data import IterableDataset
 
 from curvewise.errors import InputError
 from curvewise.nn._loading import load
-from curvewise.nn.task import Examples
+from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,22 +144,6 @@ def draw_sample(
     return Sample(x, _classes(y), rows, centre, spread, padding)
 
 
-def is_pair(data: Any) -> bool:
-    """Whether there are inputs and labels, not a list of two examples with theirs."""
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        return False
-    return not (isinstance(data, list) and all(isinstance(item, tuple) for item in data))
-
-
-def standardised(examples: Examples) -> NDArray[Any]:
-    """Inputs as networks were trained on: features on one scale, the rest as it is."""
-    x = examples.x
-    if x.ndim != 2 or x.dtype.kind != "f" or examples.mean is None or examples.std is None:
-        return x
-    scaled: NDArray[Any] = (x - np.asarray(examples.mean)) / np.asarray(examples.std)
-    return scaled.astype(np.float32)
-
-
 def _converted(x: Tensor, padding: int | None) -> Tensor:
     """Bytes of images as they are, other whole numbers as tokens, the rest as float32."""
     if x.is_floating_point() or x.dtype == torch.bool:
@@ -200,25 +183,6 @@ def _from_dataset(
     count = int(examples) if stream and examples is not None else None
     seed = int(random.spawn(1)[0].integers(2**31))
     return load(data, count, lambda there: choose_rows(there, examples, random), seed)
-
-
-def choose_rows(
-    there: int, examples: float | None, random: np.random.Generator
-) -> NDArray[np.int64]:
-    """Positions of so many examples, or of a share below 1, out of those there are."""
-    if there == 0:
-        raise InputError("data is empty: give at least one example.")
-    wanted = there if examples is None else examples
-    count = math.ceil(wanted * there) if wanted < 1 else min(int(wanted), there)
-    return random.permutation(there)[:count].astype(np.int64)
-
-
-def is_amount(examples: Any) -> bool:
-    """Whether it is a number of examples of at least 1, or a share of them below 1."""
-    if isinstance(examples, bool) or not isinstance(examples, int | float | np.number):
-        return False
-    amount = float(examples)
-    return 0 < amount < 1 or (amount >= 1 and amount.is_integer())
 
 
 def _classes(labels: Any) -> Tensor:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from curvewise.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,3 +162,38 @@ class Trained:
     hard: bool = False
     losses: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     predictions: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+
+
+def is_pair(data: Any) -> bool:
+    """Whether there are inputs and labels, not a list of two examples with theirs."""
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        return False
+    return not (isinstance(data, list) and all(isinstance(item, tuple) for item in data))
+
+
+def standardised(examples: Examples) -> NDArray[Any]:
+    """Inputs as networks were trained on: features on one scale, the rest as it is."""
+    x = examples.x
+    if x.ndim != 2 or x.dtype.kind != "f" or examples.mean is None or examples.std is None:
+        return x
+    scaled: NDArray[Any] = (x - np.asarray(examples.mean)) / np.asarray(examples.std)
+    return scaled.astype(np.float32)
+
+
+def choose_rows(
+    there: int, examples: float | None, random: np.random.Generator
+) -> NDArray[np.int64]:
+    """Positions of so many examples, or of a share below 1, out of those there are."""
+    if there == 0:
+        raise InputError("data is empty: give at least one example.")
+    wanted = there if examples is None else examples
+    count = math.ceil(wanted * there) if wanted < 1 else min(int(wanted), there)
+    return random.permutation(there)[:count].astype(np.int64)
+
+
+def is_amount(examples: Any) -> bool:
+    """Whether it is a number of examples of at least 1, or a share of them below 1."""
+    if isinstance(examples, bool) or not isinstance(examples, int | float | np.number):
+        return False
+    amount = float(examples)
+    return 0 < amount < 1 or (amount >= 1 and amount.is_integer())

@@ -17,7 +17,6 @@ PACKAGES = (
     "scikit-learn",
     "joblib",
     "torch",
-    "kornia",
     "transformers",
 )
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import StoreError
+from curvewise.errors import MissingDependencyError, StoreError
 from curvewise.io._stored import MissingRun
 from curvewise.progress import progress_bar
 from curvewise.study._record import run_id
@@ -172,7 +172,13 @@ def set_seeds(model: Any, seed: int) -> Any:
 @contextmanager
 def watched(seed: int) -> Iterator[list[warnings.WarningMessage]]:
     """Record warnings; make what happens independent of threads and of numpy's global state."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "Training estimators needs threadpoolctl, which is not installed: pip install "
+            '"curvewise[sklearn]".'
+        ) from error
 
     state = np.random.get_state()  # noqa: NPY002
     try:

@@ -170,8 +170,6 @@ def column_pack(blocks: Iterable[ByteArray], n: int, runs: int) -> WordArray:
 
 def count_bits(words: WordArray) -> ByteArray:
     """Count set bits in each word."""
-    if not hasattr(np, "bitwise_count"):  # numpy before 2.0
-        return _added_bits(words)
     counted: ByteArray = np.bitwise_count(words)
     return counted
 
@@ -186,18 +184,6 @@ def packed_width(n: int) -> int:
 def last_byte_mask(n: int) -> np.uint8:
     """Bits of the last byte of a packed row that belong to the n examples."""
     return np.uint8(0xFF & (0xFF << (-n % 8)))
-
-
-def _added_bits(words: WordArray) -> ByteArray:
-    """Add neighbouring bits, then pairs, then fours; the product gathers the bytes at the top."""
-    one, two, four, top = (np.uint64(shift) for shift in (1, 2, 4, 56))
-    pairs, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-    eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
-    sums = words - ((words >> one) & pairs)
-    sums = (sums & fours) + ((sums >> two) & fours)
-    sums = (sums + (sums >> four)) & eights
-    counted: ByteArray = ((sums * ones) >> top).astype(np.uint8)
-    return counted
 
 
 def _unpacked_sum(planes: WordArray) -> IntArray:

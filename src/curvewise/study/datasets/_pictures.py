@@ -29,7 +29,7 @@ def pillow(purpose: str) -> Any:
         return importlib.import_module("PIL.Image")
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"{purpose} needs Pillow, which is not installed: pip install pillow."
+            f'{purpose} needs Pillow, which is not installed: pip install "curvewise[images]".'
         ) from error
 
 

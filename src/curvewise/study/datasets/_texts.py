@@ -90,6 +90,6 @@ def _tokens() -> Any:
         from curvewise.nn import tokens
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"Texts need {error.name}, which is not installed: pip install {error.name}."
+            f'Texts need {error.name}, which is not installed: pip install "curvewise[text]".'
         ) from error
     return tokens

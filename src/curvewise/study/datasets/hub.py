@@ -71,7 +71,8 @@ def _open(place: str, config: str | None, folder: Path) -> Any:
         hub_constants = importlib.import_module("huggingface_hub.constants")
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"data.hf={brief(place)} needs datasets, which is not installed: pip install datasets."
+            f"data.hf={brief(place)} needs datasets, which is not installed: pip install "
+            '"curvewise[text]".'
         ) from error
     local = folder / Path(place).expanduser()
     saved = local.is_dir() and is_hub_folder([p.name for p in local.iterdir()])
