@@ -39,7 +39,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
-from curvewise.ranking._clusters import cluster
+from curvewise.ranking._clusters import candidates, cluster
 from curvewise.ranking._mixture import FLOOR, fit_mixture
 from curvewise.ranking._pca import project
 from curvewise.ranking.nleep import nleep
@@ -88,7 +88,7 @@ def beside(n: int, d: int, classes: int, covariance: str, repeats: int) -> dict[
     x, labels = made(n, d, classes)
     count = 5 * classes
     reduced, projection = project(x)
-    start = cluster(reduced, np.random.default_rng(0).random(count))
+    start = cluster(reduced, np.random.default_rng(0).random((count, candidates(count))))
     ours = fit_mixture(reduced, start, count, covariance)
     likelihood = ours.log_likelihood(reduced)
     likelihood -= reduced.shape[1] * math.log(projection.scale)

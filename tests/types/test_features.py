@@ -50,8 +50,10 @@ def test_what_is_refused(values, message):
 
 
 def test_large_values_are_finite():
-    big = np.full((3, 2), 1e308)  # whose sum overflows
+    big = np.full((3, 2), 1e70)
     assert np.array_equal(as_matrix(big, "features"), big)
+    with pytest.raises(InputError, match="of the order of 1"):
+        as_matrix(np.full((3, 2), 1e308), "features")  # whose sum overflows
 
 
 def test_one_row_of_probabilities_for_each():
