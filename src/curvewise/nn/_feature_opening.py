@@ -18,6 +18,7 @@ from curvewise.nn._feature_onnx import OnnxReader
 from curvewise.nn._feature_reader import OUTPUT, Found, Given, Reader, Taken, as_rows
 from curvewise.nn._feature_script import ScriptReader, is_script
 from curvewise.nn._feature_torch import TorchReader, call_plain
+from curvewise.nn._flags import own_generator
 from curvewise.nn._foreign import call_hugging_face, hugging_face_encoder, is_hugging_face
 from curvewise.nn._guarding import chosen_device
 from curvewise.nn._own_preprocessing import Prepare, preprocessing_in, preprocessing_of
@@ -126,7 +127,7 @@ def _weighted(
         classes = _rows_of_last(tensors)
         notes.append(f"its network was made for {classes} classes, the rows of its last matrix")
     if callable(factory):
-        with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and not used
+        with own_generator():  # its first weights are drawn, and not used
             model: nn.Module = factory(shape, classes, **(options or {}))
         fill_network(model, tensors, path)
         return model

@@ -28,6 +28,7 @@ from curvewise.nn.crew import (
     forget,
     make_probe,
     seconds_per_step,
+    taken,
 )
 from curvewise.nn.drive import Goal, drive
 from curvewise.nn.lane import Lane, Setup
@@ -137,9 +138,10 @@ def _all_work(
         return
     try:
         for group, lanes in _crews(setup, assignments, numbers, in_flight):
-            for number, trained in _work(lanes, goal, assignments, group):
-                left.discard(number)
-                yield number, trained
+            with taken(lanes):
+                for number, trained in _work(lanes, goal, assignments, group):
+                    left.discard(number)
+                    yield number, trained
     except SERIOUS:
         forget()  # what lies on the device would be in the way of a second attempt
         raise

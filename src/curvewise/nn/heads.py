@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from curvewise.nn._flags import reproducible
+from curvewise.nn._flags import own_generator, reproducible
 from curvewise.nn.architectures import features_of, head_of, make_network
 from curvewise.nn.lane import EVALUATION_BATCH
 from curvewise.nn.resident import Resident, find_device
@@ -71,8 +71,7 @@ def _probe(training: Training, head: torch.nn.Linear) -> Training:
 def _body(
     training: Training, examples: Examples, folder: Path | None, seed: int
 ) -> torch.nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with own_generator(seed):
         model = make_network(training, examples.shape, examples.outputs, folder)
     return model.eval()
 
