@@ -91,7 +91,8 @@ def _through(
             raise ValueError(f"{layer} is given inputs of {size} numbers.")
         x = _filled(x, size)
         bias = None if layer.bias is None else weights[layer.bias]
-        y = _Linear.apply(x.reshape(len(x), -1, x.shape[-1]), weights[layer.weight], bias)
+        flat = x.reshape(len(x), -1, x.shape[-1])
+        y = _Linear.apply(flat, weights[layer.weight], bias)  # type: ignore[no-untyped-call]
         x, size = y.view(*x.shape[:-1], y.shape[-1]), layer.out_features
     elif isinstance(layer, ELEMENTWISE):
         x = layer(_filled(x, size))
@@ -103,8 +104,8 @@ def _through(
                 used = weights[own][(slice(None), *map(slice, own.shape))]
                 x = join(x, used.reshape(len(x), *(1,) * axes, *own.shape))
     elif isinstance(layer, nn.Flatten):
-        axes = (layer.start_dim, layer.end_dim)
-        first, last = (axis + 1 if axis >= 0 else axis + x.dim() for axis in axes)
+        ends = (layer.start_dim, layer.end_dim)
+        first, last = (axis + 1 if axis >= 0 else axis + x.dim() for axis in ends)
         if last > first:
             x = x[..., :size].flatten(first, last)
             size = x.shape[-1]
@@ -149,6 +150,6 @@ def _products(a: Tensor, b: Tensor) -> Tensor:
     if len(a) == GROUP:
         return torch.bmm(a, b)
     found = a.new_empty((len(a), a.shape[1], b.shape[2]))
-    for x, y, both in zip(a.split(GROUP), b.split(GROUP), found.split(GROUP), strict=True):
+    for x, y, both in zip(*(torch.split(t, GROUP) for t in (a, b, found)), strict=True):
         torch.bmm(x, y, out=both)
     return found

@@ -65,6 +65,7 @@ class Lane(ABC):
     names: list[str]
     notes: tuple[str, ...] = ()
     is_taken = False
+    kernels: frozenset[str] = frozenset()
 
     def __init__(self, setup: Setup, width: int) -> None:
         self.setup, self.width = setup, width

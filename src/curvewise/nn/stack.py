@@ -210,7 +210,7 @@ def _grouped(setup: Setup) -> Callable[..., Gradients]:
         x, y = batches(index, seeds, epoch)
         with torch.enable_grad():
             leaves = [p.detach().requires_grad_() for p in params]
-            weights = dict(zip(model.parameters(), leaves, strict=True))
+            weights: dict[Tensor, Tensor] = dict(zip(model.parameters(), leaves, strict=True))
             losses = losses_of(_aligned.forward(model, weights, x), y)
             grads = torch.autograd.grad(losses, leaves, torch.ones_like(losses))
         return list(grads), losses.detach()
