@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from curvewise.errors import MissingDependencyError, StoreError
-from curvewise.nn.devices import ran_out_of_memory, spoilt_device
+from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.settings import Training
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.study import making
@@ -459,6 +459,25 @@ def test_finite_metrics_only(tmp_path: Path, make: Any) -> None:
     study = made_study(tmp_path)
     make(study, Engine(lambda *_: Trained(metrics={"train_loss": math.nan}, error="diverged")))
     assert set(list_runs(study.runs_folder)[0].metrics) == {"seconds"}
+
+
+@pytest.mark.parametrize("doubts", [(), ("A kernel was used that does not repeat.",)])
+def test_records_say_whether_bits_are_promised(
+    tmp_path: Path, make: Any, doubts: tuple[str, ...]
+) -> None:
+    study = made_study(tmp_path)
+
+    class Doubtful(Engine):
+        def __call__(self, *arguments: Any, **options: Any) -> Iterator[tuple[int, Trained]]:
+            for i, trained in super().__call__(*arguments, **options):
+                yield i, replace(trained, doubts=doubts)
+
+    make(study, Doubtful())
+    for run in list_runs(study.runs_folder):
+        record = read_run(study.runs_folder / run.id)
+        assert record.environment["same_bits"] == (not doubts)
+        assert record.environment["cpu"] == describe_cpu()
+        assert set(doubts) <= set(record.notes)
 
 
 def test_a_source_line_that_names_memory_is_not_about_memory(tmp_path: Path, make: Any) -> None:
