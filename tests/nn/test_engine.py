@@ -623,7 +623,8 @@ def test_a_network_that_does_not_fit_fails_in_each_run(
     runs = [assigned(1), assigned(2)]
     for one in trained(Training("nets:wrong", steps=2), runs, digits, shown, folder=models):
         assert one.error is not None
-        assert "RuntimeError: Expected size" in one.error
+        assert "in_features=65" in one.error
+        assert "inputs of 64 numbers" in one.error
 
 
 def test_without_a_linear_layer_only_features_fail(
