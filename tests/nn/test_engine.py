@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,23 @@ class Hidden(nn.Module):
             self.seen += 1
         x = functional.dropout(self.first(x.flatten(1)), 0.5, self.training)
         return self.last(x) * (1 + 0.01 * self.seen)
+
+class Unrepeatable(nn.Module):
+    def __init__(self, shape, classes):
+        super().__init__()
+        self.last = nn.Linear(math.prod(shape), classes)
+
+    def forward(self, x):
+        torch.zeros(3).put_(torch.tensor([1]), torch.ones(1))
+        return self.last(x.flatten(1))
+
+class Huge(Unrepeatable):
+    def __init__(self, shape, classes, words="DefaultCPUAllocator: can't allocate memory"):
+        super().__init__(shape, classes)
+        self.words = words
+
+    def forward(self, x):
+        raise RuntimeError(self.words)  # a MemoryError, or not
 
 class Picky(nn.Module):
     def __init__(self, shape, classes):
@@ -301,6 +319,72 @@ def test_no_activation_rounds_by_the_company_it_keeps(
             assert_same(one, other)
 
 
+def test_threads_that_train_at_once_change_no_bit(
+    digits: Examples, shown: dict[str, Examples], models: Path
+) -> None:
+    """Each draws and counts on the process's one generator, and wants the same lanes."""
+    kinds = [
+        Training("mlp", options={"width": 7}, batch=5, steps=20),
+        Training("mlp", options={"width": 7}, batch=5, steps=20),
+        Training("nets:dropout", batch=8, steps=10),
+    ]
+    runs = [assigned(seed) for seed in range(5)]
+    alone = [trained(kind, runs, digits, shown, folder=models, in_flight=2) for kind in kinds]
+    torch.manual_seed(5)
+    expected, flags = torch.rand(3), torch.are_deterministic_algorithms_enabled()
+    torch.manual_seed(5)
+
+    def again(kind: Training) -> list[Trained]:
+        return trained(kind, runs, digits, shown, folder=models, in_flight=2)
+
+    with ThreadPoolExecutor(3) as threads:
+        together = list(threads.map(again, kinds))
+    for one, other in zip(alone, together, strict=True):
+        for first, second in zip(one, other, strict=True):
+            assert_same(first, second)
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.are_deterministic_algorithms_enabled() == flags
+
+
+def test_calls_that_take_turns_change_no_bit(digits: Examples, shown: dict[str, Examples]) -> None:
+    training = Training("mlp", options={"width": 7}, batch=5, steps=6)
+    runs = [assigned(seed) for seed in range(6)]
+    alone = trained(training, runs, digits, shown, keep=None)
+    one = train(training, runs, digits, shown, in_flight=2)
+    other = train(training, runs[::-1], digits, shown, in_flight=2)
+    for (i, mine), (k, its) in zip(one, other, strict=True):
+        assert_same(mine, alone[i])
+        assert_same(its, alone[5 - k])
+
+
+def test_kernels_that_do_not_repeat_are_told(
+    digits: Examples, shown: dict[str, Examples], models: Path
+) -> None:
+    for _ in range(2):
+        (found,) = trained(
+            Training("nets:Unrepeatable", steps=2), [assigned(1)], digits, shown, folder=models
+        )
+        (doubt,) = found.doubts
+        assert "no deterministic version of put_" in doubt
+    (found,) = trained(Training("mlp", steps=2), [assigned(1)], digits, shown)
+    assert found.doubts == ()
+
+
+def test_too_little_memory_is_raised_and_not_told_as_a_run_s(
+    digits: Examples, shown: dict[str, Examples], models: Path
+) -> None:
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        trained(Training("nets:Huge", steps=2), [assigned(1)], digits, shown, folder=models)
+    (found,) = trained(
+        Training("nets:Huge", options={"words": "3"}, steps=2),
+        [assigned(1)],
+        digits,
+        shown,
+        folder=models,
+    )
+    assert "RuntimeError: 3" in str(found.error)
+
+
 SCRIPT = """
 import sys
 import numpy as np
@@ -539,7 +623,8 @@ def test_a_network_that_does_not_fit_fails_in_each_run(
     runs = [assigned(1), assigned(2)]
     for one in trained(Training("nets:wrong", steps=2), runs, digits, shown, folder=models):
         assert one.error is not None
-        assert "RuntimeError: Expected size" in one.error
+        assert "in_features=65" in one.error
+        assert "inputs of 64 numbers" in one.error
 
 
 def test_without_a_linear_layer_only_features_fail(

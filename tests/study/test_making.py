@@ -13,6 +13,7 @@ import pytest
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from curvewise.errors import MissingDependencyError, StoreError
+from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.settings import Training
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.study import making
@@ -25,7 +26,7 @@ from curvewise.study.execute.assembling import average
 from curvewise.study.execute.events import Event
 from curvewise.study.execute.rates import search_rate, split_in_three
 from curvewise.study.execute.standing import stand
-from curvewise.study.execute.troubles import SpoiltDeviceError, is_memory_text, is_spoilt_text
+from curvewise.study.execute.troubles import SpoiltDeviceError
 from curvewise.study.execute.writing import Writers
 from curvewise.study.jobs import Job
 from curvewise.study.learner import Learner
@@ -233,17 +234,22 @@ def test_whether_to_compile_reaches_the_engine(
     assert engine.compiled == [wish]
 
 
-@pytest.mark.parametrize("raises", [True, False])
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory."),
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 9 TB"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
 def test_too_little_memory_halves_what_is_in_flight(
-    tmp_path: Path, make: Any, raises: bool
+    tmp_path: Path, make: Any, error: Exception
 ) -> None:
     study = made_study(tmp_path, design=Design(sizes=[10], folds=2, seeds=4))
 
     def fill(assignment: Assignment, at_once: int | None) -> Any:
-        if at_once is not None and at_once > 2:
-            error = torch.OutOfMemoryError("CUDA out of memory.")
-            return error if raises else Trained(error=f"OutOfMemoryError: {error}")
-        return None
+        return error if at_once is not None and at_once > 2 else None
 
     engine = Engine(fill)
     events = make(study, engine)
@@ -455,12 +461,56 @@ def test_finite_metrics_only(tmp_path: Path, make: Any) -> None:
     assert set(list_runs(study.runs_folder)[0].metrics) == {"seconds"}
 
 
-def test_memory_is_told_by_its_words() -> None:
-    assert is_memory_text("torch.OutOfMemoryError: CUDA out of memory")
-    assert is_memory_text("numpy.core._exceptions._ArrayMemoryError: Unable to allocate")
-    assert not is_memory_text("ValueError: 3")
-    assert is_memory_text("RuntimeError: CUDA error: out of memory")
-    assert not is_spoilt_text("RuntimeError: CUDA error: out of memory")
+@pytest.mark.parametrize("doubts", [(), ("A kernel was used that does not repeat.",)])
+def test_records_say_whether_bits_are_promised(
+    tmp_path: Path, make: Any, doubts: tuple[str, ...]
+) -> None:
+    study = made_study(tmp_path)
+
+    class Doubtful(Engine):
+        def __call__(self, *arguments: Any, **options: Any) -> Iterator[tuple[int, Trained]]:
+            for i, trained in super().__call__(*arguments, **options):
+                yield i, replace(trained, doubts=doubts)
+
+    make(study, Doubtful())
+    for run in list_runs(study.runs_folder):
+        record = read_run(study.runs_folder / run.id)
+        assert record.environment["same_bits"] == (not doubts)
+        assert record.environment["cpu"] == describe_cpu()
+        assert set(doubts) <= set(record.notes)
+
+
+def test_a_source_line_that_names_memory_is_not_about_memory(tmp_path: Path, make: Any) -> None:
+    study = made_study(tmp_path)
+
+    def fill(assignment: Assignment, at_once: int | None) -> Any:
+        raise ValueError("3")  # neither a MemoryError nor a CUDA error: out of memory
+
+    engine = Engine(fill)
+    events = make(study, engine, device="cuda:0")
+    assert [e.kind for e in events] == ["failed"] * len(study.jobs)
+    assert {in_flight for _, _, in_flight in engine.calls} == {None}
+
+
+def test_errors_are_told_apart_by_class_and_message() -> None:
+    class ArrayMemoryError(MemoryError): ...
+
+    for error in (
+        torch.OutOfMemoryError("CUDA out of memory"),
+        ArrayMemoryError("Unable to allocate"),
+        RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be …"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"),
+    ):
+        assert ran_out_of_memory(error)
+        assert not spoilt_device(error)
+    for error in (
+        ValueError("MemoryError"),
+        ValueError("CUDA error: out of memory"),
+        RuntimeError("Caught an error in a worker:\n  raise MemoryError  # CUDA error"),
+    ):
+        assert not ran_out_of_memory(error)
+        assert not spoilt_device(error)
+    assert spoilt_device(torch.AcceleratorError("CUDA error: device-side assert triggered"))
 
 
 def test_what_spoils_a_gpu_is_no_failure_of_a_run(tmp_path: Path, make: Any) -> None:

@@ -240,6 +240,17 @@ def test_runs_of_one_training_made_in_different_ways_are_told(tmp_path):
     assert any("in different ways (eager; stack of 4)" in w for w in found)
 
 
+def test_runs_of_one_training_made_on_different_kinds_of_cpu_are_told(tmp_path):
+    study = make(tmp_path)
+    first, second = (j for j in study.jobs[:2])
+    for job, cpu in ((first, "GenuineIntel, AVX512"), (second, "AuthenticAMD, AVX512")):
+        about = {"device": "cpu", "path": "eager", "cpu": cpu}
+        about["evaluations"] = study.label_digests()
+        store(study, [job], environment=about)
+    (found,) = (w for w in study.plan(measure=False).warnings if "of one training" in w)
+    assert "kinds of CPU (GenuineIntel, AVX512; AuthenticAMD, AVX512)" in found
+
+
 def test_space_is_compared_with_what_is_free(tmp_path, monkeypatch):
     usage = type(shutil.disk_usage(tmp_path))
     monkeypatch.setattr(plan.shutil, "disk_usage", lambda _: usage(2000, 1000, 1000))

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from curvewise.nn._feature_reader import OUTPUT, Reader, Taken
 from curvewise.nn._feature_script import ScriptReader, is_script
 from curvewise.nn._feature_torch import TorchReader, call_plain
+from curvewise.nn._flags import own_generator
 from curvewise.nn._foreign import call_hugging_face, hugging_face_encoder, is_hugging_face
 from curvewise.nn._guarding import chosen_device
 from curvewise.nn._own_preprocessing import Prepare, preprocessing_in, preprocessing_of
@@ -91,7 +92,7 @@ def _weighted(
         classes = _rows_of_last(tensors)
         notes.append(f"its network was made for {classes} classes, the rows of its last matrix")
     if callable(factory):
-        with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and not used
+        with own_generator():  # its first weights are drawn, and not used
             model: nn.Module = factory(shape, classes, **(options or {}))
         fill_network(model, tensors, path)
         return model

@@ -19,6 +19,7 @@ from torch.utils.data import (
 )
 
 from curvewise.errors import InputError
+from curvewise.nn._flags import own_generator
 
 ROUNDS = 10
 """How often a sampler may go through its dataset: some never end."""
@@ -64,8 +65,7 @@ def sampled_rows(loader: DataLoader[Any], size: int, seed: int) -> Integers | No
     if _is_plain(sampler, size):
         return None
     nested = sampler is loader.batch_sampler
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with own_generator(seed):
         found: Iterable[Any] = chain.from_iterable(sampler) if nested else iter(sampler)
         try:
             rows = np.array([int(i) for i in islice(found, ROUNDS * size)], dtype=np.int64)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from curvewise.errors import InputError
 from curvewise.nn._feature_heads import LinearLayer, find_classifier
-from curvewise.nn._flags import reproducible
+from curvewise.nn._flags import own_generator, reproducible
 from curvewise.nn._labelled import Labelled, own_terms
 from curvewise.nn._pooling import channels_at_end, main_tensor, pooled
 from curvewise.nn.schedules import rate_factors
@@ -233,13 +233,7 @@ def _train(
 @contextlib.contextmanager
 def _reproducible(place: torch.device, seed: int) -> Iterator[None]:
     """The same every time with as many threads as there are; torch's own chance is put back."""
-    gpu = place.type == "cuda"
     threads = torch.get_num_threads()
-    forked = torch.random.fork_rng(devices=[place] if gpu else [])
-    with forked, reproducible(), own_terms(place):
+    with reproducible(), own_generator(seed, place), own_terms(place):
         torch.set_num_threads(threads)
-        torch.default_generator.manual_seed(seed)
-        if gpu:
-            with torch.cuda.device(place):
-                torch.cuda.manual_seed(seed)
         yield

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from curvewise.nn._aligned import is_spelled_out, whole_groups
 from curvewise.nn.architectures import make_network
 from curvewise.nn.lane import Lane, Setup
 from curvewise.nn.resident import Resident
@@ -19,10 +21,9 @@ from curvewise.nn.stack import make_stack, stackable
 from curvewise.nn.task import Assignment
 
 GPU_STACK = 32  # networks in a stack on a GPU, full or not: rounding may depend on it
-CPU_STACKS = (32, 8)  # tried on a CPU, where rounding does not depend on it
+CPU_STACKS = (32, 8)  # tried on a CPU, where rounding does not depend on it; whole groups
 MOST_LANES = 8
 WORTH_IT = 1.05  # what twice the lanes must gain
-SHORT = 8  # sides of matrices
 LARGE = 3e7  # products in a step, from which on a CPU is as quick with one network at a time
 
 
@@ -68,50 +69,41 @@ def _stacks(setup: Setup, most: int) -> list[Lane]:
     if setup.cuda:
         count = -(-most // GPU_STACK)
         return _grown("stack", lambda: make_stack(setup, GPU_STACK), min(count, MOST_LANES))
-    widths = {1, *(min(width, most) for width in CPU_STACKS)}
-    if not _alike(setup):
-        large = _products(setup) > LARGE
-        widths = {1} if large else {max(2, width) for width in widths}
+    if not _is_stacked(setup):
+        return _existing("single", lambda: make_single(setup), 1)
     tried = {}
-    for width in sorted(widths):
+    for width in sorted({min(width, whole_groups(most)) for width in CPU_STACKS}):
         lanes = _cpu_stack(setup, width)
         tried[seconds_per_step(lanes, quick=True) / width] = lanes
     return tried[min(tried)]
 
 
 def _cpu_stack(setup: Setup, width: int) -> list[Lane]:
-    if width == 1:
-        return _existing("single", lambda: make_single(setup), 1)
     return _existing(f"stack {width}", lambda: make_stack(setup, width), 1)
 
 
-def _alike(setup: Setup) -> bool:
-    """Whether a network takes the same steps, bit for bit, alone and in a stack on this CPU.
+def _is_stacked(setup: Setup) -> bool:
+    """Whether networks are trained in a stack on a CPU, also where there is only one.
 
-    All stacks round alike, but products of matrices with a very short or a long side are added up
-    in another order outside of one. Then a network is always trained in a stack, also on its own,
-    or never.
+    Alone a network may round otherwise than in a stack, so that this must not depend on how many
+    there are, nor on how quick they are today.
     """
-    if "alike" not in KEPT.settled:
-        # Networks with short sides have so few weights that a trial could miss the difference.
-        KEPT.settled["alike"] = min(setup.batch, *_sides(setup)) >= SHORT and _tried(setup)
-    return bool(KEPT.settled["alike"])
+    if "stacked" not in KEPT.settled:
+        small = _products(setup) <= LARGE and is_spelled_out(make_probe(setup))
+        KEPT.settled["stacked"] = small and _is_even(setup)
+    return bool(KEPT.settled["stacked"])
 
 
-def _tried(setup: Setup) -> bool:
+def _is_even(setup: Setup) -> bool:
+    """Try whether the same training gives the same bits at every place of a stack."""
     width = CPU_STACKS[-1]
     rows = np.arange(min(len(setup.data.y), 1000))
-    some = [Assignment(rows, seed, seed, seed) for seed in range(width)]
-    together = _few_steps(_cpu_stack(setup, width)[0], some)
-    single = _cpu_stack(setup, 1)[0]
-    alone = [_few_steps(single, [assignment])[0] for assignment in some]
-    both = zip(alone, together, strict=True)
-    return all(np.array_equal(a[name], b[name]) for a, b in both for name in a)
-
-
-def _sides(setup: Setup) -> list[int]:
-    linears = [m for m in make_probe(setup).modules() if isinstance(m, torch.nn.Linear)]
-    return [side for m in linears for side in (m.in_features, m.out_features)]
+    first, *others = _few_steps(_cpu_stack(setup, width)[0], [Assignment(rows, 1, 1, 1)] * width)
+    return all(
+        np.array_equal(first[name], other[name], equal_nan=True)
+        for other in others
+        for name in first
+    )
 
 
 def _products(setup: Setup) -> int:
@@ -123,6 +115,18 @@ def _few_steps(lane: Lane, assignments: Sequence[Assignment]) -> list[dict[str, 
     lane.lay(0, np.full(4, 0.01, dtype=np.float32))
     lane.advance(4)
     return [lane.weights(member) for member in range(lane.width)]
+
+
+@contextmanager
+def taken(lanes: Sequence[Lane]) -> Iterator[None]:
+    """Keep lanes from other calls, in this thread or another, that train at the same time."""
+    for lane in lanes:
+        lane.is_taken = True
+    try:
+        yield
+    finally:
+        for lane in lanes:
+            lane.is_taken = False
 
 
 def forget() -> None:
@@ -147,12 +151,14 @@ def _existing(name: str, maker: Callable[[], Callable[[], Lane]], count: int) ->
         KEPT.makers[name] = maker()
     make = KEPT.makers[name]
     lanes = KEPT.lanes.setdefault(name, [])
-    while len(lanes) < count:
+    free = [lane for lane in lanes if not lane.is_taken]
+    while len(free) < count:
         lane = make()
         if lane.setup.cuda:
             lane.capture()
         lanes.append(lane)
-    return lanes[:count]
+        free.append(lane)
+    return free[:count]
 
 
 def _grown(name: str, maker: Callable[[], Callable[[], Lane]], most: int) -> list[Lane]:

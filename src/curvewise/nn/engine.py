@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from curvewise.errors import CurvewiseError, InputError
-from curvewise.nn._flags import reproducible
+from curvewise.nn._flags import doubts_of, reproducible
 from curvewise.nn.crew import (
     CPU_STACKS,
     MOST_LANES,
@@ -28,7 +28,9 @@ from curvewise.nn.crew import (
     forget,
     make_probe,
     seconds_per_step,
+    taken,
 )
+from curvewise.nn.devices import ran_out_of_memory, spoilt_device
 from curvewise.nn.drive import Goal, drive
 from curvewise.nn.lane import Lane, Setup
 from curvewise.nn.resident import Resident, find_device
@@ -37,8 +39,6 @@ from curvewise.nn.single import check_outputs, draws, make_single, stochastic
 from curvewise.nn.stack import stackable
 from curvewise.nn.targets import check_alike, settle_training
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
-
-SERIOUS = (torch.OutOfMemoryError, torch.AcceleratorError, MemoryError)
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats its bits with this
 
@@ -113,9 +113,10 @@ def train(
     for batch, numbers in _by_batch(training, assignments).items():
         setup = _setup(training, examples, batch, place, folder)
         setup = replace(setup, compiled=setup.compiled and compile)
-        work = _all_work(setup, goal, assignments, numbers, in_flight)
+        kernels: set[str] = set()
+        work = _all_work(setup, goal, assignments, numbers, in_flight, kernels)
         while True:
-            with reproducible():  # not while the caller is at work
+            with reproducible(kernels):  # not while the caller is at work
                 done = next(work, None)
             if done is None:
                 break
@@ -128,6 +129,7 @@ def _all_work(
     assignments: Sequence[Assignment],
     numbers: list[int],
     in_flight: int | None,
+    kernels: set[str],
 ) -> Iterator[tuple[int, Trained]]:
     """Train all that have one batch; what fails for all is told for each."""
     left = set(numbers)
@@ -137,15 +139,18 @@ def _all_work(
         return
     try:
         for group, lanes in _crews(setup, assignments, numbers, in_flight):
-            for number, trained in _work(lanes, goal, assignments, group):
-                left.discard(number)
-                yield number, trained
-    except SERIOUS:
-        forget()  # what lies on the device would be in the way of a second attempt
-        raise
+            with taken(lanes):
+                for number, trained in _work(lanes, goal, assignments, group):
+                    left.discard(number)
+                    for lane in lanes:  # a captured graph does not warn again
+                        lane.kernels |= kernels
+                    yield number, replace(trained, doubts=doubts_of(lanes[0].kernels))
     except CurvewiseError:
         raise
     except Exception as error:
+        if _is_serious(error):
+            forget()  # what lies on the device would be in the way of a second attempt
+            raise
         failed = Trained(error="".join(traceback.format_exception(error)))
         yield from ((number, failed) for number in sorted(left))
 
@@ -171,9 +176,11 @@ def measure_seconds(
     setup = _setup(training, examples, training.batch_for(n), place, folder)
     try:
         seconds = _share(setup)
-    except (CurvewiseError, *SERIOUS):
+    except CurvewiseError:
         raise
     except Exception as error:
+        if _is_serious(error):
+            raise
         raise InputError(
             f"The network fails in a step on {setup.batch} examples ({error}): correct it."
         ) from error
@@ -293,12 +300,18 @@ def _move(turn: _Turn) -> list[Trained] | None:
     except StopIteration as stop:
         found: list[Trained] = stop.value
         return found
-    except SERIOUS:
-        raise
     except Exception as error:
+        if _is_serious(error):
+            raise
         text = "".join(traceback.format_exception(error))
         return [Trained(error=text)] * len(turn.numbers)
     return None
+
+
+def _is_serious(error: Exception) -> bool:
+    """Whether an error is of the device rather than of a run."""
+    known = isinstance(error, torch.AcceleratorError)
+    return known or ran_out_of_memory(error) or spoilt_device(error)
 
 
 def _seeded(

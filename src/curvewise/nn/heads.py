@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from curvewise.nn._flags import reproducible
+from curvewise.nn._flags import doubts_of, own_generator, reproducible
 from curvewise.nn.architectures import features_of, head_of, make_network
 from curvewise.nn.lane import EVALUATION_BATCH
 from curvewise.nn.resident import Resident, find_device
@@ -43,13 +43,15 @@ def train_heads(
         body = _body(training, examples, folder, seed or 0).to(place)
         name, head = head_of(body)
         probe = _probe(training, head)
-        with reproducible():
+        kernels: set[str] = set()
+        with reproducible(kernels):
             inputs = _features(body, examples, place)
             shown = {k: _features(body, v, place) for k, v in evaluations.items()}
             factor = _factor(body, head, inputs, resident(examples, place))
         own = [assignments[i] for i in numbers]
         for i, trained in train(probe, own, inputs, shown, device=place, folder=folder, **how):
-            yield numbers[i], _named(trained, name, factor)
+            doubts = tuple(dict.fromkeys((*doubts_of(kernels), *trained.doubts)))
+            yield numbers[i], replace(_named(trained, name, factor), doubts=doubts)
 
 
 def stand_in(
@@ -71,8 +73,7 @@ def _probe(training: Training, head: torch.nn.Linear) -> Training:
 def _body(
     training: Training, examples: Examples, folder: Path | None, seed: int
 ) -> torch.nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with own_generator(seed):
         model = make_network(training, examples.shape, examples.outputs, folder)
     return model.eval()
 

@@ -64,6 +64,8 @@ class Lane(ABC):
     params: list[Tensor]
     names: list[str]
     notes: tuple[str, ...] = ()
+    is_taken = False
+    kernels: frozenset[str] = frozenset()
 
     def __init__(self, setup: Setup, width: int) -> None:
         self.setup, self.width = setup, width
@@ -109,7 +111,8 @@ class Lane(ABC):
     def path(self) -> str:
         """How it is executed, as far as rounding may depend on it."""
         if not self.setup.cuda:
-            return "eager"  # stacked or not: the same bits on a CPU with one thread
+            # Of any number: the same bits on a CPU with one thread.
+            return "eager" if self.width == 1 else "eager, stack"
         ways = ["cuda graph" if self.graph is not None else "eager"]
         ways += ["compiled"] if self.setup.compiled else []
         ways += [f"stack of {self.width}"] if self.width > 1 else []

@@ -43,6 +43,36 @@ def make_loss(training: Training) -> Loss:
     return cross_entropy
 
 
+def make_losses(training: Training) -> Loss:
+    """The losses of several networks, each of a batch of its own, shape (networks,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> outputs = torch.tensor([[[1.0, 4.0]], [[0.0, 1.0]]])
+    >>> make_losses(Training(loss="l1"))(outputs, torch.zeros(2, 1, 2))
+    tensor([2.5000, 0.5000])
+    """
+    if training.loss in NUMBER_LOSSES:
+        off = functional.l1_loss if training.loss == "l1" else functional.mse_loss
+
+        def of_numbers(outputs: Tensor, y: Tensor) -> Tensor:
+            check_shape(outputs.shape[1:], y.shape[1:])
+            return off(outputs, y, reduction="none").flatten(1).mean(dim=1)
+
+        return of_numbers
+    smoothing = training.label_smoothing
+
+    def cross_entropies(outputs: Tensor, y: Tensor) -> Tensor:
+        flat = outputs.flatten(0, 1)
+        each = functional.cross_entropy(
+            flat, y.flatten(), label_smoothing=smoothing, reduction="none"
+        )
+        return each.view(y.shape).mean(dim=1)
+
+    return cross_entropies
+
+
 def number_losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
     """The loss of each example, in double precision: the mean over its outputs.
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from curvewise.errors import InputError
 from curvewise.nn._files import kind_of
+from curvewise.nn._flags import own_generator
 from curvewise.nn._foreign import HuggingFace
 from curvewise.nn._onnx import OnnxModel
 from curvewise.nn._programs import load_exported, load_script
@@ -103,7 +104,7 @@ def load_model(
     if kind in ("safetensors", "torch"):
         training = _training(file, kind, factory, options)
         tensors = read_tensors(file, safetensors=kind == "safetensors")
-        with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and not used
+        with own_generator():  # its first weights are drawn, and not used
             network = make_network(training, tuple(shape), classes, Path(folder or "."))
         inner = network.network if isinstance(network, HuggingFace) else network
         fill_network(inner, tensors, file)

@@ -149,6 +149,8 @@ class Trained:
         For each evaluation set, where targets are numbers.
     predictions : dict of str to ndarray of float32, shape (examples, ...)
         The predicted numbers for each evaluation set, if kept.
+    doubts : tuple of str
+        Reasons why its bits may be others when it is made again; none where they are promised.
     """
 
     probabilities: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -162,6 +164,7 @@ class Trained:
     hard: bool = False
     losses: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     predictions: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
 
 
 def is_pair(data: Any) -> bool:

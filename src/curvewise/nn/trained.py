@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from curvewise.errors import InputError
+from curvewise.nn._flags import own_generator
 from curvewise.nn.architectures import head_of, make_network
 from curvewise.nn.settings import Training
 from curvewise.nn.targets import Outputs
@@ -108,8 +109,7 @@ def initial_network(
 def _drawn(
     training: Training, shape: tuple[int, ...], classes: Outputs, seed: int, folder: Path | None
 ) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with own_generator(seed):
         return make_network(training, shape, classes, folder).eval()
 
 

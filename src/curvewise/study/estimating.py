@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn._own_code import failure, find_function
+from curvewise.nn.devices import spoilt_device
 from curvewise.nn.task import Examples, Trained
 from curvewise.study._classes import HARD_NOTE, log_loss, one_hot
 from curvewise.study._numbers import as_predicted, number_losses
 from curvewise.study.learner import Learner
-from curvewise.study.training import construct, has_parameters, warning_texts, watched
+from curvewise.study.training import (
+    construct,
+    has_parameters,
+    library_doubts,
+    warning_texts,
+    watched,
+)
 
 if TYPE_CHECKING:
     from curvewise.study.jobs import Job
@@ -82,10 +89,13 @@ def fit_estimator(study: Study, job: Job) -> Trained:
             fit = partial(_regress, loss=loss) if study.examples.is_numbers else _train
             found = fit(model, study.examples, rows, study.evaluation_sets)
         except (Exception, SystemExit) as error:
+            if spoilt_device(error):
+                raise
             found = {"error": "".join(traceback.format_exception(error))}
     notes = (*warning_texts(caught), *((HARD_NOTE,) if found.get("hard") else ()))
     seconds = time.perf_counter() - start
-    return Trained(seconds=seconds, path="scikit-learn", notes=notes, **found)
+    doubts = library_doubts()
+    return Trained(seconds=seconds, path="scikit-learn", notes=notes, doubts=doubts, **found)
 
 
 def make_estimator(learner: Learner, folder: Path | None = None, seed: int = 0) -> Any:

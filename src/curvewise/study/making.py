@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
+from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.task import Keep, Trained
 from curvewise.study._files import remove_partial
 from curvewise.study.claims import Claims
@@ -22,7 +23,7 @@ from curvewise.study.execute.events import Event
 from curvewise.study.execute.others import guarded, train_other
 from curvewise.study.execute.rates import search_rate
 from curvewise.study.execute.standing import Standing, is_done, join_keeps, stand
-from curvewise.study.execute.troubles import SpoiltDeviceError, is_memory_text, is_spoilt_text
+from curvewise.study.execute.troubles import SpoiltDeviceError
 from curvewise.study.execute.writing import Writers
 from curvewise.study.store import write_run
 
@@ -164,9 +165,8 @@ class Maker:
         """Make runs that differ in nothing but their examples and seeds."""
         if jobs[0].is_search:
             for job in jobs:
-                self._finish(
-                    job, guarded(partial(search_rate, self.study, job, device=self.device))
-                )
+                search = partial(search_rate, self.study, job, device=self.device)
+                self._finish(job, guarded(search, self._check_device))
         elif jobs[0].learner.kind == "network":
             settled = self._with_rate(jobs)
             if isinstance(settled, str):
@@ -177,7 +177,8 @@ class Maker:
                 self._train_networks(settled)
         else:
             for job in jobs:
-                self._finish(job, guarded(partial(train_other, self.study, job)))
+                train = partial(train_other, self.study, job)
+                self._finish(job, guarded(train, self._check_device))
 
     def _with_rate(self, jobs: list[Job]) -> list[Job] | str:
         """The runs with the learning rate that the search found; or why there is none."""
@@ -208,7 +209,7 @@ class Maker:
             # What the failed attempt held must be gone before the next one.
             gc.collect()
             size = min(at_once or len(pending) * jobs[0].learner.members, 1 << 20)
-            if is_memory_text(trouble) and size > 1:
+            if ran_out_of_memory(trouble) and size > 1:
                 self._in_flight[group] = max(1, size // 2)
                 text = f"Out of memory with {size} networks at once: {size // 2} from here on."
                 self._say(Event(events.MEMORY, next(iter(pending)), text))
@@ -218,26 +219,22 @@ class Maker:
                 return
             else:
                 (job,) = pending.values()
-                self._finish(job, failed(trouble))
+                self._finish(job, failed("".join(traceback.format_exception(trouble))))
                 return
 
-    def _attempt(self, pending: dict[str, Job], at_once: int | None) -> str | None:
+    def _attempt(self, pending: dict[str, Job], at_once: int | None) -> BaseException | None:
         """Train; what finishes is stored and leaves ``pending``. Gives what went wrong for all."""
-        short = None
         with Writers() as writers:  # which store what has finished, whatever is raised here
             try:
                 for job, trained in self._train(list(pending.values()), at_once):
-                    alone = at_once == 1 or len(pending) * job.learner.members == 1
-                    if trained.error is not None and is_memory_text(trained.error) and not alone:
-                        short = trained.error
-                        continue
                     del pending[job.id]
                     writers.submit(self._finish, job, trained)
             except (MissingDependencyError, SpoiltDeviceError, StoreError):
                 raise
             except (Exception, SystemExit) as error:
-                return "".join(traceback.format_exception(error))
-        return short if short or not pending else "The engine did not say what became of the run."
+                self._check_device(error)
+                return error
+        return RuntimeError("The engine did not say what became of the run.") if pending else None
 
     def _train(self, jobs: list[Job], at_once: int | None) -> Iterator[tuple[Job, Trained]]:
         from curvewise.nn.engine import train
@@ -268,21 +265,25 @@ class Maker:
                 yield jobs[which], average([parts[m] for m in sorted(parts)])
                 del gathered[which]
 
+    def _check_device(self, error: BaseException) -> None:
+        """Raise where a GPU can be used no more, which need not be the fault of this run."""
+        if self.device.startswith("cuda") and spoilt_device(error):
+            raise SpoiltDeviceError(str(error).partition("\n")[0]) from error
+
     def _finish(self, job: Job, trained: Trained) -> None:
         """Store what came of a run, unless another process has taken it over from us."""
         if not self.claims.holds(job.id):
             self._say(Event(events.HELD, job.id, "Another process took it over."))
             return
-        if self.device.startswith("cuda") and is_spoilt_text(trained.error or ""):
-            # Which need not be the fault of this run.
-            raise SpoiltDeviceError(str(trained.error).strip().splitlines()[-1])
         keep = self._keep(job)
         outcome = assemble(self.study, job, trained, keep)
         dropped = self._dropped(job) if outcome["status"] == "done" else ""
         outcome["notes"] = (*outcome["notes"], *([dropped] if dropped else []))
+        outcome["notes"] = (*outcome["notes"], *trained.doubts)
         environment = {
             "device": self.device if job.learner.kind == "network" else "cpu",
             "path": trained.path,
+            **self._bits(job, trained),
             "attempts": self._attempts.get(job.id, 0) + 1,
             **({} if job.is_search else {"evaluations": self._digests, "kept": keep.checkpoints}),
         }
@@ -293,6 +294,17 @@ class Maker:
         else:
             text = outcome["error"] if stored else f"{STAYS}\n{outcome['error']}"
             self._say(Event(events.FAILED, job.id, text, trained.seconds))
+
+    def _bits(self, job: Job, trained: Trained) -> dict[str, Any]:
+        """Whether the run has the same bits however it is made, and on which kinds of CPU.
+
+        Nothing is known of commands.
+        """
+        if job.learner.kind == "command":
+            return {}
+        on_cpu = job.learner.kind == "network" and self.device == "cpu"
+        cpu = {"cpu": describe_cpu()} if on_cpu else {}
+        return {"same_bits": not trained.doubts, **cpu}
 
     def _dropped(self, job: Job) -> str:
         """What the stored run had been tried on, and will not be any more."""

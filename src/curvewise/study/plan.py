@@ -332,7 +332,12 @@ def _check_command(_: Study, job: Job) -> None:
 
 def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
     """Say where runs of one training were made in different ways, which may differ a little."""
-    seen: dict[str, dict[tuple[str, ...], dict[str, None]]] = {"device": {}, "path": {}}
+    words = {
+        "device": "on different devices",
+        "cpu": "on different kinds of CPU",
+        "path": "in different ways",
+    }
+    seen: dict[str, dict[tuple[str, ...], dict[str, None]]] = {name: {} for name in words}
     for run in planned:
         if run.job.learner.kind != "network" or run.job.is_search:
             continue
@@ -343,7 +348,6 @@ def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
                 found.setdefault(training, {})[kind_of(str(about[name]))] = None
         if device is not None and run.standing.is_due() and training in seen["device"]:
             seen["device"][training][kind_of(device)] = None
-    words = {"device": "on different devices", "path": "in different ways"}
     notes = []
     for name, found in seen.items():
         mixed = [ways for ways in found.values() if len(ways) > 1]

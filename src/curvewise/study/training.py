@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import MissingDependencyError, StoreError
 from curvewise.io._stored import MissingRun
+from curvewise.nn._flags import ONE_AT_A_TIME
 from curvewise.progress import progress_bar
 from curvewise.study._record import run_id
 from curvewise.study.scoring import Metric
@@ -171,7 +172,10 @@ def set_seeds(model: Any, seed: int) -> Any:
 
 @contextmanager
 def watched(seed: int) -> Iterator[list[warnings.WarningMessage]]:
-    """Record warnings; make what happens independent of threads and of numpy's global state."""
+    """Record warnings; make what happens independent of threads and of numpy's global state.
+
+    Other threads of this process wait meanwhile.
+    """
     try:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
@@ -180,14 +184,27 @@ def watched(seed: int) -> Iterator[list[warnings.WarningMessage]]:
             '"curvewise[sklearn]".'
         ) from error
 
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
-            warnings.simplefilter("always")
-            np.random.seed(seed)  # noqa: NPY002
-            yield caught
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
+    with ONE_AT_A_TIME:
+        state = np.random.get_state()  # noqa: NPY002
+        try:
+            with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
+                warnings.simplefilter("always")
+                np.random.seed(seed)  # noqa: NPY002
+                yield caught
+        finally:
+            np.random.set_state(state)  # noqa: NPY002
+
+
+def library_doubts() -> tuple[str, ...]:
+    """Why the bits of an estimator may be others when it is fitted again, if they may."""
+    from threadpoolctl import threadpool_info
+
+    if all(library["internal_api"] != "mkl" for library in threadpool_info()):
+        return ()
+    return (
+        "numpy computes with MKL, which rounds by where arrays lie in memory: made again, the bits "
+        "may be others.",
+    )
 
 
 def warning_texts(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:

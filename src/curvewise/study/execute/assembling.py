@@ -190,6 +190,7 @@ def average(members: Sequence[Trained]) -> Trained:
         predictions={
             name: _mean([m.predictions[name] for m in members]) for name in first.predictions
         },
+        doubts=tuple(dict.fromkeys(doubt for m in members for doubt in m.doubts)),
     )
 
 

@@ -26,8 +26,11 @@ def train_other(study: Study, job: Job) -> Trained:
     return run_command(study, job)
 
 
-def guarded(train: Callable[[], Trained]) -> Trained:
-    """What raises is a failed run, with the reason; also what would end the process."""
+def guarded(train: Callable[[], Trained], check: Callable[[BaseException], None]) -> Trained:
+    """What raises is a failed run, with the reason; also what would end the process.
+
+    An error is shown to ``check`` first, which may raise another.
+    """
     try:
         return train()
     except (MissingDependencyError, StoreError):
@@ -35,4 +38,5 @@ def guarded(train: Callable[[], Trained]) -> Trained:
     except CurvewiseError as error:
         return failed(str(error))
     except (Exception, SystemExit) as error:
+        check(error)
         return failed("".join(traceback.format_exception(error)))
