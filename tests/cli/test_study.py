@@ -178,7 +178,7 @@ def test_an_interrupted_study_has_the_exit_status_of_the_signal(file, sent, code
 
 
 def test_any_command_can_be_interrupted(call, file, monkeypatch):
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("curvewise.study.load_study", interrupted)

@@ -211,7 +211,7 @@ def test_nothing_pickled_is_loaded(tmp_path):
 
 def test_shapes_that_are_no_runs(tmp_path):
     np.save(tmp_path / "x.npy", LABELS)
-    fails("From one score per run only compare_runs", tmp_path / "x.npy")
+    fails("One score per run says less", tmp_path / "x.npy")
     np.save(tmp_path / "x.npy", PREDS[:, :, None].repeat(2, 2))
     fails("three axes: say what they are", tmp_path / "x.npy", labels=LABELS)
     p = load_predictions(tmp_path / "x.npy", labels=LABELS, axes=("runs", "examples", "repeats"))

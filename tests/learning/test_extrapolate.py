@@ -139,22 +139,19 @@ def test_evidence_about_the_tail_grows_with_sizes_and_precision():
 
 @pytest.mark.parametrize("form", ["auto", "constrained"])
 @pytest.mark.filterwarnings("ignore::curvewise.CurvewiseWarning")
-def test_one_or_two_sizes_are_not_fitted(form):
+def test_two_sizes_are_not_fitted(form):
     two = cw.fit_learning_curve([100, 200, 200], [0.3, 0.19, 0.21], form=form)
     assert two.errors_at([50, 100, 200, 400, 1e6]).tolist() == pytest.approx([0.3, 0.3] + 3 * [0.2])
     assert 0.2 < two.error_at(150) < 0.3
     assert "no law is fitted" in two.summary()
     assert any("Two sizes" in w for w in two.warnings)
-    one = cw.fit_learning_curve([100, 100], [0.3, 0.32], form=form)
-    assert one.errors_at([10, 100, 1000]).tolist() == pytest.approx([0.31] * 3)
-    for curve in (one, two):
-        band = curve.band([curve.largest_n, 4 * curve.largest_n], runs=np.inf)
-        assert band["low"][1] < 0.75 * curve.error_at()
-        assert np.diff(band["high"] - band["low"]) > 0
+    band = two.band([two.largest_n, 4 * two.largest_n], runs=np.inf)
+    assert band["low"][1] < 0.75 * two.error_at()
+    assert np.diff(band["high"] - band["low"]) > 0
 
 
 @given(
-    values=st.lists(st.floats(0, 1), min_size=1, max_size=6),
+    values=st.lists(st.floats(0, 1), min_size=2, max_size=6),
     form=st.sampled_from(["auto", "constrained", "last"]),
     unit=st.sampled_from(["fraction", "percent", "loss", "score"]),
     chance=st.sampled_from([None, 0.5, 0.9]),

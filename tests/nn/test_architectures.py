@@ -226,7 +226,7 @@ def test_an_installed_factory_is_found_without_a_folder() -> None:
 def test_a_factory_that_raises_says_so_itself(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('my own mistake')\n")
     for _ in range(2):
-        with pytest.raises(RuntimeError, match="my own mistake"):
+        with pytest.raises(InputError, match="my own mistake"):
             make_network(Training("broken:build"), (4,), 3, tmp_path)
 
 

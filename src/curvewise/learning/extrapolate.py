@@ -189,7 +189,7 @@ class Ensemble:
         relative = self.floor is not None and self.last > 0.0
         usable = (average > 0.0) if relative else np.ones(average.shape, dtype=bool)
         now, then = self.last, average[usable]
-        change = np.log(then / now) if relative else then - now
+        change = np.log(then) - np.log(now) if relative else then - now
         damped = change**3 / (change**2 + DAMPING * self.noise**2 * reach[usable] + 1e-300)
         average[usable] = now * np.exp(damped) if relative else now + damped
         return self._clip(average)  # logarithms and exponentials round

@@ -88,7 +88,8 @@ class Stack(Lane):
                 fresh = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
                 for found, parameter in zip(drawn, fresh.parameters(), strict=True):
                     found.append(parameter.detach())
-        for mine, found in zip(self.params, drawn, strict=True):
+        for room, mine, found in zip(self.stored, self.params, drawn, strict=True):
+            room.zero_()  # a network that diverged here leaves NaN where there should be zeros
             mine.copy_(torch.stack(found + found[-1:] * (self.width - len(found))))
         self.optimiser.reset(self.trained, self.state)
 
