@@ -191,7 +191,7 @@ class Ensemble:
         now, then = self.last, average[usable]
         change = np.log(then) - np.log(now) if relative else then - now
         damped = change**3 / (change**2 + DAMPING * self.noise**2 * reach[usable] + 1e-300)
-        average[usable] = now * np.exp(damped) if relative else now + damped
+        average[usable] = np.exp(np.log(now) + damped) if relative else now + damped
         return self._clip(average)  # logarithms and exponentials round
 
     def member_predictions(self, n_new: Array | Sequence[float] | float) -> Array:
