@@ -13,8 +13,10 @@ the paper's. Per cell, all four curves together:
 - the chance that the learner ranked first of four is said to have of being best, and how often it
   is; true errors at N differ by a standard deviation of two standard errors of a mean at N.
 
-Then single new runs: from runs drawn at five sizes of each curve of LCDB 1.0, the 95% prediction
-interval of one run at the largest size, by horizon. A table on stderr, one JSON line on stdout.
+Then what LCDB 1.0 says about noise: the slope of log variance on log n, over the last factor of
+eight and over whole curves. And single new runs: from runs drawn at five sizes of each curve of
+LCDB 1.0, the 95% prediction interval of one run at the largest size, by horizon.
+A table on stderr, one JSON line on stdout.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from curvewise.learning.base import Curve
@@ -82,6 +85,7 @@ def main() -> None:
         "benchmark": "learning coverage",
         "draws_per_cell": draws * len(TRUTH),
         "cells": cells,
+        "lcdb_slopes": lcdb_slopes(),
         "lcdb_single_runs": lcdb_single_runs(),
     }))  # fmt: skip
 
@@ -214,20 +218,53 @@ def stated_chances(
     return {"best: said": 100 * float(np.mean(said)), "best: right": 100 * float(np.mean(right))}
 
 
+def read_lcdb() -> pd.DataFrame | None:
+    """Sizes with five replicates or more, or None where the file is not there."""
+    root = os.environ.get("CURVEWISE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+    path = Path(root) / "learning_curves" / "lcdb10_error_mean_var.csv.gz"
+    if not path.exists():
+        print(f"no LCDB: {path} is not there; set CURVEWISE_DATA", file=sys.stderr)
+        return None
+    frame = pd.read_csv(path).sort_values(["openmlid", "learner", "size_train"])
+    return frame[(frame["n_rep"] >= 5) & frame["err_valid_var"].notna()]
+
+
+def lcdb_slopes() -> dict[str, float]:
+    """Slopes of log variance on log n in LCDB 1.0, of curves with five such sizes or more."""
+    frame = read_lcdb()
+    if frame is None:
+        return {}
+    rows = []
+    for (dataset, _), curve in frame[frame["err_valid_var"] > 0].groupby(["openmlid", "learner"]):
+        x, y = np.log(curve["size_train"].to_numpy(float)), np.log(curve["err_valid_var"])
+        late = x >= x.max() - np.log(8.1)
+        if len(x) >= 5 and late.sum() >= 3:
+            rows.append((dataset, np.polyfit(x, y, 1)[0], np.polyfit(x[late], y[late], 1)[0]))
+    slopes = pd.DataFrame(rows, columns=["dataset", "whole", "last"])
+    low, middle, high = slopes["last"].quantile([0.025, 0.5, 0.975])
+    by = slopes.groupby("dataset")["whole"]
+    found = {
+        "curves": len(slopes),
+        "whole curves, median": float(slopes["whole"].median()),
+        "last factor of 8, median": float(middle),
+        "last factor of 8, 2.5%": float(low),
+        "last factor of 8, 97.5%": float(high),
+        "sd between learners of a dataset": float(np.sqrt(by.var().mean())),
+        "sd between datasets": float(by.mean().std()),
+    }
+    print(f"LCDB, slope of log variance: {found}", file=sys.stderr)
+    return {k: round(v, 3) for k, v in found.items()}
+
+
 def lcdb_single_runs() -> dict[str, dict[str, float]]:
     """Percent of single runs inside their 95% prediction interval, on curves of LCDB 1.0.
 
     The file has means and variances and no single runs: these are drawn, normal and skewed. Five
     sizes, 3 runs each, the largest a half, a quarter or a sixteenth of the size predicted.
     """
-    import pandas as pd
-
-    root = os.environ.get("CURVEWISE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-    path = Path(root) / "learning_curves" / "lcdb10_error_mean_var.csv.gz"
-    if not path.exists():
-        print(f"no LCDB: {path} is not there; set CURVEWISE_DATA", file=sys.stderr)
+    frame = read_lcdb()
+    if frame is None:
         return {}
-    frame = pd.read_csv(path).sort_values(["openmlid", "learner", "size_train"])
     rng = np.random.default_rng(0)
     kinds: dict[str, Callable[[tuple[int, ...]], Array]] = {
         "normal": rng.standard_normal,
@@ -237,7 +274,6 @@ def lcdb_single_runs() -> dict[str, dict[str, float]]:
         form: {f"{k}, {h}x": [] for k in kinds for h in (2, 4, 16)} for form in ("power", "auto")
     }
     for position, (_, rows) in enumerate(frame.groupby(["openmlid", "learner"])):
-        rows = rows[(rows["n_rep"] >= 5) & rows["err_valid_var"].notna()]
         n, mean, variance = (
             rows[c].to_numpy(np.float64) for c in ("size_train", "err_valid_mean", "err_valid_var")
         )
