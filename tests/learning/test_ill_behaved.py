@@ -273,3 +273,44 @@ def test_masked_and_textual_input_is_refused():
         cw.fit_learning_curve(["a", "b"], [0.3, 0.2])
     with pytest.raises(cw.InputError, match="rescale"):
         cw.fit_learning_curve([1, 2, 3], [3e-300, 2e-300, 1e-300], unit="loss")
+
+
+def test_a_power_law_still_at_chance_may_fall():
+    n = np.repeat([100, 200, 400, 800, 1600], 3)
+    error = 0.9 + 0.004 * np.random.default_rng(4).standard_normal(15)
+    curve = fit_quietly(n, error, chance=0.9)
+    assert curve.predict([1600.0])["low"][0] > 0.8
+    assert curve.predict([160_000.0])["low"][0] == 0
+    reach = curve.samples_to_reach(0.5)
+    assert np.isnan(reach.probability_never)
+    assert np.isfinite(reach.low)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        many = cw.fit_learning_curves({"a": (n, error)}, chance=0.9)["a"]
+        auto = cw.fit_learning_curves({"a": (n, error)}, chance=0.9, form="auto")["a"]
+    assert many.predict([160_000.0]).equals(curve.predict([160_000.0]))
+    assert many.warnings == curve.warnings
+    assert auto.predict([160_000.0])["low"][0] == 0
+
+
+def test_learners_that_could_not_be_fitted_are_named_in_the_ranking():
+    n = np.repeat(N5, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        curves = cw.fit_learning_curves(
+            {"net": (n, 0.1 + n**-0.5 + 0.001 * np.arange(10)), "svm": ([100.0], [0.2])}
+        )
+    assert any(w.startswith("svm could not be fitted") for w in cw.rank_learners(curves).warnings)
+    with pytest.raises(cw.InputError, match="'svm' could not be fitted: n holds one training size"):
+        curves["svm"]
+
+
+def test_an_interval_wholly_below_zero_says_nothing():
+    n = np.repeat(N5, 4)
+    error = 200 * n**-0.5 - 9.9 + np.tile([0, 0.01, 0.02, 0.03], 5)
+    curve = fit_quietly(n, error, unit="percent", form="sqrt")
+    assert curve.error_at(1e9) < -9
+    table = curve.predict([1e9], interval="confidence")
+    assert (table["low"][0], table["high"][0]) == (0, 100)
+    budget = curve.budget([1e9])
+    assert budget["gain_high"][0] <= curve.interval_at().error.high

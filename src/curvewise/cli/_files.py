@@ -144,7 +144,11 @@ def fit_files(measurements: Measurements, fitting: Fitting) -> LearningCurves:
 
     with quietly():
         curves = fit_learning_curves(
-            measurements, form=fitting.form, weights=fitting.weights, at=fitting.at
+            measurements,
+            form=fitting.form,
+            weights=fitting.weights,
+            chance=fitting.chance,
+            at=fitting.at,
         )
     of_one = [*curves.failures.values(), *(text for curve in curves for text in curve.warnings)]
     warn_each([text for text in curves.warnings if not any(one in text for one in of_one)])

@@ -184,14 +184,18 @@ class Fitting:
         sqrt fixes γ at −½.
     weights
         Weigh sizes alike, runs alike by their variance, or not at all.
+    chance
+        Error of a blind guess, in the unit of the table: intervals of curves still near it allow
+        them to fall.
     at
-        Training size N at which to judge; by default the largest measured.
+        Training size N at which to judge; by default the largest that was measured of all learners.
     level
         Coverage of the intervals.
     """
 
     form: Form = "power"
     weights: Literal["size", "run", "none"] = "size"
+    chance: float | None = None
     at: Size = None
     level: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.95
 

@@ -174,6 +174,9 @@ def budget(
     likely = curve._likely_points(np.append(sizes, curve.largest_n)) / curve._scale.factor
     outside = (gain < low) | (gain > high)  # pulled there by the prior on γ
     gain = np.where(outside, np.clip(likely[-1] - likely[:-1], low, high), gain)
+    if curve.unit.bounded:  # no more can be gained than the error there is
+        top = curve.interval_at(level=level).error.high
+        low, gain, high = (np.clip(v, top - curve.unit.top, top) for v in (low, gain, high))
     cost = added * cost_per_sample
     per_cost = np.divide(gain, cost, out=np.full_like(gain, np.nan), where=cost > 0)
     table = {"n": sizes, "added": added, "cost": cost, **band, "gain": gain}

@@ -88,6 +88,7 @@ class Curve(Result):
     constants: Constants
     _data: Replicates
     _scale: Scale
+    _at_chance: bool  # whether the largest size is within a tenth of the blind guess named
 
     @abstractmethod
     def _error_points(self, n: FloatArray) -> FloatArray:
@@ -274,8 +275,21 @@ class Curve(Result):
         return (self._run_noise.half_width(n, level) / z) ** 2 / runs
 
     def _clip(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Cut an interval off at what is possible; one that lies wholly beyond says nothing."""
         floor, ceiling = bounds(self.unit, self._data.mean)
+        void = (high < floor) | (low > ceiling)
+        low, high = np.where(void, floor, low), np.where(void, ceiling, high)
         return np.clip(low, floor, ceiling), np.clip(high, floor, ceiling)
+
+    def _may_drop(self, n: FloatArray, low: FloatArray) -> FloatArray:
+        """Let intervals of a curve still at chance reach down to the lowest possible error.
+
+        Nothing measured tells when the error will leave chance, or how far it will fall.
+        """
+        floor, _ = bounds(self.unit, self._data.mean)
+        if not self._at_chance or not np.isfinite(floor):
+            return low
+        return np.where(n > self.largest_n, floor, low)
 
     def _answer_points(self, n: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """The curve at sizes n, in points, where it can be an answer; see :meth:`predict`."""
@@ -284,7 +298,8 @@ class Curve(Result):
         outside = (fitted < low - slack) | (fitted > high + slack)
         answer = np.where(outside, self._likely_points(n), fitted) if outside.any() else fitted
         floor, ceiling = bounds(self.unit, self._data.mean)
-        return np.where((answer >= floor - slack) & (answer <= ceiling + slack), answer, np.nan)
+        possible = (answer >= floor - slack) & (answer <= ceiling + slack)
+        return np.where(possible, np.clip(answer, low, high), np.nan)
 
     def _size(self, n: float | None) -> float:
         return self.largest_n if n is None else check_size(n, "n", infinite=True)

@@ -126,7 +126,7 @@ class LearningCurve(Curve):
         reach = EXTRAPOLATION_LIMIT * self.largest_n
         four = self.interval_at(reach).error
         fit = f"{self._data.total} runs at {len(self.n)} sizes"
-        if len(self.n) > self.parameters:
+        if len(self.n) > self.parameters and np.isfinite(self.r_squared):
             fit += f", R² = {self.r_squared:.3f}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         text = (
@@ -224,10 +224,16 @@ class LearningCurve(Curve):
             noise = self._noise_of_mean(n, level, runs)
             ends = bounds(self.unit, self._data.mean)
             floor, ceiling = (v if np.isfinite(v) else None for v in ends)
-            return power_interval(self._data, self._error_points, n, level, noise, floor, ceiling)
-        return self._linear_interval(error_of(n), level, interval)
+            low, high = power_interval(
+                self._data, self._error_points, n, level, noise, floor, ceiling
+            )
+        else:
+            low, high = self._linear_interval(error_of(n), level, interval)
+        return (low if interval == "conditional" else self._may_drop(n, low)), high
 
     def _probability_never(self, target: float) -> float:
+        if self._at_chance:
+            return float("nan")  # a power law says nothing about when a curve leaves chance
         # Never to reach it, both the asymptote and the error today must lie above it.
         above = [
             float(self._profile.probability_above(error_of(n), target)[0])

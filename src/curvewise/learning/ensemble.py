@@ -56,7 +56,6 @@ class EnsembleCurve(Curve):
     members: dict[str, float]
     rolling_error: dict[str, float]
     _ensemble: Ensemble
-    _at_chance: bool = False
 
     @classmethod
     def fit(
@@ -195,11 +194,7 @@ class EnsembleCurve(Curve):
             )
         noise = self._noise_of_mean(n, level, runs)
         low, high = ensemble_interval(self._data, self._ensemble, n, level, noise)
-        floor, _ = bounds(self.unit, self._data.mean)
-        if self._at_chance and np.isfinite(floor):
-            # Nothing measured tells when the error will leave chance, or how far it will fall.
-            low = np.where(n > self.largest_n, floor, low)
-        return low, high
+        return self._may_drop(n, low), high
 
     def _probability_never(self, target: float) -> float:
         """Probability that neither today's data nor a thousand times as much is enough."""

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning.curve import LearningCurve
-from curvewise.learning.diagnose import diagnose, near_chance
+from curvewise.learning.diagnose import diagnose, is_near_chance, near_chance
 from curvewise.learning.ensemble import ENSEMBLE_FORMS, EnsembleCurve
 from curvewise.learning.power import FORMS, Constants, fit_replicates
 from curvewise.learning.replicates import Replicates, from_means, group_runs
@@ -138,9 +138,16 @@ def build_curve(
     fits = fit_replicates(points, form, weights, constants)
     theta = tuple(float(a[0]) for a in (fits.alpha, fits.eta, fits.delta, fits.gamma))
     curve = wrap_fit(points, theta, unit, scale, form, weights, learner, constants, notes)
-    if guess is None:
-        return curve
-    return replace(curve, warnings=(*curve.warnings, *near_chance(points, guess)))
+    return curve if guess is None else beside_chance(curve, guess)
+
+
+def beside_chance(curve: LearningCurve, chance: float) -> LearningCurve:
+    """Flag sizes near a blind guess, given in points; see :meth:`Curve._may_drop`."""
+    return replace(
+        curve,
+        warnings=(*curve.warnings, *near_chance(curve._data, chance)),
+        _at_chance=bool(is_near_chance(curve._data.mean, chance)[-1]),
+    )
 
 
 def check_form(form: str) -> None:
@@ -221,6 +228,7 @@ def wrap_fit(
         constants=constants,
         _data=points,
         _scale=scale,
+        _at_chance=False,
         alpha=scale.value(alpha),
         eta=scale.value(eta),
         gamma=gamma,

@@ -15,7 +15,14 @@ from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.learning.base import Curve
 from curvewise.learning.bootstrap import parametric_refits
 from curvewise.learning.curve import LearningCurve
-from curvewise.learning.fit import build_curve, check_form, check_several_sizes, to_points, wrap_fit
+from curvewise.learning.fit import (
+    beside_chance,
+    build_curve,
+    check_form,
+    check_several_sizes,
+    to_points,
+    wrap_fit,
+)
 from curvewise.learning.power import FORMS, Constants, fit_power, gamma_grid, size_weights
 from curvewise.learning.replicates import (
     Replicates,
@@ -56,6 +63,8 @@ class LearningCurves(Result):
     warnings: tuple[str, ...] = ()
 
     def __getitem__(self, learner: str) -> Curve:
+        if learner in self.failures:
+            raise InputError(f"learner={learner!r} could not be fitted: {self.failures[learner]}")
         if learner not in self.curves:
             close = get_close_matches(str(learner), self.curves, n=1)
             raise InputError(
@@ -145,6 +154,7 @@ def fit_learning_curves(
     higher_is_better: bool = False,
     form: str = "power",
     weights: str = "size",
+    chance: float | None = None,
     at: float | None = None,
     refits: int = 0,
     rng: int = 0,
@@ -163,6 +173,8 @@ def fit_learning_curves(
         As in :func:`fit_learning_curve`; Measurements bring their own.
     form, weights, constants
         As in :func:`fit_learning_curve`.
+    chance : float, optional
+        Value of a blind guess, the same for all learners, in the unit of the frame.
     at : float, optional
         N of the table.
     refits : int
@@ -185,11 +197,15 @@ def fit_learning_curves(
     if not data:
         detail = next(iter(failures.values()), "the table has no rows.")
         raise InputError(f"frame holds no curve that can be fitted: {detail}")
+    guess = None if chance is None else float(read_as.errors(chance, "chance"))
     if form in FORMS:
-        curves: dict[str, Curve] = dict(_fit_together(data, kind, form, weights, constants))
+        fitted = dict(_fit_together(data, kind, form, weights, constants))
+        if guess is not None:
+            fitted = {k: beside_chance(c, c._scale.points(guess).item()) for k, c in fitted.items()}
+        curves: dict[str, Curve] = {**fitted}
     else:
         curves = {
-            k: build_curve(d, kind, form=form, learner=k, constants=constants)
+            k: build_curve(d, kind, form=form, learner=k, constants=constants, chance=guess)
             for k, d in data.items()
         }
     result = LearningCurves(

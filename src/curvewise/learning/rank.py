@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, check_size
-from curvewise.learning.compare import cost, likely
+from curvewise.learning.compare import likely
 from curvewise.stats import probability_lowest
 from curvewise.tables import number
 from curvewise.types import FloatArray, Result, Unit, check_level
@@ -102,6 +102,7 @@ def rank_learners(
         Coverage of the intervals shown.
     """
     check_level(level)
+    failures: Mapping[str, str] = getattr(curves, "failures", {})
     all_curves = list(curves)
     if not all_curves:
         raise InputError("curves is empty: give at least one fitted curve.")
@@ -116,7 +117,7 @@ def rank_learners(
     costs = [
         float(likely(c, point, level)[0][0])
         if np.isnan(b["error"][0])
-        else float(cost(c, point)[0])
+        else c._scale.sign * float(b["error"][0])
         for c, b in zip(all_curves, bands, strict=True)
     ]
     order = np.argsort(costs, kind="stable")
@@ -129,7 +130,10 @@ def rank_learners(
         level=level,
         kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
         unit=all_curves[0].unit,
-        warnings=_warnings(all_curves, size),
+        warnings=(
+            *(f"{name} could not be fitted and is not ranked: {f}" for name, f in failures.items()),
+            *_warnings(all_curves, size),
+        ),
     )
 
 
