@@ -103,8 +103,8 @@ class RunNoise:
         held = np.minimum(n, self.data.n[-1])
         apart = np.log(held) - self.noise.centre[0]
         freedom = 2.0 / (2.0 / self.freedom + self.noise.slope_variance[0] * apart**2)
-        # Below three degrees of freedom Satterthwaite's approximation is too wide by far.
-        t = np.asarray(stdtrit(np.maximum(freedom, 3.0), 0.5 + level / 2.0))
+        # Below four degrees of freedom Satterthwaite's approximation is too wide by far.
+        t = np.asarray(stdtrit(np.maximum(freedom, 4.0), 0.5 + level / 2.0))
         power = t * np.sqrt(self.level * self.noise.relative_variance(held)[0])
         share = float(self.noise.paper[0])
         return np.asarray(share * z * np.sqrt(self._paper(held)) + (1.0 - share) * power)
