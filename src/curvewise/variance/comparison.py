@@ -165,7 +165,8 @@ class RunComparison(Result):
     def _evidence(self) -> list[str]:
         unit = self.unit
         here = f"{said_interval(self.test_set_difference, unit)} on this test set"
-        here += f" ({said_pvalue(self.test_set_pvalue)})" if self.runs != (1, 1) else ""
+        known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
+        here += f" ({said_pvalue(self.test_set_pvalue)})" if known else ""
         there = (
             f"{said_interval(self.difference, unit)} on the distribution"
             f" ({said_pvalue(self.pvalue)}) and "
