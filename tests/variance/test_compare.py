@@ -184,7 +184,7 @@ def test_verdict_tells_test_set_from_distribution():
     c = compare_runs(a, b, axes=("runs", "examples"), kind="errors")
     assert c.verdict == "undecided"
     assert c.test_set_verdict != "undecided"
-    assert "On this very test set" in c.summary()
+    assert "On this test set" in c.summary()
     assert c.difference.width > 3 * c.test_set_difference.width
 
 
@@ -499,7 +499,7 @@ def test_every_verdict_is_said():
     there = np.load(EXAMPLES / "units64.npz")["preds"]
     same = compare_runs(here, Predictions(there, "labels", labels=here.labels), margin=0.005)
     assert "are equivalent" in same.summary()
-    assert "On this very test set a is better than b, no more." in same.summary()
+    assert "On this test set a is better than b, no more." in same.summary()
 
 
 def test_trainings_must_have_names():
