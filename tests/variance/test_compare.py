@@ -799,6 +799,8 @@ def test_runs_without_spread_leave_this_test_set_open(runs, paired):
     b[:, :5] = 1
     c = compare_runs(a, b, kind="errors", paired=paired)
     assert np.isnan([c.test_set_difference.low, c.test_set_pvalue]).all()
+    chance = c.distribution_probability_better
+    assert (chance.low, chance.high) == (0, 1)
     assert c.test_set_verdict == "undecided"
     assert any("no variation of the error between runs is seen" in w for w in c.warnings)
     assert "nan" not in c.summary()

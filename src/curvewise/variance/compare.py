@@ -237,6 +237,8 @@ def _true_chance(parts: Difference, level: float, generator: np.random.Generator
     d = parts.distribution
     spread = sum(max(0.0, s.distribution) for s in parts.splits)
     value = _chance(np.array([d.value]), np.array([spread]))[0]
+    if not any(s.test_set for s in parts.splits):  # how much runs vary was not seen
+        return Interval(float(value), 0.0, 1.0, level)
     gaps = d.draw(DRAWS, generator)
     spreads = np.zeros(DRAWS)
     for s in parts.splits:
