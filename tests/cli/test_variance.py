@@ -306,3 +306,33 @@ def test_single_runs_of_several_trainings(call, files, tmp_path):
     sure = ("--distribution-std", "0", "--json")
     pair = call("variance", "compare", files["a"], tmp_path / "one.npz", *sure).document
     assert pair["verdict"] == "a better"
+
+
+def test_what_is_asked_of_hits_names_the_file_and_the_option(call, tmp_path):
+    rng = np.random.default_rng(7)
+    paths = [tmp_path / f"bool{name}.npy" for name in "AB"]
+    for path in paths:
+        np.save(path, rng.random((12, 300)) < 0.9)
+    for refused in (
+        call("variance", "examine", paths[0]),
+        call("variance", "compare", *paths),
+    ):
+        said = " ".join(refused.err.split())
+        assert refused.code == 1
+        assert "boolA.npy holds 0 and 1, and nothing says" in said
+        assert "taken as errors" not in said
+    seen = call("variance", "decompose", paths[0])
+    assert "pass --kind correct if it means right" in " ".join(seen.out.split())
+    assert call("variance", "examine", paths[0], "--what", "pairs").code == 0
+
+
+@pytest.mark.parametrize("models", ["ab", "abc"])
+def test_one_score_per_training_cannot_be_compared(call, tmp_path, models):
+    path = tmp_path / "leader.csv"
+    path.write_text("model,pass1\n" + "".join(f"{m},0.{i + 5}\n" for i, m in enumerate(models)))
+    asked = ("--scores", "--by", "model", "--value-column", "pass1", "--higher-is-better")
+    refused = call("variance", "compare", path, *asked)
+    said = " ".join(refused.err.split())
+    assert refused.code == 2
+    assert "one score per training cannot be compared" in said
+    assert "--min-runs" not in said

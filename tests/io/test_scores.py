@@ -105,3 +105,11 @@ def test_one_column_with_or_without_a_name(tmp_path):
     plain = load_scores(tmp_path / "plain.txt", higher_is_better=False)
     np.testing.assert_allclose(plain["plain"], [0.9, 0.8])
     np.testing.assert_allclose(load_scores(tmp_path / "odd.csv", unit="loss")["odd"], [3, 4])
+
+
+def test_a_run_that_is_there_twice_is_refused():
+    rows = {"model": ["a", "a", "a"], "seed": [1, 2, 1], "acc": [0.5, 0.6, 0.5]}
+    with pytest.raises(InputError, match=r"Rows 1 and 3 of .* are the same run"):
+        load_scores(rows, by="model")
+    assert len(load_scores(rows | {"seed": [1, 1, 1]}, by="model")["a"]) == 3
+    assert len(load_scores(rows | {"model": ["a", "a", "b"]}, by="model")["a"]) == 2

@@ -95,7 +95,7 @@ def test_a_curve_far_above_the_runs_leaves_the_histogram_readable():
     rng = np.random.default_rng(0)
     wrong = rng.uniform(size=(200, 1000)) < rng.uniform(0.2, 0.8, (200, 1))
     for measure in (decompose_variance, measure_accuracy_distribution):
-        ax = draw(quietly(measure, wrong))
+        ax = draw(quietly(measure, wrong, kind="errors"))
         highest = max(b.get_height() for b in of(ax.patches, "curvewise-histogram"))
         lines = of(ax.lines, "curvewise-predicted")
         assert max(np.max(line.get_ydata()) for line in lines) > 3 * highest
@@ -134,14 +134,14 @@ def test_runs_that_do_not_differ_can_be_drawn():
     same = np.tile(np.arange(50) % 5 == 0, (6, 1))
     for result in (
         quietly(decompose_variance, same),
-        quietly(measure_accuracy_distribution, same),
+        quietly(measure_accuracy_distribution, same, kind="errors"),
         quietly(measure_seed_luck, same, kind="errors"),
     ):
         draw(result).figure.canvas.draw()
 
 
 def test_accuracy_beside_independent_errors_and_coins(errors):
-    a = quietly(measure_accuracy_distribution, errors)
+    a = quietly(measure_accuracy_distribution, errors, kind="errors")
     ax = draw(a)
     independent, binomial = of(ax.lines, "curvewise-predicted")
     assert binomial.get_linestyle() == "--"
@@ -247,7 +247,7 @@ def test_dependent_pairs_off_the_diagonal():
 
 
 def test_narrow_axes_say_less_and_smaller(errors):
-    a = quietly(measure_accuracy_distribution, errors)
+    a = quietly(measure_accuracy_distribution, errors, kind="errors")
     small = draw(a, Figure(figsize=(3.3, 2.6), layout="constrained").add_subplot())
     assert of(small.texts, "curvewise-caption") == []
     assert {t.get_fontsize() for t in small.get_legend().get_texts()} == {7.0}

@@ -34,7 +34,7 @@ def independent(rng, runs=100, n=400, shape=(0.4, 1.6)):
 
 def test_pmfs_and_distance_are_scipys():
     errors = independent(np.random.default_rng(0), 60, 150)
-    a = measure_accuracy_distribution(errors)
+    a = measure_accuracy_distribution(errors, kind="errors")
     rates = drawn_together(errors.mean(axis=0), 60)
     theirs = stats.poisson_binom(rates).pmf(a.errors)
     assert a.independent_pmf == pytest.approx(theirs, abs=1e-12)
@@ -54,7 +54,7 @@ def test_variance_is_corrected_for_rates_from_few_runs():
     p = rng.beta(0.4, 1.6, 300)
     found = []
     for _ in range(300):
-        a = measure_accuracy_distribution(rng.random((4, 300)) < p)
+        a = measure_accuracy_distribution(rng.random((4, 300)) < p, kind="errors")
         mean = a.independent_pmf @ a.errors
         by_pmf = a.independent_pmf @ (a.errors - mean) ** 2
         assert by_pmf == pytest.approx((a.independent_std * 300) ** 2, rel=1e-6)
@@ -85,11 +85,14 @@ def test_binomial_pmf_at_the_ends():
 
 def test_false_alarms_and_power_of_the_distance():
     rng = np.random.default_rng(2)
-    p = [measure_accuracy_distribution(independent(rng)).distance_pvalue for _ in range(200)]
+    p = [
+        measure_accuracy_distribution(independent(rng), kind="errors").distance_pvalue
+        for _ in range(200)
+    ]
     assert 0.005 <= np.mean(np.array(p) < 0.05) <= 0.1
     logit = rng.standard_normal(400) * 2 - 1 + rng.standard_normal((100, 1))
     shared = rng.random((100, 400)) < 1 / (1 + np.exp(-logit))
-    a = measure_accuracy_distribution(shared)
+    a = measure_accuracy_distribution(shared, kind="errors")
     assert a.distance_pvalue < 0.01
     assert a.variance_ratio.low > 1
     assert a.run_range > a.independent_range.high
@@ -118,8 +121,9 @@ def test_std_interval_is_chi_squared_and_wider_for_heavy_tails():
 def test_permutations_change_nothing():
     rng = np.random.default_rng(4)
     errors = independent(rng)
-    a = measure_accuracy_distribution(errors, rng=7).to_dict()
-    b = measure_accuracy_distribution(errors[rng.permutation(100)][:, rng.permutation(400)], rng=7)
+    a = measure_accuracy_distribution(errors, kind="errors", rng=7).to_dict()
+    shuffled = errors[rng.permutation(100)][:, rng.permutation(400)]
+    b = measure_accuracy_distribution(shuffled, kind="errors", rng=7)
     b = b.to_dict()
     assert a.pop("independent_pmf") == pytest.approx(b.pop("independent_pmf"))
     assert a["independent_std"] == pytest.approx(b["independent_std"])
@@ -130,7 +134,7 @@ def test_permutations_change_nothing():
 
 def test_runs_that_do_not_differ_and_bad_input():
     same = np.repeat(np.arange(50) % 5 == 0, 12).reshape(50, 12).T
-    a = measure_accuracy_distribution(same)
+    a = measure_accuracy_distribution(same, kind="errors")
     assert a.run_range == 0
     assert a.independent_std == 0
     assert any("agree on every example" in w for w in a.warnings)
@@ -140,7 +144,7 @@ def test_runs_that_do_not_differ_and_bad_input():
     with pytest.raises(InputError, match="losses"):
         measure_accuracy_distribution(np.random.default_rng(0).random((5, 30)))
     with pytest.raises(InputError, match="one run"):
-        measure_accuracy_distribution(np.ones((1, 30)))
+        measure_accuracy_distribution(np.ones((1, 30)), kind="errors")
     with pytest.raises(InputError, match="level"):
         measure_accuracy_distribution(same, level=95)
 
@@ -154,3 +158,11 @@ def test_golden(fashion):
     assert a.binomial_ratio.estimate == pytest.approx(2.93, abs=0.01)
     assert a.distance_pvalue < 0.005
     assert "1.67" in a.summary()
+
+
+def test_hits_without_labels_are_asked_for():
+    hits = np.random.default_rng(4).random((12, 300)) < 0.9
+    with pytest.raises(InputError, match="nothing says whether 1 means wrong or right"):
+        measure_accuracy_distribution(hits)
+    a = measure_accuracy_distribution(hits, kind="correct")
+    assert a.accuracy.estimate == pytest.approx(hits.mean())

@@ -12,7 +12,7 @@ from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions, as_predictions
-from curvewise.variance import compare_runs, compare_trainings
+from curvewise.variance import compare_runs, compare_trainings, decompose_variance
 from curvewise.variance.difference import predictions_difference, score_difference
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -184,7 +184,7 @@ def test_verdict_tells_test_set_from_distribution():
     c = compare_runs(a, b, axes=("runs", "examples"), kind="errors")
     assert c.verdict == "undecided"
     assert c.test_set_verdict != "undecided"
-    assert "On this very test set" in c.summary()
+    assert "On this test set" in c.summary()
     assert c.difference.width > 3 * c.test_set_difference.width
 
 
@@ -499,7 +499,7 @@ def test_every_verdict_is_said():
     there = np.load(EXAMPLES / "units64.npz")["preds"]
     same = compare_runs(here, Predictions(there, "labels", labels=here.labels), margin=0.005)
     assert "are equivalent" in same.summary()
-    assert "On this very test set a is better than b, no more." in same.summary()
+    assert "On this test set a is better than b, no more." in same.summary()
 
 
 def test_trainings_must_have_names():
@@ -712,3 +712,96 @@ def test_no_limit_lies_beyond_what_is_possible():
     both = compare_trainings({"a": errors, "b": ~errors, "c": errors[::-1]}, kind="errors")
     for d in both.differences:
         assert -1 <= d.low <= d.estimate <= d.high <= 1
+
+
+def two_class(seed=2, share=0.4):
+    """Labels of two classes, and predictions that are right in 95% and in 75%."""
+    q = np.random.default_rng(seed)
+    y = (q.random(1000) < share).astype(int)
+    return y, *(np.where(q.random((10, 1000)) < p, y, 1 - y) for p in (0.95, 0.75))
+
+
+def test_booleans_beside_labels_of_two_classes_are_not_taken_for_classes():
+    y, a, b = two_class()
+    assert compare_runs(a, b, y).verdict == "a better"
+    asked = "holds booleans, and labels does not: pass kind='correct'"
+    with pytest.raises(InputError, match=asked):
+        compare_runs(a == y, b == y, y)
+    with pytest.raises(InputError, match=asked):
+        compare_trainings({"a": a == y, "b": b == y}, y)
+    with pytest.raises(InputError, match=asked):
+        decompose_variance(a == y, y)
+    assert compare_runs(a == y, b == y, y, kind="correct").verdict == "a better"
+    assert compare_runs(a == 1, b == 1, y == 1).verdict == "a better"
+    assert compare_runs(a == 1, b == 1, y, kind="labels").verdict == "a better"
+
+
+def test_numbers_that_may_be_hits_are_warned_of_beside_two_classes():
+    y, a, b = two_class()
+    hits = (a == y).astype(int), (b == y).astype(int)
+    said = "more than half of the predictions are wrong: if 1 means a correct answer"
+    with pytest.warns(CurvewiseWarning, match=said):
+        compare_runs(*hits, y)
+    with pytest.warns(CurvewiseWarning, match=said):
+        decompose_variance(hits[0], y)
+    c = compare_trainings(dict(zip("ab", hits, strict=True)), y)
+    assert any(said in w for w in c.warnings)
+    assert not compare_trainings({"a": a, "b": b}, y).warnings
+
+
+@pytest.mark.parametrize("dtype", [bool, int, float])
+def test_answers_of_one_run_are_not_scores_of_many(dtype):
+    rng = np.random.default_rng(3)
+    a, b = (rng.random(1000) < p for p in (0.9, 0.7))
+    a, b = a.astype(dtype), b.astype(dtype)
+    for options in ({}, {"higher_is_better": True}):
+        with pytest.raises(InputError, match=r"a holds 1,000 values that are 0 or 1.*a\[None, :\]"):
+            compare_runs(a, b, **options)
+        with pytest.raises(InputError, match=r"trainings\['x'\] holds 1,000 values"):
+            compare_trainings({"x": a, "y": b}, **options)
+
+
+def test_one_number_for_a_training_is_named():
+    with pytest.raises(InputError, match=r"\['A'\] is one number: each training needs a list"):
+        compare_trainings({"A": 0.9, "B": 0.7}, higher_is_better=True)
+
+
+def test_names_are_stripped_and_must_differ():
+    a, b = [0.1, 0.12, 0.11], [0.2, 0.21, 0.22]
+    for names in (("a", "a"), ("a", "a ")):
+        with pytest.raises(InputError, match="names has 'a'"):
+            compare_runs(a, b, names=names, higher_is_better=False)
+    with pytest.raises(InputError, match="trainings has 'a' and 'a '"):
+        compare_trainings({"a": a, "a ": b}, higher_is_better=False)
+    with pytest.warns(CurvewiseWarning):
+        assert compare_runs(a, b, names=(" x", "y "), higher_is_better=False).a == "x"
+    c = compare_trainings({"x ": a, "y": b}, baseline="x ", higher_is_better=False)
+    assert c.names == ("x", "y")
+    assert "Of 1 difference between 2 trainings 1 is shown" in c.summary()
+
+
+@quiet
+def test_examples_that_all_differ_alike_are_not_certain():
+    """Six of six: the exact limit of Clopper and Pearson for the share is 54%."""
+    zeros = np.zeros((2, 6), int)
+    c = compare_runs(zeros, 1 - zeros, kind="errors")
+    exact = stats.binomtest(6, 6).proportion_ci(0.95).low
+    assert c.difference.low == -1
+    assert c.difference.high == pytest.approx(-exact, abs=0.05)
+    assert 1e-4 < c.pvalue < 0.05
+
+
+@quiet
+@pytest.mark.parametrize(("runs", "paired"), [(3, False), (3, True), (1, None)])
+def test_runs_without_spread_leave_this_test_set_open(runs, paired):
+    a = np.zeros((runs, 20), int)
+    b = np.zeros((3, 20), int)
+    b[:, :5] = 1
+    c = compare_runs(a, b, kind="errors", paired=paired)
+    assert np.isnan([c.test_set_difference.low, c.test_set_pvalue]).all()
+    chance = c.distribution_probability_better
+    assert (chance.low, chance.high) == (0, 1)
+    assert c.test_set_verdict == "undecided"
+    assert any("no variation of the error between runs is seen" in w for w in c.warnings)
+    assert "nan" not in c.summary()
+    assert c.difference.low < -0.25 < c.difference.high

@@ -218,3 +218,9 @@ def test_unequal_spreads_are_said(plan):
     assert alike.warnings == ()
     still = check_stopping(np.full(10, 0.1), wild, plan, higher_is_better=False)
     assert "the runs of b vary and not those of a" in still.warnings[0]
+
+
+def test_names_must_differ():
+    plan = plan_stopping([5, 10], draws=2000)
+    with pytest.raises(InputError, match="names has 'a' twice"):
+        check_stopping([0.1] * 5, [0.2] * 5, plan, names=("a", "a"), higher_is_better=False)

@@ -74,9 +74,20 @@ class PredictionReading:
     )
     allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
-    def load(self, file: str, *, alone: bool = True, learner: str | None = None) -> Predictions:
-        """Read a file or folder, telling on stderr what was taken for what."""
+    def load(
+        self,
+        file: str,
+        *,
+        alone: bool = True,
+        learner: str | None = None,
+        directed: bool = False,
+    ) -> Predictions:
+        """Read a file or folder, telling on stderr what was taken for what.
+
+        With ``directed``, refuse values of which nothing says whether a high one is good.
+        """
         from curvewise.io import load_predictions
+        from curvewise.types import as_predictions
 
         if file == STDIN:
             raise UsageError("Predictions are read from a file or a folder, not from stdin.")
@@ -92,6 +103,7 @@ class PredictionReading:
             where=self._where(),
             allow_large=self.allow_large,
         )
+        found = as_predictions(found, argument=file, directed=directed)
         note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
         return found
 

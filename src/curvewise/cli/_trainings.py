@@ -47,10 +47,10 @@ def read_trainings(
     if scores.scores:
         found: dict[str, Any] = dict(scores.load(files, reading.allow_large))
     elif len(files) == 1 and a is not None and b is not None:
-        found = {name: reading.load(files[0], learner=name) for name in (a, b)}
+        found = {name: reading.load(files[0], learner=name, directed=True) for name in (a, b)}
     else:
         names = names_of(files)
-        found = {names[file]: reading.load(file, alone=False) for file in names}
+        found = {names[file]: reading.load(file, alone=False, directed=True) for file in names}
     if len(found) < 2:
         raise UsageError(
             f"There is one training, {next(iter(found))!r}: a comparison needs two. Give a file for"
@@ -66,6 +66,13 @@ def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
     few = [name for name, count in runs.items() if count < fewest]
     scored = [name for name, t in trainings.items() if not hasattr(t, "runs")]
     alone = [name for name in scored if runs[name] < 2]
+    if len(runs) - len(alone) < 2 <= len(alone):
+        raise UsageError(
+            f"{len(alone)} of {len(runs)} trainings have one score each, such as {alone[0]!r}, and"
+            " one score per training cannot be compared: nothing says how much it varies between"
+            " runs. Give a row for each of several runs of a training, or files of what each"
+            " training answered to every example, without --scores."
+        )
     if alone and fewest < 2 and len(runs) > 2:
         raise UsageError(
             f"{len(alone)} training(s) have one score, such as {alone[0]!r}: --min-runs 2 leaves"
@@ -146,10 +153,12 @@ def gate_holds(result: Any, gate: str) -> bool:
     return bool(getattr(result, gate.replace("-", "_")))
 
 
-def show_result(page: Page, result: Any, title: str, style: str = "") -> None:
-    """Print the sentences, the table and the warnings of a result."""
+def show_result(
+    page: Page, result: Any, title: str, style: str = "", said: str | None = None
+) -> None:
+    """Print the sentences (those of the result, unless given), the table and the warnings."""
     page.document = result.to_dict()
-    page.say(sentences(result), style=style)
+    page.say(said or sentences(result), style=style)
     page.table(title, worded_columns(result), None)
     warn_each(result.all_warnings)
 

@@ -11,6 +11,7 @@ from cyclopts.validators import Number
 from curvewise.cli._console import (
     GATE,
     UsageError,
+    as_options,
     keeping_user_text,
     note,
     sentences,
@@ -115,7 +116,8 @@ def decompose(
         given = (reading or PredictionReading()).load(file)
         with quietly():
             result = decompose_variance(given, interval=interval, level=level, rng=seed)
-    show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples")
+    said = as_options(sentences(result))  # which name nothing of the user's
+    show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples", said=said)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
@@ -182,7 +184,8 @@ def examine(
         Coverage of the intervals.
     """
     page = (showing or Showing()).page()
-    given = (reading or PredictionReading()).load(file)
+    directed = not what or not {"accuracy", "luck"}.isdisjoint(what)
+    given = (reading or PredictionReading()).load(file, directed=directed)
     asked: list[str] = list(what) or _answerable(given)
     if drawing and drawing.plot and len(asked) > 1:
         raise UsageError(f"--plot draws one picture: choose with --what, of {', '.join(asked)}.")

@@ -74,7 +74,7 @@ def check_repeats(
         What to say of settings that differ between runs which have seeds or folds.
     """
     labels = {k: v for k, v in found.labels.items() if k not in (*apart, *learner_columns)}
-    chance = [k for k in labels if normal(k) in _CHANCE or normal(k).endswith("_seed")]
+    chance = [k for k in labels if tells_runs(k)]
     # Numbers of which no two rows share one, such as those of a tracker, tell nothing.
     ids = [k for k in chance if len(set(labels[k].tolist())) < len(found)]
     cells = list(zip(found.learner.tolist(), found.n.tolist(), strict=True))
@@ -94,6 +94,11 @@ def check_repeats(
         f"runs of one learner and size differ in {listed(numeric)}: to tell curves apart by it "
         f"pass columns={{'learner': [{listed(joined)}]}}"
     ]
+
+
+def tells_runs(column: str) -> bool:
+    """Whether a column is called as one that tells runs of one training apart."""
+    return normal(column) in _CHANCE or normal(column).endswith("_seed")
 
 
 def _check_ids(

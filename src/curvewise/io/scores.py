@@ -14,6 +14,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.io._columns import FINISHED, direction, is_status, normal, plays, status_word
 from curvewise.io._files import large_files
 from curvewise.io._numbers import is_missing, names_in, numbers
+from curvewise.io._repeats import tells_runs
 from curvewise.io._table import Table, brief, listed, suggest, unfold
 from curvewise.io._units import decide_unit
 from curvewise.io.measurements import read_source
@@ -84,6 +85,7 @@ def load_scores(
     for column in members:
         _check_there(table, "by", column)
     table = _runs_only(unfold(table, [name, *members]), name, members)
+    _check_copies(table)
     chosen = decide_unit(unit, higher_is_better, [name], None)
     errors = chosen.errors(numbers(table, name), table.where(name))
     if unit is None and chosen.name == "percent":
@@ -135,6 +137,21 @@ def _runs_only(table: Table, value: str, members: Sequence[str]) -> Table:
     if out.all():
         raise InputError(f"No row of {table.source} has a value in column {brief(value)}.")
     return table.take(np.flatnonzero(~out))
+
+
+def _check_copies(table: Table) -> None:
+    """Refuse a run that is there twice: rows alike in every column, one of which tells runs."""
+    columns = {k: list(map(str, cells)) for k, cells in table.columns.items()}
+    ids = [k for k, cells in columns.items() if tells_runs(k) and len(set(cells)) > 1]
+    seen: dict[tuple[str, ...], int] = {}
+    for row, cells in enumerate(zip(*columns.values(), strict=True) if ids else ()):
+        first = seen.setdefault(cells, row)
+        if first != row:
+            which = ", ".join(f"{k} {brief(columns[k][row])}" for k in ids)
+            raise InputError(
+                f"Rows {table.rows[first]} and {table.rows[row]} of {table.source} are the same run"
+                f" ({which}) with the same values: remove one of them."
+            )
 
 
 def _is_blank(cell: Any) -> bool:

@@ -170,6 +170,18 @@ def same_names(words: Sequence[str], where: str) -> list[str]:
     return [stripped[word] for word in words]
 
 
+def distinct_names(words: Sequence[str], where: str) -> list[str]:
+    """As :func:`same_names`, for names of which no two may be the same.
+
+    >>> distinct_names(["a ", "b"], "names")
+    ['a', 'b']
+    """
+    names = same_names(words, where)
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise InputError(f"{where} has {twice[0]!r:.60} twice: give each a name of its own.")
+    return names
+
+
 def _as_source(predictions: Any, argument: str) -> Any:
     as_unmasked(predictions, argument)
     if isinstance(predictions, str | PathLike):
@@ -236,6 +248,12 @@ def _kind_of(
                 " pass kind='correct' if 1 means right, kind='errors' if it means wrong, or"
                 " kind='labels' if these are predicted classes."
             )
+        if first.dtype == bool and labels.dtype != bool:
+            raise InputError(
+                f"{argument} holds booleans, and labels does not: pass kind='correct' if True means"
+                " right, kind='errors' if it means wrong, or kind='labels' if these are predicted"
+                " classes."
+            )
         return "labels"
     if first.dtype.kind in "USO":
         raise InputError(f"{argument} holds names of classes: pass labels= with the true ones.")
@@ -282,7 +300,7 @@ def _coded(
             raise InputError(
                 f"{argument} of kind 'probabilities' needs an axis for the classes. Of one"
                 " probability for two classes make np.stack([1 - p, p], axis=2), or predicted"
-                " classes, p > 0.5."
+                " classes, (p > 0.5).astype(int)."
             )
         truth = _whole(labels, "labels")
         if truth.max() >= values.shape[2]:

@@ -24,7 +24,7 @@ from curvewise.variance._estimates import run_std
 from curvewise.variance.anova import Split, split_variance
 from curvewise.variance.poisson_binomial import poisson_binomial_pmf
 from curvewise.variance.totals import Totals, measure_totals
-from curvewise.variance.wording import said, said_interval, said_pvalue
+from curvewise.variance.wording import mostly_wrong, said, said_interval, said_pvalue
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
@@ -165,11 +165,11 @@ def measure_accuracy_distribution(
     Parameters
     ----------
     predictions : Predictions or array_like, shape (runs, examples)
-        Predicted labels, or 0/1 errors.
+        Predicted labels, or 0/1 errors or hits.
     labels : array_like, shape (examples,), optional
         True classes; needed for predicted labels.
     kind, axes
-        As in :func:`decompose_variance`.
+        As in :func:`decompose_variance`; kind is needed for 0 and 1 without labels.
     level : float
         Coverage of the intervals.
     rng : int or Generator
@@ -178,7 +178,8 @@ def measure_accuracy_distribution(
     Examples
     --------
     >>> rng = np.random.default_rng(2)
-    >>> a = measure_accuracy_distribution(rng.random((200, 1000)) < rng.beta(0.3, 1.2, 1000))
+    >>> errors = rng.random((200, 1000)) < rng.beta(0.3, 1.2, 1000)
+    >>> a = measure_accuracy_distribution(errors, kind="errors")
     >>> [round(std, 4) for std in (a.measured_std.estimate, a.independent_std, a.binomial_std)]
     [0.0099, 0.0098, 0.0126]
     """
@@ -190,12 +191,14 @@ def measure_accuracy_distribution(
             " each run to each example. The variance of losses and of repeats can be"
             " decomposed."
         )
+    given = as_predictions(given, directed=True)
     totals = measure_totals(replace(given, groups=None))
-    return _result(totals, split_variance(totals), level, np.random.default_rng(rng))
+    notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
+    return _result(totals, split_variance(totals), level, np.random.default_rng(rng), notes)
 
 
 def _result(
-    totals: Totals, split: Split, level: float, rng: np.random.Generator
+    totals: Totals, split: Split, level: float, rng: np.random.Generator, notes: list[str]
 ) -> AccuracyDistribution:
     runs, n = totals.runs, totals.examples
     error = float(totals.example.mean())
@@ -233,7 +236,7 @@ def _result(
         independent_pmf=pmfs[0],
         binomial_pmf=pmfs[1],
         level=level,
-        warnings=_warnings(totals, split),
+        warnings=(*notes, *_warnings(totals, split)),
         _run_errors=totals.run,
     )
 

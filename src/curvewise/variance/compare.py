@@ -15,6 +15,7 @@ from scipy.special import ndtr
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import permutation_pvalue, probability_below, sign_flip_pvalue
 from curvewise.types import Interval, Predictions, as_predictions, check_level
+from curvewise.types.coercion import distinct_names
 from curvewise.variance.comparison import RunComparison
 from curvewise.variance.difference import (
     Difference,
@@ -22,13 +23,14 @@ from curvewise.variance.difference import (
     check_scores,
     is_scores,
     predictions_difference,
+    refuse_hits,
     score_difference,
     score_unit,
     top_of,
 )
 from curvewise.variance.estimate import Estimate
 from curvewise.variance.tails import FEWEST
-from curvewise.variance.wording import MOSTLY_WRONG, SUSPICIOUS, few_groups
+from curvewise.variance.wording import few_groups, mostly_wrong
 
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on the distribution."""
@@ -64,7 +66,8 @@ def compare_runs(
         True classes; needed for predicted labels. In the order of the examples of a, as groups.
     kind : {"labels", "errors", "correct", "losses", "scores", "probabilities"}, optional
         What the values are. Needed unless there are labels or a is a :class:`Predictions`: a 1 may
-        mean wrong or right, and a number may be better low or high.
+        mean wrong or right, and a number may be better low or high. Booleans beside labels that
+        are none need it as well.
     axes, groups
         As in :func:`decompose_variance`.
     paired : bool, optional
@@ -73,7 +76,7 @@ def compare_runs(
     margin : float, optional
         The largest difference of errors that does not matter: asks for equivalence.
     names : tuple of str
-        What to call them.
+        What to call them: two different names.
     unit : {"fraction", "percent", "loss", "score"}, optional
         Of scores per run: "fraction" by default. Predictions bring their own.
     higher_is_better : bool, optional
@@ -103,6 +106,8 @@ def compare_runs(
         raise InputError(f"margin={margin} must be above 0, such as 0.005.")
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
         raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
+    first, second = distinct_names(names, "names")
+    names = first, second
     question = _Question(names, margin, level, permutations, np.random.default_rng(rng))
     if is_scores(a) or is_scores(b):
         if labels is not None or kind is not None or axes is not None or groups is not None:
@@ -110,6 +115,8 @@ def compare_runs(
                 "a and b are one score per run, for which labels=, kind=, axes= and groups= mean"
                 " nothing. For one run of each training pass arrays of one row: a[None, :]."
             )
+        for values, name in ((a, "a"), (b, "b")):
+            refuse_hits(values, unit, name)
         measure = score_unit(unit, higher_is_better)
         _check_margin(margin, measure.top)
         scores = check_scores(a, measure, "a"), check_scores(b, measure, "b")
@@ -127,7 +134,7 @@ def compare_runs(
     )
     _check_margin(margin, top_of(one.unit))
     parts = predictions_difference(one, two, paired, distribution_std, names)
-    return _answer(parts, question, one.unit, one.examples)
+    return _answer(parts, question, one.unit, one)
 
 
 def _check_margin(margin: float | None, top: float) -> None:
@@ -148,7 +155,7 @@ class _Question:
 
 
 def _answer(
-    parts: Difference, asked: _Question, unit: str, examples: int | None = None
+    parts: Difference, asked: _Question, unit: str, given: Predictions | None = None
 ) -> RunComparison:
     level, most = asked.level, top_of(unit)
     same = _equivalence(parts.decisive, asked.margin)
@@ -158,14 +165,14 @@ def _answer(
     verdict = _verdict(parts, same, level)
     if parts.scope == "test set" and verdict != "equivalent":
         verdict = sign_here
-    notes = _warnings(parts, unit, asked.names)
+    notes = _warnings(parts, unit, asked.names, given)
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)
     return RunComparison(
         a=asked.names[0],
         b=asked.names[1],
         runs=(len(parts.a), len(parts.b)),
-        examples=examples,
+        examples=None if given is None else given.examples,
         paired=parts.paired,
         difference=parts.distribution.interval(level, most),
         pvalue=parts.distribution.pvalue,
@@ -230,6 +237,8 @@ def _true_chance(parts: Difference, level: float, generator: np.random.Generator
     d = parts.distribution
     spread = sum(max(0.0, s.distribution) for s in parts.splits)
     value = _chance(np.array([d.value]), np.array([spread]))[0]
+    if not any(s.test_set for s in parts.splits):  # how much runs vary was not seen
+        return Interval(float(value), 0.0, 1.0, level)
     gaps = d.draw(DRAWS, generator)
     spreads = np.zeros(DRAWS)
     for s in parts.splits:
@@ -269,13 +278,22 @@ def no_spread(names: Sequence[str]) -> str:
     )
 
 
-def _warnings(parts: Difference, unit: str, names: tuple[str, str]) -> list[str]:
+UNKNOWN_HERE = (
+    "no variation of the error between runs is seen: what other runs would give on this test set"
+    " is unknown, and so are the interval and the p-value there."
+)
+
+
+def _warnings(
+    parts: Difference, unit: str, names: tuple[str, str], given: Predictions | None
+) -> list[str]:
     both = dict(zip(names, (parts.a, parts.b), strict=True))
     notes = []
     if still := [name for name in both if parts.identical[names.index(name)]]:
         notes.append(no_spread(still))
-    if unit == "fraction" and max(float(np.mean(runs)) for runs in both.values()) > SUSPICIOUS:
-        notes.append(MOSTLY_WRONG)
+    if math.isnan(parts.test_set.variance):
+        notes.append(UNKNOWN_HERE)
+    notes += mostly_wrong(max(float(np.mean(runs)) for runs in both.values()), unit, given)
     return notes + few_groups(parts.groups) + thin_evidence(parts, unit)
 
 

@@ -34,7 +34,7 @@ class RunComparison(Result):
     pvalue : float
         Of ``difference``, two-sided, by t.
     test_set_difference : Interval
-        The same for this very test set: only runs are sampled.
+        The same for this test set: only runs are sampled.
     test_set_pvalue : float
         Two-sided, by permutation of runs (by flips of signs where they are paired), and not less
         than by t; by t alone where there are too few runs to permute.
@@ -132,7 +132,7 @@ class RunComparison(Result):
         )
         if self.scope == "test set" or self.test_set_verdict == "undecided" or not only_here:
             return text
-        return f"{text} On this very test set {_order(self, self.test_set_verdict)}, no more."
+        return f"{text} On this test set {_order(self, self.test_set_verdict)}, no more."
 
     def _clear(self) -> str:
         return f"{_order(self, self.verdict)} on the {self.scope}."
@@ -165,7 +165,8 @@ class RunComparison(Result):
     def _evidence(self) -> list[str]:
         unit = self.unit
         here = f"{said_interval(self.test_set_difference, unit)} on this test set"
-        here += f" ({said_pvalue(self.test_set_pvalue)})" if self.runs != (1, 1) else ""
+        known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
+        here += f" ({said_pvalue(self.test_set_pvalue)})" if known else ""
         there = (
             f"{said_interval(self.difference, unit)} on the distribution"
             f" ({said_pvalue(self.pvalue)}) and "

@@ -34,7 +34,7 @@ from curvewise.variance.estimate import mean_interval
 from curvewise.variance.robust import UNEVEN, measure_influence, robust_interval
 from curvewise.variance.tails import Tails, judge_tails
 from curvewise.variance.totals import Totals, measure_totals, totals_of_counts
-from curvewise.variance.wording import MOSTLY_WRONG, SUSPICIOUS, few_groups
+from curvewise.variance.wording import few_groups, mostly_wrong
 
 INTERVALS = ("auto", "F", "bootstrap", "robust")
 
@@ -118,6 +118,7 @@ def decompose_variance(
     else:
         limits = f_interval(split, level) if method == "F" else robust
     notes = [_ONE_RUN.format(given.runs)] if repeated else []
+    notes += mostly_wrong(float(totals.run.mean()), totals.unit, given)
     return _result(totals, split, tails, method, (limits, robust), level, notes)
 
 
@@ -165,7 +166,8 @@ def decompose_totals(
     robust = robust_interval(split, tails, 0.0, level)
     method = "robust" if tails.heavy else "F"
     limits = robust if tails.heavy else f_interval(split, level)
-    return _result(totals, split, tails, method, (limits, robust), level)
+    notes = mostly_wrong(float(totals.run.mean()), totals.unit)
+    return _result(totals, split, tails, method, (limits, robust), level, notes)
 
 
 def _check_totals(errors: FloatArray, counts: FloatArray) -> None:
@@ -200,7 +202,7 @@ def _result(
     method: str,
     limits: tuple[tuple[float, float], tuple[float, float]],
     level: float,
-    notes: Sequence[str] = (),
+    notes: Sequence[str],
 ) -> VarianceDecomposition:
     std = math.sqrt(max(0.0, split.distribution))
     if split.test_set == 0 and split.independent == 0:
@@ -260,8 +262,6 @@ def _unseen(totals: Totals, level: float) -> tuple[float, float]:
 def _warnings(totals: Totals, split: Split, tails: Tails, method: str) -> list[str]:
     said_so = tails.warnings(method)
     said_so += few_groups(None if totals.groups is None else split.units)
-    if totals.unit == "fraction" and totals.run.mean() > SUSPICIOUS:
-        said_so.append(MOSTLY_WRONG)
     if totals.twins and not _by_chance(totals):
         said_so.append(
             f"{totals.twins} run(s) repeat another run on every example. If that is the same run"

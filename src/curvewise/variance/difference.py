@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -145,6 +146,22 @@ def is_scores(values: Any) -> bool:
         return False
 
 
+def refuse_hits(values: Any, unit: str | None, argument: str) -> None:
+    """Refuse the right and wrong answers of one run in the place of one score per run."""
+    if not is_scores(values):
+        return
+    held = np.asarray(values)
+    flags = held.dtype == bool
+    if held.dtype.kind in "iuf" and unit in (None, "fraction"):
+        flags = set(np.unique(held).tolist()) == {0, 1}
+    if flags:
+        raise InputError(
+            f"{argument} holds {len(held):,} values that are 0 or 1, and is read as one score per"
+            f" run. If these are the answers of one run to {len(held):,} examples, pass an array of"
+            " one row, a[None, :], and kind='correct' or kind='errors'."
+        )
+
+
 def top_of(unit: str) -> float:
     """The largest difference there can be."""
     return Unit(unit, unit == "score").top
@@ -163,6 +180,7 @@ def score_unit(unit: str | None, higher_is_better: bool | None) -> Unit:
 
 def check_scores(values: Any, unit: Unit, argument: str) -> FloatArray:
     """One score per run as errors, losses or negative scores: below is better throughout."""
+    refuse_hits(values, unit.name, argument)
     if not is_scores(values):
         raise InputError(f"{argument} is not one score per run, and the other is: pass the same.")
     if len(values) < 2:
@@ -221,7 +239,7 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
     by_example = _by_example(totals.example, totals.groups, a.unit == "fraction")
     one, two = measure_totals(a), measure_totals(b)
     return Difference(
-        Estimate(value, by_run, ((by_run, runs - 1),)),
+        _between_runs(value, [(by_run, runs - 1)]),
         both_sampled(value, [(by_run, runs - 1)], by_example, split.noise / runs),
         one.run,
         two.run,
@@ -241,7 +259,7 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
     # What varies with the run in each cell is in both parts: count it once.
     twice = sum(s.noise / s.runs for s in splits)
     return Difference(
-        Estimate(value, sum(v for v, _ in runs), tuple(runs)),
+        _between_runs(value, runs),
         both_sampled(value, runs, by_example, twice),
         a.run,
         b.run,
@@ -250,11 +268,21 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
     )
 
 
+def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> Estimate:
+    """The examples taken as given: the variance is that between runs.
+
+    Runs without any spread say nothing about what another run would do.
+    """
+    variance = sum(v for v, _ in parts)
+    return Estimate(value, variance if variance > 0 else math.nan, tuple(parts))
+
+
 def _by_example(
     gaps: FloatArray, groups: NDArray[np.int64] | None, errors: bool
 ) -> tuple[float, float]:
     """Variance from the sampling of examples, and its degrees of freedom."""
-    shown = gaps != 0 if errors else np.ones(len(gaps), dtype=bool)
+    # Where nearly all examples are alike, few show what others may do: all tied, or all apart.
+    shown = gaps != np.round(gaps.mean()) if errors else np.ones(len(gaps), dtype=bool)
     return sampled_variance(gaps, groups, shown)
 
 
@@ -288,7 +316,7 @@ def single_run_difference(
             here.append((min(assumed, by_example) + known, degrees))
             real.append((known, MANY))
     return Difference(
-        Estimate(value, sum(v for v, _ in here), tuple(here)),
+        _between_runs(value, here),
         Estimate(value, by_example + sum(v for v, _ in real), (*real, (by_example, degrees))),
         a.errors().mean(axis=1),
         b.errors().mean(axis=1),
@@ -316,11 +344,8 @@ def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
     else:
         value = float(a.mean() - b.mean())
         parts = [(float(x.var(ddof=1)) / len(x), len(x) - 1) for x in (a, b)]
-    variance = sum(v for v, _ in parts)
-    # Scores without any spread say nothing about what another run would score.
-    here = Estimate(value, variance if variance > 0 else math.nan, tuple(parts))
     unknown = Estimate(value, math.nan)
-    return Difference(here, unknown, a, b, paired=paired, method="scores")
+    return Difference(_between_runs(value, parts), unknown, a, b, paired=paired, method="scores")
 
 
 def _example_means(p: Predictions) -> FloatArray:

@@ -21,6 +21,7 @@ from curvewise.types import (
     as_predictions,
     check_level,
 )
+from curvewise.types.coercion import distinct_names
 from curvewise.variance.compare import SCORES_ONLY, few_runs, no_spread, thin_evidence
 from curvewise.variance.difference import (
     Difference,
@@ -29,6 +30,7 @@ from curvewise.variance.difference import (
     check_scores,
     is_scores,
     predictions_difference,
+    refuse_hits,
     score_difference,
     score_unit,
     top_of,
@@ -36,7 +38,7 @@ from curvewise.variance.difference import (
 )
 from curvewise.variance.tails import FEWEST
 from curvewise.variance.totals import Totals, measure_totals
-from curvewise.variance.wording import few_groups, said, said_interval
+from curvewise.variance.wording import few_groups, mostly_wrong, said, said_interval
 
 ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
 
@@ -113,12 +115,14 @@ class TrainingComparison(Result):
         found = sum(v != "undecided" for v in self.verdicts)
         best = self.contenders
         shown = ", ".join(best[:5]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
+        count = f"{len(self.pairs):,} differences" if len(self.pairs) > 1 else "1 difference"
         clear = int(np.argmin(self.adjusted))
         a, b = self.pairs[clear]
         return " ".join(
             [
-                f"Of {len(self.pairs):,} differences between {len(self.names)} trainings"
-                f" {found:,} are shown on the {self.scope} at {self.level:.0%} after"
+                f"Of {count} between {len(self.names)} trainings"
+                f" {found:,} {'is' if found == 1 else 'are'} shown on the {self.scope} at"
+                f" {self.level:.0%} after"
                 f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}.",
                 f"{self.names[0]} has the best mean, {said(abs(self.errors[0]), self.unit)};"
                 f" not shown to be worse than another: {shown}.",
@@ -171,13 +175,23 @@ def compare_trainings(
     check_level(level)
     if not isinstance(trainings, Mapping):
         raise InputError("trainings must be a dict: the name of each training and its runs.")
+    named = distinct_names(list(map(str, trainings)), "trainings")
+    trainings = dict(zip(named, trainings.values(), strict=True))
+    baseline = None if baseline is None else str(baseline).strip()
     if len(trainings) < 2:
         raise InputError("trainings holds fewer than two trainings: there is nothing to compare.")
     if multiplicity not in ADJUSTMENTS:
         raise InputError(f"multiplicity={multiplicity!r} is not known: use 'holm' or 'bh'.")
     if baseline is not None and baseline not in trainings:
         raise InputError(f"baseline={baseline!r} is not among {', '.join(map(repr, trainings))}.")
+    if single := [name for name, values in trainings.items() if np.isscalar(values)]:
+        raise InputError(
+            f"trainings[{single[0]!r}] is one number: each training needs a list of scores, one per"
+            " run, two or more of them."
+        )
     if any(map(is_scores, trainings.values())):
+        for name, values in trainings.items():
+            refuse_hits(values, unit, f"trainings[{name!r}]")
         measure = score_unit(unit, higher_is_better)
         read = {name: _scored(name, values, measure) for name, values in trainings.items()}
     else:
@@ -309,6 +323,8 @@ def _warnings(parts: list[Difference], read: Mapping[str, _Training]) -> tuple[s
     still = [name for name, t in read.items() if len(t.errors) > 1 and np.ptp(t.errors) == 0]
     if still:
         notes.append(no_spread(still))
+    worst = max(read.values(), key=lambda t: float(t.errors.mean()))
+    notes += mostly_wrong(float(worst.errors.mean()), worst.unit, worst.predictions)
     notes += few_groups(parts[0].groups)
     if parts[0].method == "scores":
         notes.append(SCORES_ONLY)

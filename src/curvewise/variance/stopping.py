@@ -13,6 +13,7 @@ from scipy.special import fdtrc
 
 from curvewise.errors import InputError
 from curvewise.types import FloatArray, Predictions, Unit, as_predictions, asked_of, check_level
+from curvewise.types.coercion import distinct_names
 from curvewise.variance._looks import Looks, simulate_looks
 from curvewise.variance.difference import (
     align_examples,
@@ -134,7 +135,7 @@ def check_stopping(
     margin : float, optional
         The largest difference that does not matter: allows to stop for equivalence.
     names : tuple of str
-        What to call the trainings.
+        What to call the trainings: two different names.
     unit : {"fraction", "percent", "loss", "score"}, optional
         Of scores per run: "fraction" by default.
     higher_is_better : bool, optional
@@ -150,6 +151,8 @@ def check_stopping(
     """
     if margin is not None and not margin > 0:
         raise InputError(f"margin={margin} must be above 0, such as 0.005.")
+    first, second = distinct_names(names, "names")
+    names = first, second
     options = {"kind": kind, "axes": axes, "groups": groups}
     if is_scores(a) or is_scores(b):
         one, two, measure = _scores(a, b, options, score_unit(unit, higher_is_better))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from curvewise.tables import number
-from curvewise.types import Interval
+from curvewise.types import Interval, Predictions
 
 SUSPICIOUS = 2 / 3
 """A mean error above this is more likely a mistake in the input than a training."""
@@ -15,6 +17,24 @@ MOSTLY_WRONG = (
     " (kind='correct', higher_is_better=True); if classes were predicted, check that the labels are"
     " there and in order."
 )
+
+HALF_WRONG = (
+    "more than half of the predictions are wrong: if 1 means a correct answer, pass kind='correct'."
+)
+
+
+def mostly_wrong(error: float, unit: str, given: Predictions | None = None) -> list[str]:
+    """Warn of a mean error that is more likely a mistake in the input.
+
+    Hits beside labels of two classes look like predicted classes, and coin flips would be right
+    half the time.
+    """
+    if unit != "fraction":
+        return []
+    truth = given.labels if given is not None and given.kind == "labels" else None
+    if truth is not None and len(np.unique(truth)) == 2 and error > 0.5:
+        return [HALF_WRONG]
+    return [MOSTLY_WRONG] if error > SUSPICIOUS else []
 
 
 FEW_GROUPS = 10
