@@ -72,6 +72,11 @@ def test_questions_are_checked_before_any_output(call, errors, command, option, 
     assert "intervals" not in done.out
 
 
+def test_help_of_rank_says_where_learners_are_ranked(call):
+    shown = " ".join(call("learning", "rank", "--help").out.replace("│", " ").split())
+    assert "the smallest of their largest sizes" in shown
+
+
 def test_a_file_without_a_curve_is_named(call, tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("n,error\n10,0.5\n10,0.4\n")
