@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curvewise.cli._console import Page
+from curvewise.cli._console import Page, as_options
 
 
 def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):
@@ -14,3 +14,13 @@ def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):
     assert "…" not in shown
     assert all(f"{123456.789 + i:,.4f}" in shown for i in range(9))
     assert "long" in shown
+
+
+def test_options_in_messages_can_be_typed():
+    assert as_options("say which with value=…. It has") == "say which with --value-column. It has"
+    assert as_options("pass columns={'learner': None} to take none") == (
+        "pass --column learner= to take none"
+    )
+    assert as_options("pass columns={'value': None}, or labels=…") == (
+        "pass --column value=, or --labels"
+    )

@@ -52,6 +52,65 @@ def test_answers_to_predict_reach_and_cost(call, errors):
     assert "3,126.00" in text
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "value", "message"),
+    [
+        ("fit", "--predict", "0", "0 is no training size"),
+        ("fit", "--predict", "800,-5", "-5 is no training size"),
+        ("plan", "--sizes", "0,100", "0 is no training size"),
+        ("fit", "--reach", "-1", "--reach -1 must be an error from 0 to 1"),
+        ("fit", "--reach", "5", "--reach 5 must be an error from 0 to 1"),
+        ("fit", "--reach", "nan", "--reach nan must be an error from 0 to 1"),
+    ],
+)
+def test_questions_are_checked_before_any_output(call, errors, command, option, value, message):
+    done = call("learning", command, errors, f"{option}={value}")
+    said = " ".join((done.out + done.err).replace("│", " ").split())
+    assert done.code != 0
+    assert message in said
+    assert option in said
+    assert "intervals" not in done.out
+
+
+def test_help_of_rank_says_where_learners_are_ranked(call):
+    shown = " ".join(call("learning", "rank", "--help").out.replace("│", " ").split())
+    assert "the smallest of their largest sizes" in shown
+
+
+def test_a_file_without_a_curve_is_named(call, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("n,error\n10,0.5\n10,0.4\n")
+    for command in ("fit", "rank", "plan"):
+        done = call("learning", command, path)
+        assert done.code != 0
+        assert "frame" not in done.err
+        assert "one.csv holds no curve that can be fitted" in done.err.replace("\n", "")
+
+
+def test_remedies_on_the_command_line_work(call, tmp_path):
+    rows = [(n, t) for n in (10, 20, 40, 80) for t in (0, 0, 1)]
+    path = tmp_path / "r.csv"
+    lines = [f"{n},{1 / n**0.5 + i / 999:.6f},{t},a,b" for i, (n, t) in enumerate(rows)]
+    path.write_text("\n".join(["n,error,trial,learner,model", *lines]))
+    assert "or --column learner= to take none" in call("learning", "fit", path).err
+    done = call("learning", "fit", path, "--column", "learner=")
+    assert "pass --column 'ignore=trial'" in done.err
+    assert (
+        call("learning", "fit", path, "--column", "learner=", "--column", "ignore=trial").code == 0
+    )
+
+
+def test_rows_that_are_alike_are_runs_by_the_users_word_in_several_files(call, tmp_path):
+    lines = [f"{n},{1 / n**0.5:.6f},a" for n in (10, 20, 40, 80)]
+    paths = [tmp_path / "x.csv", tmp_path / "y.csv"]
+    for path in paths:
+        path.write_text("\n".join(["n,error,learner", *lines]))
+    done = call("learning", "fit", *paths, "--same-name", "pool")
+    assert done.code != 0
+    assert "or pass --column seed=, if these are different runs" in done.err
+    assert call("learning", "fit", *paths, "--same-name", "pool", "--column", "seed=").code == 0
+
+
 def test_budget_defaults_to_twice_and_four_times_the_data(call, errors):
     document = call("learning", "fit", errors, "--cost-per-sample", "1", "--json").document
     assert [r["n"] for r in document["budget"][:2]] == [2 * 1437, 4 * 1437]

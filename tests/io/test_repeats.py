@@ -71,7 +71,9 @@ def test_rows_of_one_run_that_differ_are_told_apart_by_what_they_differ_in():
         ("lr", [0.1, 0.03, 0.01] * 4),
         ("batch_size", [32, 64, 128] * 4),
         ("dataset", ["a", "b", "c"] * 4),
-        ("unheard_of", [1, 2, 3] * 4),
+        ("iteration", [0, 1, 2] * 4),
+        ("unheard_of", [4, 8, 16] * 4),
+        ("unheard_of", ["a", "b", "c"] * 4),
     ],
 )
 def test_settings_are_not_pooled_in_silence(name, values):
@@ -96,6 +98,108 @@ def test_what_came_of_a_run_is_no_setting():
     }
     table = {**without(runs(), "seed"), **more}
     assert len(load_measurements(table, columns={"value": "error"})) == 12
+
+
+def grid(runs: int = 3) -> dict[str, list[Any]]:
+    """Two learners at five sizes without a seed."""
+    rng = np.random.default_rng(4)
+    cells = [(k, n) for k in ("net", "tree") for n in (50, 100, 200, 400, 800) for _ in range(runs)]
+    errors = [round(0.1 + n**-0.5 + rng.normal(0, 0.01), 6) for _, n in cells]
+    return {"learner": [k for k, _ in cells], "n": [n for _, n in cells], "error": errors}
+
+
+def varied(name: str, runs: int) -> list[Any]:
+    """What came of runs, in 10 cells."""
+    rng = np.random.default_rng(sum(map(ord, name)) + runs)
+    whole = {"wall_s": 40, "power_w": 20, "n_iter": 9, "best_iter": 30, "best_val_epoch": 20}
+    whole |= {"num_epochs": 12, "n_features_selected": 6, "tree_depth": 4, "n_test": 5}
+    if name in whole:
+        return (10 + rng.integers(0, whole[name], 10 * runs)).tolist()
+    if name in ("converged", "early_stopped", "warned"):
+        return (rng.random(10 * runs) < 0.6).tolist()
+    if name in ("checkpoint", "weights"):
+        return [f"ckpt{i}.pt" for i in range(10 * runs)]
+    few = {"nodes": [1, 2], "day": ["Mon", "Tue", "Wed"], "best_C": [0.1, 1.0, 10.0]}
+    return rng.choice(few.get(name) or rng.normal(3, 1, 50).round(1), 10 * runs).tolist()
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("wall_s", "vram_gb", "power_w", "nodes", "day", "n_iter", "best_iter", "best_val_epoch"),
+        *("num_epochs", "converged", "early_stopped", "n_features_selected", "tree_depth", "ece"),
+        *("best_C", "n_test", "checkpoint", "weights", "warned"),
+    ],
+)
+def test_what_varies_irregularly_is_no_setting(name, runs):
+    m = load_measurements({**grid(runs), name: varied(name, runs)})
+    assert len(m) == 10 * runs
+    assert any(f"differ in '{name}': not settings" in note for note in m.notes)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("name", ["experiment", "resample", "bootstrap", "cv", "i", "k"])
+def test_numbers_of_runs_are_no_setting(name, start):
+    m = load_measurements({**grid(), name: [start, start + 1, start + 2] * 10})
+    assert f"'{name}' taken as run numbers" in m.notes
+
+
+def test_a_flag_is_no_number_of_a_run():
+    with pytest.raises(InputError, match="differ in 'pretrained'"):
+        load_measurements({**grid(2), "pretrained": [0, 1] * 10})
+
+
+@pytest.mark.parametrize("lost", [(), (4,), (4, 17, 29)])
+def test_a_crossed_setting_is_found_even_if_runs_are_missing(lost):
+    table = {**grid(), "alpha": [0.1, 1.0, 10.0] * 10}
+    table = {k: [v for i, v in enumerate(c) if i not in lost] for k, c in table.items()}
+    with pytest.raises(InputError, match="differ in 'alpha'"):
+        load_measurements(table)
+    own = {**grid(), "alpha": [0.1, 1.0, 10.0] * 5 + [0.0] * 15}  # of one learner only
+    with pytest.raises(InputError, match="differ in 'alpha'"):
+        load_measurements(own)
+
+
+def test_a_crossed_setting_is_found_with_fewer_runs_of_the_larger_sizes():
+    rows = [(n, a) for n, r in zip(SIZES, (6, 4, 2, 1), strict=True) for a in ("x", "y") * r]
+    error = np.random.default_rng(0).uniform(0.1, 0.4, len(rows))
+    with pytest.raises(InputError, match="differ in 'variant'"):
+        load_measurements(
+            {"n": [n for n, _ in rows], "error": error, "variant": [a for _, a in rows]}
+        )
+
+
+def test_a_copy_is_refused_as_a_copy_whatever_else_varies():
+    table = {**grid(), "wall_s": varied("wall_s", 3), "epoch": [5] * 30}
+    with pytest.raises(InputError, match=r"Every row of 'net' .* is there 2 times"):
+        load_measurements(twice(table))
+
+
+@pytest.mark.parametrize("items", [50, 180])
+def test_equal_errors_of_a_small_test_set_are_runs(items):
+    n = np.repeat(SIZES, 3)
+    error = np.repeat([20, 11, 9, 7], 3) / items
+    assert len(load_measurements({"n": n, "error": error})) == 12
+    assert len(load_measurements({"n": n, "error (%)": 100 * error})) == 12
+
+
+def test_rows_that_are_alike_can_be_said_to_be_runs():
+    table = {"n": np.repeat(SIZES, 3), "error": np.repeat([0.41234567, 0.3123457, 0.21, 0.2], 3)}
+    with pytest.raises(InputError, match=r"or pass columns=\{'seed': None\}, if these are diff"):
+        load_measurements(table)
+    assert len(load_measurements(table, columns={"seed": None})) == 12
+    pasted = twice(runs())
+    with pytest.raises(InputError, match="is there 2 times"):  # its seeds are there twice, too
+        load_measurements(pasted, columns={"seed": None})
+
+
+@pytest.mark.parametrize("name", ["trial", "run", "data_seed"])
+def test_the_remedy_for_a_column_that_tells_no_runs_apart_works(name):
+    table = {**without(runs(), "seed"), name: [0, 0, 1] * 4}
+    with pytest.raises(InputError, match=rf"pass columns=\{{'ignore': '{name}'\}}"):
+        load_measurements(table)
+    assert len(load_measurements(table, columns={"ignore": name})) == 12
 
 
 def test_a_setting_that_differs_between_seeds_is_noted():
@@ -186,6 +290,14 @@ def test_names_with_blanks_are_refused_by_every_reader(read, table, column):
         read({**table, column: cells})
 
 
+def test_cells_of_arrays_are_shown_as_plain_numbers():
+    table = {k: cells[2:] * 2 for k, cells in RISKS.items()} | {"fold": [0] * 8}
+    arrays = {k: np.array(v) for k, v in table.items()}
+    arrays |= {"n": np.array([10, 20] * 4), "error": np.linspace(0.4, 0.7, 8)}
+    with pytest.raises(InputError, match="n 10, fold 0"):
+        load_risks(arrays)
+
+
 def test_names_of_trainings_runs_and_models_have_no_blanks():
     scores = {"model": ["a", "a "], "error": [0.5, 0.4]}
     with pytest.raises(InputError, match="differ only in blanks"):
@@ -198,7 +310,15 @@ def test_names_of_trainings_runs_and_models_have_no_blanks():
         load_corpus(corpus, hyperparameters=["depth"])
 
 
-NAMED = ["error (%)", "error%", "Error [%]", "error_pct", "test error percent", "err percentage"]
+NAMED = [
+    "Error rate in %",
+    "error (%)",
+    "error%",
+    "Error [%]",
+    "error_pct",
+    "test error percent",
+    "err percentage",
+]
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -27,6 +27,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
+from curvewise.io import load_measurements
 from curvewise.learning.partition import partition_training_set
 from curvewise.study import list_runs, measure_learning_curve, read_run
 
@@ -105,6 +106,13 @@ def test_the_hold_out_is_apart_from_the_training_part(tmp_path):
     assert m.notes == ("Measured on 20 held-out examples of 100.",)
     assert np.allclose(m.error, 0.5)  # the test set is stratified
     assert {len(read_run(r.path).predictions) for r in list_runs(tmp_path)} == {20}
+
+
+def test_a_store_of_estimators_is_read_by_the_name_of_the_learner(tmp_path):
+    measured = measure_learning_curve(Counting(), *SMALL, sizes=[20, 30], folds=2, store=tmp_path)
+    read = load_measurements(tmp_path)
+    assert read.learners == measured.learners
+    assert sorted(read.error.tolist()) == sorted(measured.error.tolist())
 
 
 def test_results_do_not_depend_on_the_number_of_processes():

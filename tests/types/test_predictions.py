@@ -236,3 +236,8 @@ def test_amending_what_is_known():
     with pytest.raises(InputError, match="already knows"):
         as_predictions(known, kind="errors")
     assert as_predictions(p, groups=["x", "y", "x", "y", "z", "z", "z"]).groups.max() == 2
+
+
+def test_one_column_is_called_one_column():
+    with pytest.raises(InputError, match=r"has 5 rows and 1 column\. Rows are runs"):
+        as_predictions(np.zeros((5, 1), dtype=int), kind="errors")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from curvewise.cli._console import (
     Page,
+    UsageError,
     console,
     digits_of,
     rich_table,
@@ -71,6 +72,17 @@ def show_curves(
             page.say(sentences(curve))
     warn_each([f"{c.learner}: {w}" for c in every for w in c.all_warnings])
     warn_each([f"{name} could not be fitted: {why}" for name, why in curves.failures.items()])
+
+
+def check_reach(reach: float | None, measurements: Measurements) -> None:
+    """Refuse an error that no learner can have, before anything is fitted."""
+    if reach is None:
+        return
+    unit = measurements.unit
+    bad = not 0 <= reach <= unit.top if unit.bounded else not abs(reach) < float("inf")
+    if bad:
+        what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
+        raise UsageError(f"--reach {reach:g} must be {what}, in the unit of the file.")
 
 
 def ask_curves(

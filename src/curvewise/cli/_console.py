@@ -167,12 +167,14 @@ def as_options(message: str) -> str:
     names = "unit|wide|form|weights|interval|metric|split|kind|learner|key|by|target"
     message = re.sub(rf"\b({names})='([^' ]*)'", r"--\1 \2", message)
     message = re.sub(rf"\b({names})='([^']*)'", r"--\1 '\2'", message)
-    message = re.sub(r"\bvalue=(?=…| |,|:|\.)", "--value-column", message)
+    message = re.sub(r"(?<!--column )\bvalue=(…|(?= |,|:|\.))", "--value-column", message)
     options = (
         "labels|groups|kind|axes|key|learner|margin|difference|disagreement|distribution_std|"
         "test_set_std|independent_std|examples|paired"
     )
-    message = re.sub(rf"\b({options})=(?= |:|;|,|\.|…|$)", lambda m: _option(m[1]), message)
+    message = re.sub(
+        rf"(?<!--column )\b({options})=(?:…|(?= |:|;|,|\.|$))", lambda m: _option(m[1]), message
+    )
     flags = "drop_failed|higher_is_better|paired|overwrite|allow_large"
     message = message.replace("higher_is_better=False", "--lower-is-better")
     return re.sub(rf"\b({flags})=True", lambda m: _option(m[1]), message)

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.cli._console import UsageError, note, warn_each
-from curvewise.errors import CurvewiseWarning
+from curvewise.errors import CurvewiseWarning, InputError
 
 if TYPE_CHECKING:
     from curvewise.cli._options import Fitting, Reading
+    from curvewise.io._columns import ColumnMap
     from curvewise.learning import LearningCurves
     from curvewise.types import Measurements
 
@@ -45,7 +46,7 @@ def read_files(
         note(head + "; ".join(n for n in parts[file].notes if n))
     if len(parts) == 1:
         return next(iter(parts.values()))
-    return _joined(parts, reading.same_name or same_name)
+    return _joined(parts, reading.same_name or same_name, reading.columns())
 
 
 def _read(file: str, reading: Reading) -> Measurements:
@@ -74,10 +75,12 @@ def _read(file: str, reading: Reading) -> Measurements:
         return load(path)
 
 
-def _joined(parts: dict[str, Measurements], same_name: str | None) -> Measurements:
+def _joined(
+    parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None
+) -> Measurements:
     import numpy as np
 
-    from curvewise.io._repeats import check_repeats
+    from curvewise.io._repeats import check_repeats, not_told_apart
     from curvewise.types import Measurements
 
     seen: dict[str, list[str]] = {}
@@ -112,7 +115,8 @@ def _joined(parts: dict[str, Measurements], same_name: str | None) -> Measuremen
         variance=_column(every, "variance", np.nan) if spread else None,
         labels={k: np.concatenate([p.labels[k] for _, p in every]) for k in shared},
     )
-    check_repeats(found, " and ".join(parts), range(1, len(found) + 1))
+    apart, alike = not_told_apart(columns, list(found.labels))
+    check_repeats(found, " and ".join(parts), range(1, len(found) + 1), (), apart, alike)
     return found
 
 
@@ -138,18 +142,27 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def fit_files(measurements: Measurements, fitting: Fitting) -> LearningCurves:
+def fit_files(
+    measurements: Measurements, fitting: Fitting, files: Sequence[str] = ()
+) -> LearningCurves:
     """Fit every learner, and warn of what concerns all; warnings of one stay on its curve."""
     from curvewise.learning import fit_learning_curves
 
-    with quietly():
-        curves = fit_learning_curves(
-            measurements,
-            form=fitting.form,
-            weights=fitting.weights,
-            chance=fitting.chance,
-            at=fitting.at,
-        )
+    try:
+        with quietly():
+            curves = fit_learning_curves(
+                measurements,
+                form=fitting.form,
+                weights=fitting.weights,
+                chance=fitting.chance,
+                at=fitting.at,
+            )
+    except InputError as error:
+        start, rest = "frame holds", str(error)
+        if not files or not rest.startswith(start):
+            raise
+        verb = "holds" if len(files) == 1 else "hold"
+        raise InputError(f"{' and '.join(files)} {verb}{rest.removeprefix(start)}") from None
     of_one = [*curves.failures.values(), *(text for curve in curves for text in curve.warnings)]
     warn_each([text for text in curves.warnings if not any(one in text for one in of_one)])
     return curves

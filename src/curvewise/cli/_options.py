@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -32,6 +33,15 @@ def split_numbers(_: Any, tokens: Sequence[Token]) -> list[float]:
 Numbers = Annotated[
     list[float], Parameter(converter=split_numbers, n_tokens=1, negative="", show_default=False)
 ]
+
+
+def _check_sizes(_: Any, sizes: Sequence[float]) -> None:
+    for n in sizes:
+        if not 0 < n < math.inf:
+            raise ValueError(f"{n:g} is no training size: give positive numbers, such as 800,1600.")
+
+
+Sizes = Annotated[Numbers, Parameter(validator=_check_sizes)]
 Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 """An option that may be repeated."""
 
@@ -188,7 +198,8 @@ class Fitting:
         Error of a blind guess, in the unit of the table: intervals of curves still near it allow
         them to fall.
     at
-        Training size N at which to judge; by default the largest that was measured of all learners.
+        Training size N at which to judge; by default the largest measured, and of several learners
+        that are compared or ranked the smallest of their largest sizes.
     level
         Coverage of the intervals.
     """

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli._answers import ask_curves, show_curves, show_validation
+from curvewise.cli._answers import ask_curves, check_reach, show_curves, show_validation
 from curvewise.cli._console import (
     GATE,
     UsageError,
@@ -26,9 +26,9 @@ from curvewise.cli._options import (
     Files,
     Fitting,
     Form,
-    Numbers,
     Reading,
     Showing,
+    Sizes,
     given,
 )
 from curvewise.tables import whole
@@ -49,7 +49,7 @@ def fit(
     files: Files,
     /,
     *,
-    predict: Annotated[Numbers, Parameter(group=SHOWING)] = [],  # noqa: B006
+    predict: Annotated[Sizes, Parameter(group=SHOWING)] = [],  # noqa: B006
     reach: Annotated[float | None, Parameter(group=SHOWING)] = None,
     cost_per_sample: Annotated[float | None, Parameter(group=SHOWING)] = None,
     interval: Annotated[
@@ -89,7 +89,8 @@ def fit(
     drawing = drawing or CurveDrawing()
     page = showing.page()
     measurements = keep_learners(read_files(files, reading), learner)
-    curves = fit_files(measurements, fitting)
+    check_reach(reach, measurements)
+    curves = fit_files(measurements, fitting, files)
     page.document = {**curves.to_dict(), "notes": measurements.notes}
     show_curves(page, curves, fitting, interval)
     ask_curves(page, curves, fitting.level, interval, predict, reach, cost_per_sample)
@@ -152,7 +153,7 @@ def compare(
     one, two = choose("--a", a, names), choose("--b", b, names)
     if one == two:
         raise UsageError(f"Both are {one!r}: a comparison needs two learners, or two files.")
-    curves = fit_files(measurements, fitting)
+    curves = fit_files(measurements, fitting, files)
 
     from curvewise.learning import compare_learning_curves
 
@@ -178,7 +179,7 @@ def plan(
     *,
     learner: str | None = None,
     factor: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.5,
-    sizes: Numbers = [],  # noqa: B006
+    sizes: Sizes = [],  # noqa: B006
     reading: Reading | None = None,
     fitting: Fitting | None = None,
     drawing: Drawing | None = None,
@@ -204,7 +205,9 @@ def plan(
     reading, fitting, showing = given(reading, fitting, showing)
     page = showing.page()
     measurements = read_files(files, reading)
-    curve = fit_files(measurements, fitting)[choose("--learner", learner, measurements.learners)]
+    curve = fit_files(measurements, fitting, files)[
+        choose("--learner", learner, measurements.learners)
+    ]
 
     from curvewise.learning import plan_sizes
 
@@ -247,7 +250,7 @@ def rank(
     """
     reading, fitting, showing = given(reading, fitting, showing)
     page = showing.page()
-    curves = fit_files(read_files(files, reading), fitting)
+    curves = fit_files(read_files(files, reading), fitting, files)
 
     from curvewise.learning import rank_learners
 

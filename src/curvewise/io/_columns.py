@@ -170,10 +170,11 @@ def normal(name: str) -> str:
 def bare(name: str) -> str:
     """Write a name as :func:`normal` does, without words for percent.
 
-    >>> bare("Test Acc [%]"), bare("gap_pct")
-    ('test_acc', 'gap')
+    >>> bare("Test Acc [%]"), bare("gap_pct"), bare("Error rate in %")
+    ('test_acc', 'gap', 'error_rate')
     """
-    return "_".join(word for word in normal(name).split("_") if word not in _PERCENT)
+    unit = _PERCENT | {"in"} if says_percent(name) else _PERCENT
+    return "_".join(word for word in normal(name).split("_") if word not in unit)
 
 
 def says_percent(name: str) -> bool:

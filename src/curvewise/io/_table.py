@@ -136,7 +136,12 @@ def table_from_records(records: Sequence[Any], source: str, label: str = "learne
 
 
 def brief(value: Any, width: int = 60) -> str:
-    """``repr`` cut to a width, so that a hostile cell cannot flood a message."""
+    """``repr`` cut to a width, so that a hostile cell cannot flood a message.
+
+    >>> brief("a"), brief(np.int64(10))
+    ("'a'", '10')
+    """
+    value = value.item() if isinstance(value, np.generic) else value
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists

@@ -16,7 +16,6 @@ from curvewise.io._columns import (
     ColumnMap,
     Roles,
     assign_roles,
-    plays,
     says_percent,
     some_rows,
 )
@@ -26,7 +25,7 @@ from curvewise.io._labels import labels_of
 from curvewise.io._numbers import first_row, names_in, numbers
 from curvewise.io._readings import Readings, read_values
 from curvewise.io._records import holds_losses, store_table
-from curvewise.io._repeats import check_repeats
+from curvewise.io._repeats import check_repeats, not_told_apart
 from curvewise.io._stored import is_store
 from curvewise.io._table import (
     Table,
@@ -133,6 +132,9 @@ def load_measurements(
     Rows of one learner and size are its runs. Two rows with the same fold and seed are one run, and
     an error; so are rows that differ in a setting (epoch, lr, dataset, …) where neither folds nor
     seeds tell runs apart, and rows that are there several times. The message says how to choose.
+    A setting is known by its name, or because the same values recur at every size; other columns
+    that vary between runs are named in ``notes``. ``columns={"seed": None}`` takes rows that are
+    alike as runs where no column is a seed.
 
     Where a column called status or state says of every row that it is finished, failed, running,
     pruned, …, only finished rows are taken, and the others are counted in ``notes``;
@@ -158,6 +160,8 @@ def load_measurements(
     unit = _unit_of(source, table, unit)
     if metric is not None and metric in table.columns and _is_stored(source):
         columns, metric = {"value": metric, **(columns or {})}, None
+    if "learner" in table.columns and _is_stored(source):  # a coordinate of runs has its own name
+        columns = {"learner": "learner", **(columns or {})}
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
     table, chosen_note = some_rows(table, where or {})
@@ -188,10 +192,12 @@ def load_measurements(
         variance=variance,
         labels=labels,
     )
-    left_out = [role for role in ("fold", "seed") if role in (columns or {}) and not roles[role]]
-    apart = [name for name in labels for role in left_out if plays(name, role)]
-    apart += [] if readings.run is None else ["run"]  # a column, which every row has
-    repeat_notes = check_repeats(found, table.source, readings.table.rows, roles["learner"], apart)
+    apart, alike = not_told_apart(columns, list(labels))
+    if readings.run is not None:  # a column, which every row has
+        apart, alike = [*apart, "run"], False
+    repeat_notes = check_repeats(
+        found, table.source, readings.table.rows, roles["learner"], apart, alike
+    )
     notes = (
         *(said, size_note, *chosen_note, *table.notes, *decimals, *readings.notes),
         *(*spread_notes, *label_notes, *repeat_notes),

@@ -284,8 +284,9 @@ def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str)
             " be told apart: pass axes=('runs', 'examples') or axes=('examples', 'runs')."
         )
     if labels is None and rows >= columns:
+        wide = f"{columns:,} column" + ("" if columns == 1 else "s")
         raise InputError(
-            f"{argument} has {rows:,} rows and {columns:,} columns. Rows are runs, and there would"
+            f"{argument} has {rows:,} rows and {wide}. Rows are runs, and there would"
             " be at least as many as examples: pass axes=('runs', 'examples') if that is so, or"
             " axes=('examples', 'runs')."
         )
