@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -189,6 +190,108 @@ def test_what_is_installed_is_never_shadowed(start: Callable, folder: Path) -> N
     outcome = start("study", "run", "--workers", "1", "small.toml", cwd=folder)
     assert outcome.code == 0, outcome.err
     assert sung(folder) == ["constant"]
+
+
+# Python as it is where some packages are not installed.
+HIDE = """
+import sys, sysconfig
+from importlib.machinery import PathFinder
+places = {{sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}}
+find = PathFinder.find_spec
+def find_spec(name, path=None, target=None):
+    if name in {hidden!r}:
+        path = [p for p in (sys.path if path is None else path) if p not in places]
+    return find(name, path, target)
+PathFinder.find_spec = staticmethod(find_spec)
+sys.argv[0] = "-m"
+from curvewise.cli import main
+sys.exit(main({words!r}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("hidden", "estimator", "told"),
+    [
+        ("pytest", "sklearn.utils._testing:MinimalClassifier", "not imported without --trust"),
+        ("pytest", "sklearn.conftest:Zen", "not imported without --trust"),
+        ("pytest", "sklearn.utils.tests.test_validation:Zen", "not imported without --trust"),
+        ("joblib", "sklearn.svm:SVC", "cannot import 'joblib'"),
+        ("sklearn", "sklearn.evil:Zen", "needs scikit-learn, which is not installed"),
+    ],
+)
+def test_names_that_need_no_trust_are_never_found_beside_a_study(
+    start: Callable, folder: Path, hidden: str, estimator: str, told: str
+) -> None:
+    for name in ("pytest.py", "joblib.py", "sklearn/__init__.py", "sklearn/evil.py"):
+        if name.startswith(hidden):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(CANARY.format("shadow"))
+    (folder / "small.toml").write_text(
+        'data = "data.npz"\n[design]\nsizes = [20]\nfolds = 1\n'
+        f'[learners.mine]\nestimator = "{estimator}"\n'
+    )
+    code = HIDE.format(hidden=(hidden,), words=["study", "plan", str(folder / "small.toml")])
+    (folder / "elsewhere").mkdir()
+    outcome = start("-c", code, python=True, cwd=folder / "elsewhere")
+    assert sung(folder) == []
+    assert told in " ".join(outcome.err.split())
+
+
+def test_what_is_not_installed_is_not_found_in_the_current_folder(
+    start: Callable, folder: Path
+) -> None:
+    optional = ("numba", "pandas", "polars", "pyarrow", "sklearn", "torch", "tqdm")
+    for name in optional:
+        (folder / f"{name}.py").write_text(CANARY.format(name))
+    (folder / "runs.parquet").write_bytes(b"PAR1")
+    (folder / "net.toml").write_text(
+        'data = "data.npz"\n[design]\nsizes = [20]\n[learners.net]\narchitecture = "mlp"\n'
+    )
+    told = {"runs.parquet": "pip install", "net.toml": "No module named 'torch'"}
+    for words in (["learning", "fit", "runs.parquet"], ["study", "plan", "net.toml"]):
+        outcome = start("-c", HIDE.format(hidden=optional, words=words), python=True, cwd=folder)
+        assert told[words[-1]] in outcome.err
+        assert sung(folder) == []
+
+
+OWN = """
+import json, os, sys
+from pathlib import Path
+Path(__file__).with_name(f"path-{os.getpid()}.json").write_text(json.dumps(sys.path))
+
+class Constant:
+    def __init__(self):
+        import own_first
+
+    def fit(self, x, y):
+        import own_second
+
+    def predict(self, x):
+        return [0] * len(x)
+"""
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_own_code_is_found_while_it_runs_and_the_folder_is_no_longer_on_the_path(
+    start: Callable, folder: Path, here: bool
+) -> None:
+    for name, text in {"own_code": OWN, "own_first": "", "own_second": ""}.items():
+        (folder / f"{name}.py").write_text(text)
+    (folder / "small.toml").write_text(
+        'data = "data.npz"\n[design]\nsizes = [20]\nfolds = 1\n'
+        '[learners.mine]\nestimator = "own_code:Constant"\n'
+    )
+    (folder / "other").mkdir()
+    place = folder if here else folder / "other"
+    words = ("study", "run", "--workers", "1", "--shard", "1/1", folder / "small.toml")
+    outcome = start(*words, cwd=place)
+    assert outcome.code == 0, outcome.err
+    paths = [json.loads(file.read_text()) for file in folder.glob("path-*.json")]
+    assert paths
+    for path in paths:  # once, at the end, while the study's code is imported
+        assert [i for i, entry in enumerate(path) if entry == str(folder)] == [len(path) - 1]
+        assert str(place) not in path[:-1]
+        assert "" not in path
 
 
 def test_a_clash_is_an_error_that_says_so(call: Callable, folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import curvewise as cw
 from curvewise.errors import InputError, StoreError, UntrustedCodeError
-from curvewise.nn._own_code import find_function, importable, installed_first
+from curvewise.nn._own_code import find_function, importable, installed, installed_only
 from curvewise.study import transfer_risks
 
 CODE = """
@@ -231,4 +231,18 @@ def test_the_folder_is_last_on_the_path_and_gone_afterwards(
         assert sys.path == [*before, str(tmp_path)]
     assert sys.path == before
     monkeypatch.chdir(tmp_path)
-    assert installed_first(["", "/a", str(tmp_path), "/b"]) == ["/a", "/b", "", str(tmp_path)]
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    home = str(Path(cw.__file__).parents[1])
+    (tmp_path / "a").mkdir()
+    path = ["", "/b", str(tmp_path), str(tmp_path / "a"), home]
+    assert installed_only(path) == ["/b", str(tmp_path / "a"), home]
+    assert installed_only(path, tmp_path / "a", Path(home)) == ["/b", home]
+    monkeypatch.setattr(sys, "path", list(path))
+    with installed(tmp_path / "a"):
+        assert sys.path == ["/b", home]
+    assert sys.path == path
+    # Which somebody asked for, unlike the empty entry of PYTHONPATH=:/elsewhere.
+    monkeypatch.setenv("PYTHONPATH", f":{tmp_path}")
+    assert str(tmp_path) in installed_only(path)
+    monkeypatch.setenv("PYTHONPATH", ":.")
+    assert str(tmp_path) not in installed_only(path)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
-    # Python looks in the current folder first, where a study may lie beside a file json.py.
-    sys.path.append(sys.path.pop(0))
+    # Python looks in the current folder, where a study may lie beside files json.py or torch.py.
+    _here = sys.path.pop(0)
+    if os.path.realpath(_here) == os.path.realpath(f"{__file__}/../../.."):
+        sys.path.append(_here)  # curvewise itself is there, not installed
 
-import os
 import warnings
 from collections.abc import Sequence
 

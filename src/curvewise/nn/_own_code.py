@@ -10,7 +10,9 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -22,7 +24,7 @@ from typing import Any
 from curvewise.errors import InputError
 
 KNOWN = ("sklearn.",)
-"""Installed packages whose modules a study file may have imported before it is trusted."""
+"""Installed packages whose public modules a study file may have imported before it is trusted."""
 
 FETCHING = ("pretrained", "checkpoint_path")
 """Beginnings of timm's options that fetch weights, or open files in formats of its own."""
@@ -42,18 +44,29 @@ def names_own_code(name: str, options: Mapping[str, Any] | None = None) -> bool:
     --------
     >>> [names_own_code(n) for n in ("mlp", "hf:folder", "sklearn.svm:SVC", "nets:make", "this:x")]
     [False, False, False, True, True]
+
+    Modules of scikit-learn that are not public may import what is not installed with it:
+
+    >>> names_own_code("sklearn.utils._testing:MinimalClassifier")
+    True
     """
     kind, colon, _ = name.partition(":")
     if kind == "timm":
         return any(key.startswith(FETCHING) for key in options or ())
-    return bool(colon) and kind != "hf" and not name.startswith(KNOWN)
+    return bool(colon) and kind != "hf" and not _is_known(name)
+
+
+def _is_known(name: str) -> bool:
+    parts = name.replace(":", ".").split(".")
+    public = not any(part.startswith("_") or part in ("tests", "conftest") for part in parts)
+    return name.startswith(KNOWN) and public
 
 
 def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., Any]:
     """Import a function or class of an installed module, or of a file in the study's folder.
 
     What is installed is never shadowed by a file in the folder: where both have a module of one
-    name, that is an error.
+    name, that is an error. What needs no trust is imported only from outside the folder.
 
     Parameters
     ----------
@@ -73,13 +86,16 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
     module, _, function = name.partition(":")
     if module.endswith(".py"):
         raise InputError(f"{asked}: give '{module.removesuffix('.py')}:{function}', without '.py'.")
+    known = _is_known(name)
     try:
-        found = _imported(module, folder)
+        found = _imported(module, folder, known=known)
     except InputError as error:  # two modules of one name
         raise InputError(f"{asked}: {error}") from error
     except ModuleNotFoundError as error:
         remedy = f"put {module}.py in the folder of the study or install what it needs"
-        if error.name != module:
+        if known:
+            remedy = "install it, or mend the name"
+        elif error.name != module:
             remedy = f"{module} needs it: install it, or put it beside {module}.py"
         raise InputError(f"{asked}: cannot import {error.name!r}: {remedy}.") from error
     except (Exception, SystemExit) as error:
@@ -112,15 +128,20 @@ def failure(error: BaseException, folder: Path | None) -> str:
     return f"fails{lines[-1] if lines else ''} with {type(error).__name__}: {error}."
 
 
-def _imported(module: str, folder: Path | None) -> ModuleType:
+def _imported(module: str, folder: Path | None, *, known: bool) -> ModuleType:
     if folder is None:
-        return importlib.import_module(module)
+        with installed(folder) if known else contextlib.nullcontext():
+            return importlib.import_module(module)
     path = folder.resolve() / (module.replace(".", "/") + ".py")
     top = module.partition(".")[0]
     beside = _beside(top, folder.resolve()) or (path if path.is_file() else None)
     if beside is not None:
         _refuse_clash(top, beside, folder.resolve())
-        _check_imports(beside, folder.resolve(), {beside})
+        if not known:
+            _check_imports(beside, folder.resolve(), {beside})
+    if known:
+        with installed(folder):
+            return importlib.import_module(module)
     if path.is_file():
         return _loaded(module, path, path.stat().st_mtime_ns, folder)
     with importable(folder):
@@ -220,11 +241,30 @@ def importable(folder: Path | None) -> Iterator[None]:
                 break
 
 
-def installed_first(path: Sequence[str], *folders: Path) -> list[str]:
-    """Python's path with some folders, and the current one, behind all others.
+@contextlib.contextmanager
+def installed(folder: Path | None) -> Iterator[None]:
+    """Have neither the folder nor the current one on Python's path, for as long as it lasts."""
+    kept = installed_only(sys.path, *([] if folder is None else [folder]))
+    hidden = [(i, entry) for i, entry in enumerate(sys.path) if entry not in kept]
+    sys.path[:] = kept
+    try:
+        yield
+    finally:
+        for i, entry in hidden:
+            sys.path.insert(i, entry)
 
-    >>> installed_first(["", "/usr/lib/python"])
-    ['/usr/lib/python', '']
+
+def installed_only(path: Sequence[str], *folders: Path) -> list[str]:
+    """Python's path without some folders, and without the current one.
+
+    Such a folder stays where packages, curvewise among them, are installed in it, or where
+    PYTHONPATH names it in full.
+
+    >>> installed_only(["", "/usr/lib/python"])
+    ['/usr/lib/python']
     """
-    last = {Path().resolve(), *(folder.resolve() for folder in folders)}
-    return sorted(path, key=lambda entry: Path(entry or ".").resolve() in last)
+    places = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+    places += filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    stay = {Path(__file__).resolve().parents[2], *(Path(place).resolve() for place in places)}
+    gone = {Path().resolve(), *(folder.resolve() for folder in folders)} - stay
+    return [entry for entry in path if Path(entry or ".").resolve() not in gone]

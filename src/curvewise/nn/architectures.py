@@ -17,7 +17,7 @@ from curvewise.errors import InputError
 from curvewise.nn._dense import unet
 from curvewise.nn._foreign import hugging_face_model, timm_model
 from curvewise.nn._mlp import linear, mlp
-from curvewise.nn._own_code import find_function
+from curvewise.nn._own_code import find_function, importable, installed, names_own_code
 from curvewise.nn._plain import cnn, nin, vgg11, vgg13, vgg16, vgg19
 from curvewise.nn._resnet import resnet9, resnet18, resnet34, resnet50
 from curvewise.nn._weights import load_part, load_weights
@@ -150,9 +150,11 @@ def _made(
     if isinstance(classes, tuple) and not own and name not in DENSE:
         classes = classes[0]
     if kind == "timm" and isinstance(classes, int):
-        return timm_model(rest, shape, classes, options)
+        with installed(folder):
+            return timm_model(rest, shape, classes, options)
     if kind == "hf" and isinstance(classes, int):
-        return hugging_face_model((folder or Path()) / rest, shape, classes, options)
+        with installed(folder):
+            return hugging_face_model((folder or Path()) / rest, shape, classes, options)
     if own:
         factory = find_function("architecture", name, folder)
     elif name in {**ARCHITECTURES, **DENSE}:
@@ -164,7 +166,8 @@ def _made(
             "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'."
         )
     _check_options(name, factory, options)
-    model = factory(shape, classes, **options)
+    with importable(folder if names_own_code(name) else None):  # files beside it, imported only now
+        model = factory(shape, classes, **options)
     if not isinstance(model, nn.Module):
         raise InputError(
             f"architecture={name!r} returned {type(model).__name__}: a factory takes shape, "

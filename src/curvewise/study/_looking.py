@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
-from curvewise.nn._own_code import installed_first
+from curvewise.nn._own_code import installed_only
 from curvewise.progress import progress_bar
 from curvewise.study.execute.options import choose_devices
 
@@ -106,12 +106,12 @@ def _in_processes(
     study: Study, look: Look, tasks: Sequence[Task], workers: int
 ) -> Iterator[tuple[int, Measured]]:
     context = multiprocessing.get_context("spawn")
-    known = (study, os.environ.get(SAFE))
+    known = (study, look, os.environ.get(SAFE))
     with _safe_path():
         pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, known)
     try:
         with _safe_path():  # submitting is what starts the workers
-            waiting = {pool.submit(_look, look, task): i for i, task in enumerate(tasks)}
+            waiting = {pool.submit(_look, task): i for i, task in enumerate(tasks)}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BrokenProcessPool as error:
@@ -140,19 +140,20 @@ def _safe_path() -> Iterator[None]:
             os.environ[SAFE] = before
 
 
-_STUDY: list[Study] = []
+_GIVEN: list[tuple[Study, Look]] = []
 
 
-def _start(study: Study, safe: str | None) -> None:
+def _start(study: Study, look: Look, safe: str | None) -> None:
     os.environ.pop(SAFE, None)  # which programs that a network starts should not inherit
     if safe is not None:
         os.environ[SAFE] = safe
-    sys.path[:] = installed_first(sys.path, study.folder)
-    _STUDY[:] = [study]  # its data is loaded once, when the first task needs it
+    # Only now: what look holds, perhaps a function of the caller's, was found as the caller does.
+    sys.path[:] = installed_only(sys.path, study.folder)
+    _GIVEN[:] = [(study, look)]  # its data is loaded once, when the first task needs it
 
 
-def _look(look: Look, task: Task) -> Measured:
-    return _looked(_STUDY[0], look, task)
+def _look(task: Task) -> Measured:
+    return _looked(*_GIVEN[0], task)
 
 
 def _looked(study: Study, look: Look, task: Task) -> Measured:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn._own_code import failure, find_function
+from curvewise.nn._own_code import failure, find_function, importable, names_own_code
 from curvewise.nn.devices import spoilt_device
 from curvewise.nn.task import Examples, Trained
 from curvewise.study._classes import HARD_NOTE, log_loss, one_hot
@@ -83,7 +83,8 @@ def fit_estimator(study: Study, job: Job) -> Trained:
     rows = study.rows_of(job.n, job.fold)
     start = time.perf_counter()
     found: dict[str, Any] = {}
-    with watched(seed) as caught:
+    own = names_own_code(str(job.learner.estimator))
+    with watched(seed) as caught, importable(study.folder if own else None):
         try:
             loss = str(job.learner.loss)
             fit = partial(_regress, loss=loss) if study.examples.is_numbers else _train
@@ -132,7 +133,8 @@ def make_estimator(learner: Learner, folder: Path | None = None, seed: int = 0) 
             )
     options = dict(learner.options)
     try:
-        model = construct(kind, options, seed)
+        with importable(folder if names_own_code(place) else None):  # files it imports only now
+            model = construct(kind, options, seed)
     except TypeError as error:
         raise InputError(
             f"estimator={place!r} does not take the options {options!r}: {error}."

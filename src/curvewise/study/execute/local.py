@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
 from curvewise.errors import CurvewiseError
-from curvewise.nn._own_code import installed_first
+from curvewise.nn._own_code import installed_only
 from curvewise.study.execute.drive import POLL_SECONDS, Drive
 from curvewise.study.execute.options import RunOptions, Wishes, choose_devices
 from curvewise.study.execute.outcome import Outcome
@@ -133,9 +133,9 @@ class _Worker:
         self.token: str | None = None
         self.is_ready = self.is_busy = False
         self.began = 0.0
-        # Nothing of the current folder, and of the study's only what nothing else is called: a file
-        # json.py there would be imported instead of Python's.
-        path = installed_first(sys.path, study.folder)
+        # Neither the current folder nor the study's: a file there would be imported in the place of
+        # a package that is not installed. The study's own code is found through its folder.
+        path = installed_only(sys.path, study.folder)
         code = f"import sys; sys.path[:] = {path!r}; "
         code += "from curvewise.study.execute.worker import main; main()"
         # A group of its own, so that Ctrl-C reaches us alone and we stop the workers in order.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn._own_code import installed_first
+from curvewise.nn._own_code import installed_only
 from curvewise.study.claims import Claims
 from curvewise.study.execute.drive import POLL_SECONDS, Drive, terminable
 from curvewise.study.execute.events import Event
@@ -292,7 +292,7 @@ def make_chunk(
     folder : str
         Where to work, if it is on this machine: code of the user's may rely on it.
     """
-    sys.path[:] = installed_first(sys.path, study.folder, Path(folder))
+    sys.path[:] = installed_only(sys.path, study.folder, Path(folder))
     with suppress(OSError):
         os.chdir(folder)
     said: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
