@@ -49,6 +49,7 @@ data, out = sys.argv[1:]
 np.save(out + "/predictions.npy", np.zeros(len(np.load(data)["test_y"]), int))
 """
 MARK = "0123456789ab"
+OWNER = "0123456789abcdef" * 2
 PARTIAL, CLAIMS, LABELS = ".partial", ".claims", "labels"
 
 
@@ -82,7 +83,7 @@ class Place:
             for name in (job, f"{job}-{MARK}", f"{job}.replaced-{MARK}"):
                 shutil.copytree(self.store / self.jobs[0], self.outside / name)
             (self.outside / f"{job}.0").write_text("{}")
-        (self.outside / ".owner-abc").write_text("{}")
+        (self.outside / f".owner-{OWNER}").write_text("{}")
         (self.outside / f"{self.digest}.npy-{MARK}").write_text("x")
         (self.outside / f"{self.digest}.npy").write_text("x")
         for path in (*self.outside.rglob("*"), self.outside):
@@ -99,7 +100,7 @@ class Place:
                 held.sweep()
                 for job in self.jobs:
                     held.take(job)
-                held.forget("abc")
+                held.forget(OWNER)
 
         calls: dict[str, Callable[[], object]] = {
             "list_runs": lambda: list_runs(self.store),
@@ -201,7 +202,7 @@ def links(place: Place) -> dict[str, tuple[Path, Path]]:
         "replaced of none": (f"{PARTIAL}/{'f' * 20}.replaced-{MARK}", "f" * 20),
         "claim": (f"{CLAIMS}/{first}.0", f"{first}.0"),
         "claim of all": (f"{CLAIMS}/*.0", f"{first}.0"),
-        "owner": (f"{CLAIMS}/.owner-abc", ".owner-abc"),
+        "owner": (f"{CLAIMS}/.owner-{OWNER}", f".owner-{OWNER}"),
         "inside a leftover": (f"{PARTIAL}/{first}-{MARK}/deep", "."),
     }
     return {k: (place.store / path, out / target) for k, (path, target) in named.items()}

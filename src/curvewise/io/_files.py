@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError, parse_reason
 from curvewise.io._commas import is_decimal_comma
 from curvewise.io._table import (
     Column,
@@ -329,6 +329,8 @@ def parse_json(text: str, path: Path, lines: bool = False) -> Any:
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
+        if not isinstance(error, json.JSONDecodeError | RecursionError):  # too many digits
+            raise InputError(f"{shown(path)} cannot be read: {parse_reason(error)}.") from error
         raise InputError(
             f"{shown(path)} is not whole JSON ({error!s:.200}): it was cut short, or is something "
             "else with that ending."
