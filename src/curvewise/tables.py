@@ -122,15 +122,18 @@ def csv_cell(value: Any) -> Any:
     >>> csv_cell("=1+1"), csv_cell("-0.5"), csv_cell(-0.5), csv_cell("resnet"), csv_cell(" =1")
     ("'=1+1", '-0.5', -0.5, 'resnet', "' =1")
     """
-    if not isinstance(value, str):
-        return value
-    if not value.startswith(("\t", "\r", "\n")) and not value.lstrip().startswith(_FORMULA):
+    if not isinstance(value, str) or not is_formula(value):
         return value
     try:
         float(value)
     except ValueError:
         return f"'{value}"
     return value
+
+
+def is_formula(text: str) -> bool:
+    """Whether a text begins like one that a spreadsheet would compute, blanks aside."""
+    return text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(_FORMULA)
 
 
 def markdown_text(text: str) -> str:

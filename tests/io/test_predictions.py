@@ -263,3 +263,14 @@ def test_fashion_mnist(data_dir):
     with np.load(path) as file:
         wrong = file["preds"] != file["labels"]
     np.testing.assert_array_equal(p.errors(), wrong)
+
+
+def test_an_array_that_is_larger_than_its_file_is_refused_in_one_sentence(tmp_path):
+    path = tmp_path / "giant.npy"
+    with path.open("wb") as stream:
+        header = {"descr": "<i8", "fortran_order": False, "shape": (1 << 40,)}
+        np.lib.format.write_array_header_1_0(stream, header)
+    with pytest.raises(InputError) as caught:
+        load_predictions(path)
+    assert str(caught.value).count("giant.npy") == 1
+    assert "says that it holds int64" in str(caught.value)

@@ -294,6 +294,31 @@ def test_links_in_the_place_of_own_folders_are_told(place: Place) -> None:
         cw.load_study(place.file).run(workers=0, progress=False)
 
 
+def test_folders_that_no_store_makes_are_neither_deleted_nor_runs(place: Place) -> None:
+    first, gone = place.jobs
+    shutil.rmtree(place.store / gone)
+    names = [
+        *(f"{PARTIAL}/{job}.replaced-my notes" for job in (first, gone)),
+        *(f"{CLAIMS}/.owner-{name}" for name in ("mythesis", OWNER)),
+    ]
+    for name in names:
+        put(place.store / name, lambda p: shutil.copytree(place.store / first, p))
+        os.utime(place.store / name, (0, 0))
+    before = {name: snapshot(place.store / name) for name in names}
+    for action in ("status", "claims", "write_run", "overwrite"):
+        place.act(action)
+        assert {name: snapshot(place.store / name) for name in names} == before, action
+    assert gone not in [run.id for run in list_runs(place.store)]
+
+
+def test_runs_stay_where_they_are_if_new_ones_could_not_be_written(place: Place) -> None:
+    put(place.store / PARTIAL, lambda p: p.symlink_to(place.outside))
+    with pytest.raises(StoreError, match=r"\.partial is a link or a file.*remove it"):
+        cw.load_study(place.file).run(workers=0, progress=False, fresh=True)
+    assert len(list_runs(place.store)) == 2
+    assert not (place.store / ".replaced").exists()
+
+
 def test_a_store_that_the_user_names_by_a_link_is_used(place: Place, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(place.store)

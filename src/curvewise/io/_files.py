@@ -29,6 +29,7 @@ from curvewise.io._table import (
     table_from_frame,
     table_from_records,
 )
+from curvewise.tables import is_formula
 
 _KINDS = {
     ".csv": "csv",
@@ -233,7 +234,7 @@ def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
 
 
 def _without_apostrophe(cell: str) -> str:
-    return cell[1:] if cell[:1] == "'" and cell[1:2] in tuple("=+-@\t\r\n") else cell
+    return cell[1:] if cell[:1] == "'" and is_formula(cell[1:]) else cell
 
 
 def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
