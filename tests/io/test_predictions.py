@@ -23,7 +23,7 @@ from made_predictions import (
     save_npz,
 )
 
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError
 from curvewise.io import load_predictions
 
 
@@ -179,12 +179,14 @@ def test_damaged_arrays(tmp_path, name):
     path = tmp_path / name
     (np.save if name == "x.npy" else np.savez)(path, PREDS)
     whole = path.read_bytes()
+    npy = name == "x.npy"
+    short, other = ("says", "has no whole header") if npy else ("is not a whole",) * 2
     for data, message in [
         (b"", f"{name} is empty"),
-        (whole[:-30], f"{name} is not a whole"),
-        (whole[:20], f"{name} is not a whole"),
-        (b"nonsense" * 9, f"{name} is not a whole"),
-        (pickle.dumps([1, 2]), f"{name} is not a whole"),
+        (whole[:-30], f"{name} {short}"),
+        (whole[:20], f"{name} {other}"),
+        (b"nonsense" * 9, f"{name} {other}"),
+        (pickle.dumps([1, 2]), f"{name} {other}"),
     ]:
         path.write_bytes(data)
         fails(message, path, labels=LABELS)
