@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -317,6 +318,18 @@ def test_runs_stay_where_they_are_if_new_ones_could_not_be_written(place: Place)
         cw.load_study(place.file).run(workers=0, progress=False, fresh=True)
     assert len(list_runs(place.store)) == 2
     assert not (place.store / ".replaced").exists()
+
+
+def test_runs_stay_where_they_are_on_a_full_disk(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("curvewise.study._files._write", full)
+    with pytest.raises(StoreError, match=r"No space left.*What is stored stays"):
+        cw.load_study(place.file).run(workers=0, progress=False, fresh=True)
+    assert len(list_runs(place.store)) == 2
 
 
 def test_a_store_that_the_user_names_by_a_link_is_used(place: Place, tmp_path: Path) -> None:
