@@ -55,5 +55,17 @@ def os_reason(error: OSError, *, place: bool = True) -> str:
     return f"{error.strerror}{where}" + (f": {remedy}" if remedy else "")
 
 
+def parse_reason(error: Exception) -> str:
+    """Say why a text cannot be parsed, without advice for programmers of Python.
+
+    >>> parse_reason(ValueError("Exceeds the limit (4300 digits) for integer string conversion: "
+    ...                         "value has 5000 digits; use sys.set_int_max_str_digits()"))
+    'it holds a whole number of thousands of digits'
+    """
+    if "set_int_max_str_digits" in str(error):
+        return "it holds a whole number of thousands of digits"
+    return str(error)
+
+
 class CurvewiseWarning(UserWarning):
     """Something in the data or the fit deserves a look; also kept on the result."""

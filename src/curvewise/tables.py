@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -91,18 +92,37 @@ def format_table(
     return writers[format](names, [list(row) for row in zip(*cells, strict=True)], right)
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA = ("=", "+", "-", "@")
+_BREAKS = re.compile(r"[\r\n\t\v\f\x1c-\x1e\x85\u2028\u2029]+")
+_BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _LINK = re.compile(r"\](?=[(\[:])")
 _TAG = re.compile(r"(?<!\\)<")
+_WWW = re.compile(r"\b(www)\.", re.IGNORECASE)
+_HEADING = re.compile(r"^\s*#")
+
+
+def clean(text: object) -> str:
+    r"""One line without control characters and switches of writing direction.
+
+    >>> clean("a\x1b[31mred\nb")
+    'a[31mred b'
+    """
+    found = str(text)
+    if found.isprintable():
+        return found
+    spaced = _BREAKS.sub(" ", found)
+    return "".join(
+        c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs") and c not in _BIDI
+    )
 
 
 def csv_cell(value: Any) -> Any:
     """A cell for a CSV file: a text that a spreadsheet would compute gets an apostrophe.
 
-    >>> csv_cell("=1+1"), csv_cell("-0.5"), csv_cell(-0.5), csv_cell("resnet")
-    ("'=1+1", '-0.5', -0.5, 'resnet')
+    >>> csv_cell("=1+1"), csv_cell("-0.5"), csv_cell(-0.5), csv_cell("resnet"), csv_cell(" =1")
+    ("'=1+1", '-0.5', -0.5, 'resnet', "' =1")
     """
-    if not isinstance(value, str) or not value.startswith(_FORMULA):
+    if not isinstance(value, str) or not is_formula(value):
         return value
     try:
         float(value)
@@ -111,13 +131,22 @@ def csv_cell(value: Any) -> Any:
     return value
 
 
+def is_formula(text: str) -> bool:
+    """Whether a text begins like one that a spreadsheet would compute, blanks aside."""
+    return text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(_FORMULA)
+
+
 def markdown_text(text: str) -> str:
-    r"""Text that Markdown shows as it is: no links, images or tags of HTML.
+    r"""One line that Markdown shows as it is: no links, images, headings or tags of HTML.
 
     >>> print(markdown_text("![x](http://a.b) in [0.1, 0.2]"), markdown_text("<img src=x>"))
     ![x]\(http:\//a.b) in [0.1, 0.2] &lt;img src=x>
+    >>> print(markdown_text("a\n# head"), markdown_text("# head"), markdown_text("www.a.b"))
+    a # head \# head www\.a.b
     """
-    return _TAG.sub("&lt;", _LINK.sub(r"]\\", text)).replace("://", r":\//")
+    line = _HEADING.sub(r"\\#", clean(text))
+    unlinked = _WWW.sub(r"\1\.", _LINK.sub(r"]\\", line)).replace("://", r":\//")
+    return _TAG.sub("&lt;", unlinked)
 
 
 def _is_number(value: Any) -> bool:
@@ -149,10 +178,7 @@ def _text(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
 
 
 def _markdown(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    rows = [
-        [markdown_text(c).replace("|", r"\|").replace("\n", " ") for c in row]
-        for row in [names, *rows]
-    ]
+    rows = [[markdown_text(c).replace("|", r"\|") for c in row] for row in [names, *rows]]
     width = [max([3, *(len(r[i]) for r in rows)]) for i in range(len(names))]
 
     def line(row: list[str]) -> str:

@@ -375,6 +375,13 @@ def test_options_of_a_report_that_do_not_belong_together(call, file, options):
     assert "--watch" in outcome.err
 
 
+def test_the_address_of_a_page_can_be_copied(call, file, monkeypatch):
+    monkeypatch.setattr("curvewise.report.live.LivePage.serve", lambda page: None)
+    outcome = call("study", "report", file, "--watch")
+    assert outcome.code == 0
+    assert re.search(r"http://127\.0\.0\.1:\d+/[\w-]+/\s", outcome.err)
+
+
 def test_a_port_that_is_taken(call, file):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -88,6 +88,11 @@ def parquet(tmp_path):
         ("m.json", b'{"A": [{"n": 1, "error": 0.5}], "B": []}', r"'B' in m.json is \[\]"),
         ("m.json", b'{"A": [{"n": 1, "error": 0.5, "learner": "x"}]}', "names learners twice"),
         ("m.json", b'[{"n": 1' + b"0" * 400 + b', "error": 0.5}]', "which is not a number"),
+        (
+            "m.json",
+            b'[{"n": ' + b"1" * 5000 + b"}]",
+            "^m.json cannot be read: .* digits.$",
+        ),
         ("m.parquet", GOOD, "not a whole Parquet file"),
         ("m.xlsx", b"PK", "ending that is not known"),
         ("m.pkl", pickle.dumps([1]), "Pickles are never read"),

@@ -23,7 +23,7 @@ from made_predictions import (
     save_npz,
 )
 
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError
 from curvewise.io import load_predictions
 
 
@@ -179,12 +179,14 @@ def test_damaged_arrays(tmp_path, name):
     path = tmp_path / name
     (np.save if name == "x.npy" else np.savez)(path, PREDS)
     whole = path.read_bytes()
+    npy = name == "x.npy"
+    short, other = ("says", "has no whole header") if npy else ("is not a whole",) * 2
     for data, message in [
         (b"", f"{name} is empty"),
-        (whole[:-30], f"{name} is not a whole"),
-        (whole[:20], f"{name} is not a whole"),
-        (b"nonsense" * 9, f"{name} is not a whole"),
-        (pickle.dumps([1, 2]), f"{name} is not a whole"),
+        (whole[:-30], f"{name} {short}"),
+        (whole[:20], f"{name} {other}"),
+        (b"nonsense" * 9, f"{name} {other}"),
+        (pickle.dumps([1, 2]), f"{name} {other}"),
     ]:
         path.write_bytes(data)
         fails(message, path, labels=LABELS)
@@ -263,3 +265,14 @@ def test_fashion_mnist(data_dir):
     with np.load(path) as file:
         wrong = file["preds"] != file["labels"]
     np.testing.assert_array_equal(p.errors(), wrong)
+
+
+def test_an_array_that_is_larger_than_its_file_is_refused_in_one_sentence(tmp_path):
+    path = tmp_path / "giant.npy"
+    with path.open("wb") as stream:
+        header = {"descr": "<i8", "fortran_order": False, "shape": (1 << 40,)}
+        np.lib.format.write_array_header_1_0(stream, header)
+    with pytest.raises(InputError) as caught:
+        load_predictions(path)
+    assert str(caught.value).count("giant.npy") == 1
+    assert "says that it holds int64" in str(caught.value)

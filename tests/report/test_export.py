@@ -110,6 +110,18 @@ BAD = (
     "![x](http://evil.example/x.png)",
     "[x](javascript:x)",
 )
+CONTROL = "a\n# head\x1b[31m\x9b2J\u202e\u2028b\x85c www.evil.example"
+
+
+def test_names_open_no_headings_and_steer_no_terminal(tmp_path):
+    table = Table("t", CONTROL, {CONTROL: [CONTROL]})
+    section = Section(CONTROL, (CONTROL, "# head"), warnings=(CONTROL,), tables=(table,))
+    report = Report(CONTROL, CONTROL, (CONTROL,), sections=(section,))
+    text = export_report(report, tmp_path, ["markdown"], []).read_text()
+    assert len([line for line in text.splitlines() if line.startswith("#")]) == 2
+    for path in tmp_path.glob("*.md"):
+        assert path.read_text().replace("\n", "").isprintable()
+        assert "www." not in path.read_text()
 
 
 def test_names_are_neither_formulas_nor_links(tmp_path):
@@ -130,13 +142,13 @@ def test_exports_as_csv_compute_nothing_and_read_back(tmp_path):
     from curvewise.study.export import export_store
     from curvewise.study.store import write_run
 
-    for seed, name in enumerate(("=1+1", "@sum", "-cmd", "plain")):
+    for seed, name in enumerate(("=1+1", "  =2+2", "@sum", "-cmd", "plain")):
         coordinates = {"learner": name, "n": 10, "seed": seed, "rate": -0.5}
         write_run(tmp_path / "runs", coordinates, metrics={"error": 0.5})
     path = export_store(tmp_path / "runs", tmp_path / "runs.csv")
     with path.open(newline="") as stream:
         cells = [cell for row in csv.reader(stream) for cell in row]
     assert {"'=1+1", "'@sum", "'-cmd", "plain", "-0.5"} <= set(cells)
-    assert not [c for c in cells if c[:1] in ("=", "+", "@")]
+    assert not [c for c in cells if c.lstrip()[:1] in ("=", "+", "@")]
     m = cw.load_measurements(path, columns={"value": "error"})
-    assert set(m.learners) == {"=1+1", "@sum", "-cmd", "plain"}
+    assert set(m.learners) == {"=1+1", "=2+2", "@sum", "-cmd", "plain"}

@@ -1,13 +1,16 @@
 """Data that a function of the user's makes."""
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.errors import InputError
+from curvewise.errors import InputError, StoreError
 from curvewise.study import Dataset
+from curvewise.study.commands import write_data
+from curvewise.study.verify import verify_store
 
 MODULE = """
 import numpy as np
@@ -158,3 +161,101 @@ def test_a_function_may_import_what_lies_beside_it_when_it_is_called(folder: Pat
     late = "def late():\n    from beside_own import COUNT\n    return clouds(COUNT)\n"
     (folder / "own_data.py").write_text(MODULE + late)
     assert len(cw.load_dataset("own_data:late", folder=folder).x) == 24
+
+
+@pytest.fixture
+def made(folder: Path) -> Path:
+    """The copy, in a store, of data that a function made."""
+    (folder / "study.toml").write_text(STUDY)
+    assert cw.load_study(folder / "study.toml").run(workers=0, progress=False).done == 4
+    (copy,) = (folder / "runs" / "data").glob("*.npz")
+    return copy
+
+
+def status_fails(folder: Path) -> str:
+    with pytest.raises(StoreError) as caught:
+        cw.load_study(folder / "study.toml").status()
+    return str(caught.value)
+
+
+def damaged_data(folder: Path) -> list[str]:
+    found = verify_store(folder / "runs", progress=False)
+    return [d.problem for d in found.damage if d.file.startswith("data")]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="needs links and pipes")
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (lambda p, to: p.symlink_to(to), "it is a link"),
+        (lambda p, _: os.mkfifo(p), "no plain file"),
+    ],
+    ids=["link", "pipe"],
+)
+def test_a_copy_that_is_no_file_is_not_opened_and_is_made_anew(
+    folder: Path, made: Path, put, said: str
+) -> None:
+    outside = made.rename(folder / "outside.npz")
+    before = outside.stat().st_mtime_ns
+    put(made, outside)
+    text = status_fails(folder)
+    assert said in text
+    assert "a copy of the data that own_data:clouds made: remove it" in text
+    assert said in damaged_data(folder)[0]
+    cw.load_study(folder / "study.toml").run(workers=0, progress=False)
+    assert made.is_file()
+    assert not made.is_symlink()
+    assert outside.stat().st_mtime_ns == before
+    assert not damaged_data(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="needs links")
+def test_a_link_in_the_place_of_the_folder_of_data_is_not_followed(
+    folder: Path, made: Path
+) -> None:
+    outside = folder / "outside"
+    outside.mkdir()
+    made.unlink()
+    made.parent.rmdir()
+    made.parent.symlink_to(outside)
+    with pytest.raises(StoreError, match=r"data is a link or a file.*remove it"):
+        cw.load_study(folder / "study.toml").run(workers=0, progress=False)
+    assert not list(outside.iterdir())
+    assert damaged_data(folder)
+
+
+def test_a_copy_that_unpacks_to_far_too_much_is_refused(
+    folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("curvewise.io._arrays.LARGEST_ARRAYS", 1 << 20)
+    with np.load(made) as file:
+        arrays = {name: file[name] for name in file.files}
+    np.savez_compressed(made, **arrays | {"x": np.zeros((1 << 17, 4), np.float32)})
+    for text in (status_fails(folder), *damaged_data(folder)):
+        assert "unpacks to more than" in text
+        assert "allow_large" not in text
+
+
+@pytest.mark.parametrize("damage", ["cut", "pickle", "other"])
+def test_a_damaged_copy_is_found_without_advice_on_pickles(
+    folder: Path, made: Path, damage: str
+) -> None:
+    with np.load(made) as file:
+        arrays = {name: file[name] for name in file.files}
+    if damage == "cut":
+        made.write_bytes(b"x" * 100)
+    elif damage == "pickle":
+        np.savez(made, **arrays | {"x": np.array([{}], dtype=object)})
+    else:
+        np.savez(made, **arrays | {"x": arrays["x"] + 1})  # whole, and not what was recorded
+    for text in (status_fails(folder), *damaged_data(folder)):
+        assert "cannot be read: " in text
+        assert "allow_pickle" not in text
+        assert ".:" not in text
+
+
+def test_colleagues_may_read_a_copy_as_they_may_read_a_run(folder: Path, made: Path) -> None:
+    record = next((folder / "runs").glob("*/record.json"))
+    assert made.stat().st_mode == record.stat().st_mode
+    study = cw.load_study(folder / "study.toml")
+    assert write_data(study).stat().st_mode == record.stat().st_mode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -49,6 +50,7 @@ data, out = sys.argv[1:]
 np.save(out + "/predictions.npy", np.zeros(len(np.load(data)["test_y"]), int))
 """
 MARK = "0123456789ab"
+OWNER = "0123456789abcdef" * 2
 PARTIAL, CLAIMS, LABELS = ".partial", ".claims", "labels"
 
 
@@ -82,7 +84,7 @@ class Place:
             for name in (job, f"{job}-{MARK}", f"{job}.replaced-{MARK}"):
                 shutil.copytree(self.store / self.jobs[0], self.outside / name)
             (self.outside / f"{job}.0").write_text("{}")
-        (self.outside / ".owner-abc").write_text("{}")
+        (self.outside / f".owner-{OWNER}").write_text("{}")
         (self.outside / f"{self.digest}.npy-{MARK}").write_text("x")
         (self.outside / f"{self.digest}.npy").write_text("x")
         for path in (*self.outside.rglob("*"), self.outside):
@@ -99,7 +101,7 @@ class Place:
                 held.sweep()
                 for job in self.jobs:
                     held.take(job)
-                held.forget("abc")
+                held.forget(OWNER)
 
         calls: dict[str, Callable[[], object]] = {
             "list_runs": lambda: list_runs(self.store),
@@ -201,7 +203,7 @@ def links(place: Place) -> dict[str, tuple[Path, Path]]:
         "replaced of none": (f"{PARTIAL}/{'f' * 20}.replaced-{MARK}", "f" * 20),
         "claim": (f"{CLAIMS}/{first}.0", f"{first}.0"),
         "claim of all": (f"{CLAIMS}/*.0", f"{first}.0"),
-        "owner": (f"{CLAIMS}/.owner-abc", ".owner-abc"),
+        "owner": (f"{CLAIMS}/.owner-{OWNER}", f".owner-{OWNER}"),
         "inside a leftover": (f"{PARTIAL}/{first}-{MARK}/deep", "."),
     }
     return {k: (place.store / path, out / target) for k, (path, target) in named.items()}
@@ -291,6 +293,43 @@ def test_links_in_the_place_of_own_folders_are_told(place: Place) -> None:
     shutil.rmtree(place.store / place.jobs[0])
     with pytest.raises(StoreError, match=r"\.claims is a link or a file.*remove it"):
         cw.load_study(place.file).run(workers=0, progress=False)
+
+
+def test_folders_that_no_store_makes_are_neither_deleted_nor_runs(place: Place) -> None:
+    first, gone = place.jobs
+    shutil.rmtree(place.store / gone)
+    names = [
+        *(f"{PARTIAL}/{job}.replaced-my notes" for job in (first, gone)),
+        *(f"{CLAIMS}/.owner-{name}" for name in ("mythesis", OWNER)),
+    ]
+    for name in names:
+        put(place.store / name, lambda p: shutil.copytree(place.store / first, p))
+        os.utime(place.store / name, (0, 0))
+    before = {name: snapshot(place.store / name) for name in names}
+    for action in ("status", "claims", "write_run", "overwrite"):
+        place.act(action)
+        assert {name: snapshot(place.store / name) for name in names} == before, action
+    assert gone not in [run.id for run in list_runs(place.store)]
+
+
+def test_runs_stay_where_they_are_if_new_ones_could_not_be_written(place: Place) -> None:
+    put(place.store / PARTIAL, lambda p: p.symlink_to(place.outside))
+    with pytest.raises(StoreError, match=r"\.partial is a link or a file.*remove it"):
+        cw.load_study(place.file).run(workers=0, progress=False, fresh=True)
+    assert len(list_runs(place.store)) == 2
+    assert not (place.store / ".replaced").exists()
+
+
+def test_runs_stay_where_they_are_on_a_full_disk(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("curvewise.study._files._write", full)
+    with pytest.raises(StoreError, match=r"No space left.*What is stored stays"):
+        cw.load_study(place.file).run(workers=0, progress=False, fresh=True)
+    assert len(list_runs(place.store)) == 2
 
 
 def test_a_store_that_the_user_names_by_a_link_is_used(place: Place, tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ def test_loading_imports_and_reads_nothing_that_the_file_names(tmp_path):
         ("data = 3\n[learners.a]\narchitecture = 'mlp'\n", "data=3: give a name or a table"),
         ("data = 'digits\n", "study.toml is not valid TOML"),
         ("name = 'a'\nname = 'b'\n", "line 2"),
+        (f"seed = {'1' * 5000}\n", "valid TOML: it holds a whole number of thousands of digits."),
     ],
 )
 def test_a_mistake_is_named_with_its_place_and_the_way_out(tmp_path, text, message):

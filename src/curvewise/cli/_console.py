@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning
+from curvewise.tables import clean as clean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,23 +37,10 @@ FEWER = {"γ": 2}
 
 _NUMBER = re.compile(r"[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
 _LATEX = {"e\\_N": "$e_N$", "β\\_N": r"$\beta_N$", "γ": r"$\gamma$", "²": "$^2$", "∞": r"$\infty$"}
-_BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class UsageError(CurvewiseError):
     """The command was called in a way that cannot work: exit status 2."""
-
-
-def clean(text: object) -> str:
-    r"""Drop what a terminal would obey: control characters and switches of writing direction.
-
-    >>> clean("a\x1b[31mred\nb")
-    'a[31mred b'
-    """
-    spaced = re.sub(r"[\r\n\t\v\f\u2028\u2029]+", " ", str(text))
-    return "".join(c for c in spaced if unicodedata.category(c)[:2] not in ("Cc", "Cs")).translate(
-        dict.fromkeys(map(ord, _BIDI))
-    )
 
 
 def check_folder(option: str, path: Path) -> None:

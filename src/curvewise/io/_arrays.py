@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from curvewise.io._found import Found
 from curvewise.io._parts import KIND_OF, PartMap, find_parts, part_of
 from curvewise.io._table import brief, check_names, listed, shown
 
+Opener: TypeAlias = "Callable[[Path], IO[bytes]]"
 ARRAY_FILES = (".npy", ".npz", ".safetensors")
 _WHOLE = "it was cut short, or is something else with that ending"
 _UNREADABLE = (
@@ -72,10 +73,16 @@ def array_file(path: Path, key: str | None, kind: str | None, columns: PartMap |
 def named_arrays(path: Path, kind: str = "") -> tuple[list[str], Callable[[str], Any]]:
     """Names of the arrays in a file, and what reads one of them; ``kind`` as the ending says."""
     if (kind or path.suffix.lower().removeprefix(".")) == "npz":
-        return _npz_names(path), partial(_npz_array, path)
+        return npz_arrays(path, _open_checked)
     with _safe_open(path) as file:
         names = list(file.keys())
     return names, partial(_tensor, path)
+
+
+def npz_arrays(path: Path, opened: Opener) -> tuple[list[str], Callable[[str], NDArray[Any]]]:
+    """Names of the arrays in an ``.npz`` file that ``opened`` opens, and what reads one of them."""
+    names = [name.removesuffix(".npy") for name in _members(path, opened)]
+    return names, partial(_npz_array, path, opened)
 
 
 def from_named(
@@ -129,6 +136,8 @@ def map_npy(path: Path) -> np.memmap[Any, Any]:
         with open(path, "rb") as stream:
             _check_header(stream, path.stat().st_size, shown(path))
         return np.lib.format.open_memmap(path, mode="r")
+    except InputError:
+        raise
     except _UNREADABLE as error:
         raise InputError(f"{shown(path)} is not a whole .npy file ({error}): {_WHOLE}.") from error
 
@@ -173,36 +182,37 @@ def check_file(path: Path) -> None:
         raise InputError(f"source={brief(str(path), 200)} cannot be read: {error}.") from error
 
 
-def _npz_names(path: Path) -> list[str]:
-    return [name.removesuffix(".npy") for name in _members(path)]
-
-
-def _members(path: Path) -> dict[str, zipfile.ZipInfo]:
-    """What is in an ``.npz`` file, by name."""
+def _open_checked(path: Path) -> IO[bytes]:
     check_file(path)
-    with open(path, "rb") as stream:
-        head = stream.read(4)
-    if head not in (b"PK\x03\x04", b"PK\x05\x06"):
-        before = " (something stands before it)" if zipfile.is_zipfile(path) else ""
-        raise InputError(f"{shown(path)} is not a whole .npz file{before}: {_WHOLE}.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = archive.infolist()
-    except _UNREADABLE as error:
-        raise InputError(f"{shown(path)} is not a whole .npz file ({error}): {_WHOLE}.") from error
+    return open(path, "rb")
+
+
+def _members(path: Path, opened: Opener) -> dict[str, zipfile.ZipInfo]:
+    """What is in an ``.npz`` file, by name."""
+    with opened(path) as stream:
+        if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
+            before = " (something stands before it)" if zipfile.is_zipfile(stream) else ""
+            raise InputError(f"{shown(path)} is not a whole .npz file{before}: {_WHOLE}.")
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                found = archive.infolist()
+        except _UNREADABLE as error:
+            raise InputError(
+                f"{shown(path)} is not a whole .npz file ({error}): {_WHOLE}."
+            ) from error
     check_names([about.filename for about in found], shown(path))
     return {about.filename: about for about in found}
 
 
-def _npz_array(path: Path, name: str) -> NDArray[Any]:
-    members, where = _members(path), f"{brief(name)} in {shown(path)}"
+def _npz_array(path: Path, opened: Opener, name: str) -> NDArray[Any]:
+    members, where = _members(path, opened), f"{brief(name)} in {shown(path)}"
     about = members.get(f"{name}.npy", members.get(name))
     if about is None:
         raise InputError(f"{where} is not there.")
     if about.compress_type != zipfile.ZIP_STORED:
         check_unpacked(path, about.file_size, LARGEST_ARRAYS)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened(path) as file, zipfile.ZipFile(file) as archive:
             with archive.open(about) as stream:
                 if not stream.read(6).startswith(b"\x93NUMPY"):
                     raise InputError(f"{where} is no array: it was not saved by numpy.")

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError, parse_reason
 from curvewise.io._commas import is_decimal_comma
 from curvewise.io._table import (
     Column,
@@ -29,6 +29,7 @@ from curvewise.io._table import (
     table_from_frame,
     table_from_records,
 )
+from curvewise.tables import is_formula
 
 _KINDS = {
     ".csv": "csv",
@@ -233,7 +234,7 @@ def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
 
 
 def _without_apostrophe(cell: str) -> str:
-    return cell[1:] if cell[:1] == "'" and cell[1:2] in tuple("=+-@\t\r\n") else cell
+    return cell[1:] if cell[:1] == "'" and is_formula(cell[1:]) else cell
 
 
 def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
@@ -329,6 +330,8 @@ def parse_json(text: str, path: Path, lines: bool = False) -> Any:
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
+        if not isinstance(error, json.JSONDecodeError | RecursionError):  # too many digits
+            raise InputError(f"{shown(path)} cannot be read: {parse_reason(error)}.") from error
         raise InputError(
             f"{shown(path)} is not whole JSON ({error!s:.200}): it was cut short, or is something "
             "else with that ending."

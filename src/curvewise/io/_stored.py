@@ -16,17 +16,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import StoreError
+from curvewise.errors import StoreError, parse_reason
 
 SCHEMA = 1
 RECORD = "record.json"
 LABELS = "labels"
 """Folder of a store for the true classes, which many runs share."""
+DATA = "data"
+"""Folder of a store for copies of a study's examples."""
 ASIDE = ".partial"
 """Folder of a store for what is being written; inside it, so that a rename crosses no disks."""
 REPLACED = ".replaced-"
@@ -64,6 +66,7 @@ REMEDY = "Restore it, or delete the run's folder to have the run made again."
 
 _is_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}").fullmatch
 is_id = re.compile(r"[0-9a-f]{20}").fullmatch
+_is_replaced = re.compile(r"([0-9a-f]{20})" + re.escape(REPLACED) + r"[0-9a-f]{12}").fullmatch
 _is_digest = re.compile(r"[0-9a-f]{64}").fullmatch
 _decode = json.JSONDecoder(
     parse_constant=lambda name: _refuse_constant(name),
@@ -140,10 +143,21 @@ def _runs_aside(store: str | os.PathLike[str]) -> list[tuple[str, str]]:
     if is_folder(aside):
         with suppress(OSError), os.scandir(aside) as entries:
             for entry in entries:
-                identity, mark, _ = entry.name.partition(REPLACED)
-                if mark and is_id(identity) and entry.is_dir(follow_symlinks=False):
+                identity = replaced_id(entry.name)
+                if identity is not None and entry.is_dir(follow_symlinks=False):
                     found.append((identity, entry.path))
     return found
+
+
+def replaced_id(name: str) -> str | None:
+    """Id of the run that was moved aside under a name; None for names that no store makes.
+
+    >>> replaced_id("0123456789abcdef0123.replaced-0123456789ab")
+    '0123456789abcdef0123'
+    >>> replaced_id("0123456789abcdef0123.replaced-my notes")
+    """
+    match = _is_replaced(name)
+    return None if match is None else match[1]
 
 
 def _looks(folder: str | os.PathLike[str]) -> Iterator[str]:
@@ -256,7 +270,7 @@ def _read_record(folder: str, home: str) -> dict[str, Any]:
         data = read_file(path, MOST_RECORD)
         record = _decode(data.decode())
     except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} cannot be read: {error}. {REMEDY}") from error
+        raise StoreError(f"{path} cannot be read: {parse_reason(error)}. {REMEDY}") from error
     if data.count(b"{") + data.count(b"[") > MOST_DEPTH and depth_of(record) > MOST_DEPTH:
         raise StoreError(
             f"{path} is not the record of a run: it has more than {MOST_DEPTH} levels. {REMEDY}"
@@ -430,8 +444,7 @@ def read_file(path: str, most: int | None = None) -> bytes:
     handle = _open(path)
     try:
         about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError("it is no plain file")
+        _check_plain(about)
         if most is not None and about.st_size > most:
             raise OSError(f"it has {about.st_size:,} bytes, and {most:,} are the most")
         data = os.read(handle, about.st_size + 1)
@@ -443,6 +456,22 @@ def read_file(path: str, most: int | None = None) -> bytes:
         return b"".join(parts)
     finally:
         os.close(handle)
+
+
+def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file that is one, in a folder that is one, as :func:`read_file` does."""
+    handle = _open(os.fspath(path))
+    try:
+        _check_plain(os.fstat(handle))
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _check_plain(about: os.stat_result) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise OSError("it is no plain file")
 
 
 def _open(path: str) -> int:

@@ -11,9 +11,18 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from curvewise.errors import StoreError, os_reason
-from curvewise.io._stored import ASIDE, OPENS_IN_FOLDERS, REPLACED, is_folder, is_id, open_folder
+from curvewise.io._stored import (
+    ASIDE,
+    LABELS,
+    OPENS_IN_FOLDERS,
+    REPLACED,
+    is_folder,
+    open_folder,
+    replaced_id,
+)
 
 LEFTOVER_SECONDS = 3600.0
 # What a rename onto a directory, or onto a file or link with its name, answers; Windows says that
@@ -21,8 +30,10 @@ LEFTOVER_SECONDS = 3600.0
 _IN_THE_WAY = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR} | (
     {errno.EACCES} if os.name == "nt" else set()
 )
-_is_leftover = re.compile(r"[0-9a-f]{20}([0-9a-f]{44}(\.npy)?)?-[0-9a-f]{12}").fullmatch
-"""Names that are made here for runs and labels; nothing else in the folder is touched."""
+_is_leftover = re.compile(
+    r"([0-9a-f]{20}|[0-9a-f]{64}(\.npy)?|(made-)?[0-9a-f]{32}(\.npz)?)-[0-9a-f]{12}"
+).fullmatch
+"""Names that are made here for runs, labels and data; nothing else in the folder is touched."""
 
 
 def write_aside(store: Path, name: str, files: Mapping[str, bytes]) -> Path:
@@ -77,8 +88,13 @@ def publish(
             _put_back_or_discard(old, final)
 
 
-def write_file(store: Path, folder: str, name: str, data: bytes) -> None:
-    """Write a file aside, sync it and rename it into a folder of the store, over one there."""
+def write_file(
+    store: Path, folder: str, name: str, data: bytes | Callable[[IO[bytes]], object]
+) -> None:
+    """Write a file aside, sync it and rename it into a folder of the store, over one there.
+
+    ``data`` is what it holds, or what writes that to an open file.
+    """
     aside = own_folder(store, ASIDE) / _fresh(name)
     try:
         final = own_folder(store, folder) / name
@@ -105,6 +121,22 @@ def own_folder(store: Path, name: str) -> Path:
             )
         make_folder(folder)
     return folder
+
+
+def check_writable(store: Path) -> None:
+    """Write a small file to the store and remove it, so that a full disk or a link is found now.
+
+    Raises
+    ------
+    OSError
+        If the next run could not be written either.
+    """
+    own_folder(store, LABELS)
+    aside = own_folder(store, ASIDE) / _fresh("0" * 20)
+    try:
+        _write(aside, bytes(1 << 16))
+    finally:
+        remove(aside.parent, aside.name)
 
 
 def cannot_write(store: Path, error: OSError) -> StoreError:
@@ -148,8 +180,8 @@ def put_back(store: Path) -> None:
     Their writer may be alive, between its two renames: it then finds them in the way once more.
     """
     for name in names_in(store / ASIDE):
-        identity, mark, _ = name.partition(REPLACED)
-        if mark and is_id(identity):
+        identity = replaced_id(name)
+        if identity is not None:
             _put_back_or_discard(store / ASIDE / name, store / identity)
 
 
@@ -168,13 +200,14 @@ def discard(aside: Path, path: Path) -> None:
     Whoever is about to rename it, to publish it or to put it back, then finds nothing, rather than
     what is half deleted.
     """
-    doomed = aside / _fresh(path.name.partition(".")[0].partition("-")[0])
+    stem = path.name.removeprefix("made-").partition(".")[0].partition("-")[0]
+    doomed = aside / _fresh(stem)
     with suppress(OSError):
         os.rename(path, doomed)
         remove(aside, doomed.name)
 
 
-def remove(folder: Path, name: str) -> None:
+def remove(folder: Path, name: str, *, directories: bool = True) -> None:
     """Delete a file, link or directory in a folder of the store, if it is there and can be.
 
     Neither the folder nor anything in the directory may be a link to elsewhere: these are not
@@ -184,12 +217,16 @@ def remove(folder: Path, name: str) -> None:
         if not OPENS_IN_FOLDERS:
             if is_folder(folder):
                 path = folder / name
-                shutil.rmtree(path) if is_folder(path) else path.unlink()
+                if not is_folder(path):
+                    path.unlink()
+                elif directories:
+                    shutil.rmtree(path)
             return
         at = open_folder(folder)
         try:
             if stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
-                shutil.rmtree(name, ignore_errors=True, dir_fd=at)
+                if directories:
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=at)
             else:
                 os.unlink(name, dir_fd=at)
         finally:
@@ -213,9 +250,9 @@ def _last_written(path: Path) -> float:
     return max(times)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None:
     with open(path, "xb") as out:
-        out.write(data)
+        data(out) if callable(data) else out.write(data)
         out.flush()
         os.fsync(out.fileno())
 

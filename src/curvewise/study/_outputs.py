@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvewise.errors import parse_reason
 from curvewise.study._classes import one_hot
 from curvewise.study._numbers import as_predicted
 
@@ -81,7 +82,7 @@ def read_metrics(out: Path) -> dict[str, float]:
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise BadOutput(f"{path.name} is not JSON ({error}): {expected}.") from error
+        raise BadOutput(f"{path.name} is not JSON ({parse_reason(error)}): {expected}.") from error
     if not isinstance(found, dict):
         raise BadOutput(f"{path.name} holds a {type(found).__name__}: {expected}.")
     for name, value in found.items():

@@ -28,7 +28,7 @@ _NO_LINKS = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.E
 _FOLLOWS = os.utime not in os.supports_follow_symlinks  # where it cannot be helped
 # Names that are made here; nothing else in the folder is touched.
 _is_claim = re.compile(r"[0-9a-f]{20}\.[0-9]{1,9}").fullmatch
-_is_owner = re.compile(r"\.owner-[0-9A-Za-z]{1,64}").fullmatch
+_is_owner = re.compile(r"\.owner-[0-9a-f]{32}").fullmatch
 
 
 class Claims:
@@ -171,7 +171,7 @@ class Claims:
         return lost
 
     def _remove(self, path: Path) -> None:
-        remove(self.folder, path.name)
+        remove(self.folder, path.name, directories=False)  # claims are files
 
     def _introduce(self) -> None:
         """Write who we are, once, and begin to show that we live."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import string
 import sys
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curvewise.errors import InputError, StoreError, os_reason
-from curvewise.io._stored import is_file
+from curvewise.io._stored import DATA, is_file
 from curvewise.nn.task import Trained
 from curvewise.study._classes import HARD_NOTE
-from curvewise.study._files import own_folder
+from curvewise.study._files import own_folder, write_file
 from curvewise.study._outputs import BadOutput, read_metrics, read_numbers, read_set
 from curvewise.study._process import run_process
 from curvewise.study.digest import data_digest
@@ -206,21 +205,15 @@ def write_data(study: Study) -> Path:
         The file, with ``x``, ``y`` and for each evaluation set ``<set>_x``, ``<set>_y``.
     """
     digest = data_digest([study.data_digest, *sorted(study.label_digests().items())])
-    final = own_folder(study.runs_folder.resolve(), "data") / f"{digest}.npz"
+    store = study.runs_folder.resolve()
+    final = own_folder(store, DATA) / f"{digest}.npz"
     if is_file(final):
         return final
     arrays = {"x": study.examples.x, "y": study.examples.y}
     for name, part in study.evaluation_sets.items():
         arrays |= {f"{name}_x": part.x, f"{name}_y": part.y}
-    # Written aside and renamed, because other processes may want it at the same moment.
-    with tempfile.NamedTemporaryFile(dir=final.parent, suffix=".partial", delete=False) as file:
-        try:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.close()
-            os.replace(file.name, final)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    save: Any = np.savez
+    write_file(store, DATA, final.name, lambda file: save(file, **arrays))
     return final
 
 

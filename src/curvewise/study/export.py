@@ -35,8 +35,8 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     ``subset``, the hash of the training examples, called ``subset_digest``;
     the metrics, called ``metrics.…`` where a coordinate has their name; ``failure``, the first line
     of the error; ``notes``; and what it was made with, ``environment.…``. Lists are JSON text, and
-    so is all of a column that holds values of several types. Texts that a spreadsheet would take
-    for formulas are left as they are.
+    so is all of a column that holds values of several types. In a CSV file, texts that a
+    spreadsheet would take for formulas get an apostrophe.
 
     Parameters
     ----------

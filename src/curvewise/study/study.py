@@ -352,7 +352,7 @@ class Study:
         copy = self._copy_of(spec)
         if self.trust or copy is None:
             return load_dataset(spec, folder=self.folder)
-        if not copy.path.is_file():
+        if not copy.is_there:
             raise UntrustedCodeError(
                 f"{key} is made by {copy.options['function']}, which is not imported without "
                 "--trust (in Python trust=True), and no run has left a copy of the data in "
@@ -383,7 +383,7 @@ class Study:
         if self.trust:
             return ()
         copies = [self._copy_of(s) for s in (self.data, *(e.data for e in self.evaluate.values()))]
-        there = [copy for copy in copies if copy is not None and copy.path.is_file()]
+        there = [copy for copy in copies if copy is not None and copy.is_there]
         return tuple(dict.fromkeys(copy.assumption() for copy in there))
 
     def unimported(self, learner: Learner) -> str | None:

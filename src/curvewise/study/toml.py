@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, parse_reason
 from curvewise.study.document import document_of, study_from_document
 from curvewise.study.study import Study
 
@@ -74,7 +74,7 @@ def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # among them integers of thousands of digits
-        raise InputError(f"{file} is not valid TOML: {error!s:.300}.") from error
+        raise InputError(f"{file} is not valid TOML: {parse_reason(error):.300}.") from error
     return replace(study_from_document(document, file.parent, file.name), trust=trust)
 
 

@@ -1,8 +1,9 @@
-"""Find damage in a store: every record, array, checkpoint and label against its checksum."""
+"""Find damage in a store: each record, array, checkpoint, label and copy of data is checked."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import uuid
 from collections import Counter
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from curvewise.errors import StoreError
+from curvewise.io._arrays import npz_arrays
 from curvewise.io._stored import (
     ASIDE,
+    DATA,
     LABELS,
     RECORD,
     REMEDY,
@@ -26,6 +29,7 @@ from curvewise.io._stored import (
     is_file,
     is_folder,
     is_guarded,
+    open_file,
     part_file,
     read_labels,
     read_part,
@@ -35,12 +39,14 @@ from curvewise.io._stored import (
 from curvewise.progress import progress_bar
 from curvewise.study._files import cannot_write, names_in, own_folder
 from curvewise.study.claims import FOLDER as CLAIMS
+from curvewise.study.datasets.own import read_made, unreadable_data
 from curvewise.study.store import MOST_READS, AnyPath
 from curvewise.types import Result
 
 DAMAGED = ".damaged"
-OWN_FOLDERS = (ASIDE, CLAIMS, DAMAGED, LABELS, ".replaced", "data")
+OWN_FOLDERS = (ASIDE, CLAIMS, DAMAGED, LABELS, ".replaced", DATA)
 """Folders that a store has beside its runs."""
+_is_data = re.compile(r"(made-)?[0-9a-f]{32}\.npz").fullmatch
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,8 @@ class Damage:
     Attributes
     ----------
     run : str or None
-        Id of the run; None for what is not one run's: labels, which many share, or a run of another
-        version.
+        Id of the run; None for what is not one run's: labels and data, which many share, or a
+        run of another version.
     file : str
         Where, as seen from the store.
     problem : str
@@ -188,6 +194,7 @@ def verify_store(
             seen.look_at_run(Path(path))
             advance(1)
     seen.look_at_labels()
+    seen.look_at_data()
     seen.look_around()
     removed = tuple(_set_aside(folder, seen.damaged_runs())) if remove else ()
     return StoreCheck(
@@ -249,6 +256,16 @@ class _Seen:
             except StoreError as error:
                 self.damage.append(Damage(None, f"{LABELS}/{digest}.npy", str(error)))
             self._measure([self.store / LABELS / f"{digest}.npy"])
+
+    def look_at_data(self) -> None:
+        """Check every copy of a study's examples."""
+        for name in filter(_is_data, names_in(self.store / DATA)):
+            path = self.store / DATA / name
+            try:
+                _check_data(path)
+            except StoreError as error:
+                self.damage.append(Damage(None, f"{DATA}/{name}", str(error)))
+            self._measure([path])
 
     def look_around(self) -> None:
         """Find runs in folders that no reader looks at, and links in place of the store's own."""
@@ -322,6 +339,16 @@ def _check_files(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, s
         except StoreError as error:
             found.append((part_file("files", name), str(error)))
     return record, found
+
+
+def _check_data(path: Path) -> None:
+    if path.name.startswith("made-"):
+        read_made(path)
+        return
+    with unreadable_data(path):
+        names, get = npz_arrays(path, open_file)
+        for name in names:
+            get(name)
 
 
 def _place(folder: Path, file: str) -> str:

@@ -9,20 +9,21 @@ import hashlib
 import inspect
 import json
 import os
-import tempfile
 import time
-import zipfile
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from curvewise.errors import CurvewiseError, InputError, StoreError
+from curvewise.errors import CurvewiseError, InputError, StoreError, os_reason
+from curvewise.io._arrays import npz_arrays
+from curvewise.io._stored import DATA, open_file
 from curvewise.io._table import brief
 from curvewise.nn._own_code import failure, find_function, importable
+from curvewise.study._files import write_file
 from curvewise.study.dataset import Dataset
 from curvewise.study.datasets._request import Request
 
@@ -90,6 +91,11 @@ class MadeCopy:
     options: Mapping[str, Any]
     folder: Path
 
+    @property
+    def is_there(self) -> bool:
+        """Whether something has its name, be it a copy or not."""
+        return os.path.lexists(self.path)
+
     def write(self, data: Dataset) -> None:
         """Write the copy, unless it is there and the same."""
         about = {
@@ -99,48 +105,32 @@ class MadeCopy:
             "made": time.strftime("%Y-%m-%d %H:%M"),
             **{name: getattr(data, name) for name in _PLAIN},
         }
-        if self.path.exists():
-            known = self._about()
+        with suppress(StoreError):  # one that is missing or damaged is written anew
+            known = _read_about(self.path)
             if all(known.get(k) == about[k] for k in ("module", "digest")):
                 return
         arrays = {name: getattr(data, name) for name in _ARRAYS}
         arrays = {name: value for name, value in arrays.items() if value is not None}
         arrays["about"] = np.array(json.dumps(about))
+        store, folder = self.path.parent.parent, self.path.parent.name
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Written aside and renamed, because another shard may write it at the same moment.
-            with tempfile.NamedTemporaryFile(
-                dir=self.path.parent, suffix=".partial", delete=False
-            ) as file:
-                try:
-                    np.savez(file, **arrays)
-                    file.close()
-                    os.replace(file.name, self.path)
-                except BaseException:
-                    Path(file.name).unlink(missing_ok=True)
-                    raise
+            write_file(store, folder, self.path.name, lambda file: np.savez(file, **arrays))
+        except StoreError:
+            raise
         except OSError as error:
             raise StoreError(
                 f"The data that {self.options['function']} made cannot be kept in "
-                f"{self.path.parent}: {error}. Make room, or mend the permissions, and run the "
+                f"{self.path.parent}: {os_reason(error, place=False)}. Mend that, and run the "
                 "study again."
             ) from error
 
     def read(self) -> Dataset:
         """Read the copy as the Dataset that the function gave."""
-        about = self._about()
-        try:
-            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in _ARRAYS if name in file.files}
-            plain = {name: about[name] for name in _PLAIN}
-            lists = {name: tuple(plain[name]) for name in ("classes", "notes")}
-            return Dataset(**arrays, **plain | lists)
-        except _DAMAGE as error:
-            raise self._damaged(error) from error
+        return read_made(self.path, self._what)
 
     def assumption(self) -> str:
         """Say what a reader of the copy takes for granted."""
-        about, name = self._about(), self.options["function"]
+        about, name = _read_about(self.path, self._what), self.options["function"]
         text = (
             f"{name} was not called, and is assumed to give the same data as for the run of "
             f"{about.get('made')}: pass --trust (in Python trust=True) to call it."
@@ -149,28 +139,61 @@ class MadeCopy:
             text += " Its file has changed since: if the data did too, run makes all runs anew."
         return text
 
+    @property
+    def _what(self) -> str:
+        return f"the data that {self.options['function']} made"
+
     def _module_hash(self) -> str | None:
         """Hash of the file that the function is in, where it lies in the study's folder."""
         module = str(self.options["function"]).partition(":")[0]
         path = self.folder / (module.replace(".", "/") + ".py")
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
-    def _about(self) -> dict[str, Any]:
-        try:
-            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                found = json.loads(str(file["about"]))
-        except _DAMAGE as error:
-            raise self._damaged(error) from error
-        return found if isinstance(found, dict) else {}
 
-    def _damaged(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"{self.path}, a copy of the data that {self.options['function']} made, cannot be "
-            f"read ({error}): remove it, and run the study again."
-        )
+_ANY = "a study's data"
 
 
-_DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error)
+def read_made(path: Path, what: str = _ANY) -> Dataset:
+    """Read a copy of data that a function made, and check it against its recorded digest."""
+    about = _read_about(path, what)
+    with unreadable_data(path, what):
+        names, get = npz_arrays(path, open_file)
+        arrays: dict[str, Any] = {name: get(name) for name in _ARRAYS if name in names}
+        plain = {name: about[name] for name in _PLAIN}
+        lists = {name: tuple(plain[name]) for name in ("classes", "notes")}
+        found = Dataset(**arrays, **plain | lists)
+        if found.digest != about.get("digest"):
+            raise ValueError("its examples are not those recorded")
+    return found
+
+
+def _read_about(path: Path, what: str = _ANY) -> dict[str, Any]:
+    """Read what a copy says of the data beside the arrays."""
+    with unreadable_data(path, what):
+        _, get = npz_arrays(path, open_file)
+        found = json.loads(str(get("about")))
+        if not isinstance(found, dict):
+            raise ValueError("it does not say what it holds")
+    return found
+
+
+@contextmanager
+def unreadable_data(path: Path, what: str = _ANY) -> Iterator[None]:
+    """Say of whatever goes wrong within that a copy of data is damaged, and what to do."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, OSError):
+            reason = os_reason(error, place=False)
+        # What the store writes is not compressed, so that allowing more is no remedy here.
+        reason = reason.partition(": pass allow_large")[0].removesuffix(".")
+        raise StoreError(
+            f"{path} cannot be read: {reason}. It is a copy of {what}: remove it, and run the "
+            "study again."
+        ) from error
+
+
 _ARRAYS = ("x", "y", "test_x", "test_y")
 _PLAIN = ("classes", "name", "padding", "notes", "targets", "standardise")
 
@@ -179,4 +202,4 @@ def made_copy(options: Mapping[str, Any], store: Path, folder: Path) -> MadeCopy
     """Name the copy, in a store, of what a function makes with these options."""
     key = json.dumps(dict(options), sort_keys=True, default=str)
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
-    return MadeCopy(store / "data" / f"made-{digest}.npz", options, folder)
+    return MadeCopy(store / DATA / f"made-{digest}.npz", options, folder)

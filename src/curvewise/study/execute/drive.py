@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from curvewise.errors import StoreError, Terminated
 from curvewise.progress import progress_bar, say
-from curvewise.study._files import cannot_write, own_folder, put_back, remove_partial
+from curvewise.study._files import (
+    cannot_write,
+    check_writable,
+    own_folder,
+    put_back,
+    remove_partial,
+)
 from curvewise.study.claims import Claims
 from curvewise.study.execute import events
 from curvewise.study.execute.board import MOST_DEATHS, Board
@@ -259,6 +265,7 @@ def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
     if not there:
         return None
     try:
+        check_writable(store)  # before anything is moved
         aside = own_folder(store, REPLACED) / time.strftime("%Y%m%d-%H%M%S")
         while os.path.lexists(aside):
             aside = aside.with_name(aside.name + "-")
