@@ -257,7 +257,7 @@ def _watch(loaded: Study, port: int, open_browser: bool) -> int:
     except OSError as error:
         raise UsageError(f"--port {port} cannot be used ({error.strerror}): try another.") from None
     with page, suppress(KeyboardInterrupt):
-        note(f"{loaded.name} is shown at {page.url} ; stop with Ctrl-C.")
+        note(f"{loaded.name} is shown at {page.url} (stop with Ctrl-C).")
         if open_browser:
             import webbrowser
 
