@@ -191,7 +191,7 @@ def test_ctrl_c_ends_the_command(copied):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
         line = started.stderr.readline()
-        assert re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/;", line)
+        assert re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/\s", line)
         started.send_signal(signal.SIGINT)
         rest = started.stderr.read()
         assert started.wait(timeout=600) == 0
