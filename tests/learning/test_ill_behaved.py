@@ -114,6 +114,7 @@ def test_one_size_is_no_curve_and_says_what_is_known(form):
 
 def test_impossible_errors_are_not_answers():
     """A fit that falls below 0 has an interval and no estimate."""
+    pytest.importorskip("pandas")
     n = np.repeat(N5, 4)
     error = np.maximum(-20 + 120 * n**-0.2, 0) + np.tile([0, 0.1, 0.2, 0.3], 5)
     curve = fit_quietly(n, error, unit="percent")
@@ -131,6 +132,7 @@ def test_impossible_errors_are_not_answers():
 @pytest.mark.parametrize("seed", range(30))
 def test_no_estimate_lies_outside_its_interval(seed):
     """Whatever the prior on γ does to the fit."""
+    pytest.importorskip("pandas")
     rng = np.random.default_rng(seed)
     sizes = np.unique(rng.integers(10, 4000, rng.integers(2, 7)))
     n = np.repeat(sizes, rng.integers(1, 4, len(sizes)))
@@ -276,6 +278,7 @@ def test_masked_and_textual_input_is_refused():
 
 
 def test_a_power_law_still_at_chance_may_fall():
+    pytest.importorskip("pandas")
     n = np.repeat([100, 200, 400, 800, 1600], 3)
     error = 0.9 + 0.004 * np.random.default_rng(4).standard_normal(15)
     curve = fit_quietly(n, error, chance=0.9)
@@ -306,6 +309,7 @@ def test_learners_that_could_not_be_fitted_are_named_in_the_ranking():
 
 
 def test_an_interval_wholly_below_zero_says_nothing():
+    pytest.importorskip("pandas")
     n = np.repeat(N5, 4)
     error = 200 * n**-0.5 - 9.9 + np.tile([0, 0.01, 0.02, 0.03], 5)
     curve = fit_quietly(n, error, unit="percent", form="sqrt")
