@@ -275,9 +275,9 @@ class Curve(Result):
         return (self._run_noise.half_width(n, level) / z) ** 2 / runs
 
     def _clip(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Cut an interval off at what is possible; one that lies wholly beyond says nothing."""
+        """Cut an interval off at what is possible; one that lies wholly below 0 says nothing."""
         floor, ceiling = bounds(self.unit, self._data.mean)
-        void = (high < floor) | (low > ceiling)
+        void = high < floor
         low, high = np.where(void, floor, low), np.where(void, ceiling, high)
         return np.clip(low, floor, ceiling), np.clip(high, floor, ceiling)
 
