@@ -5,67 +5,21 @@ from __future__ import annotations
 import html
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import InputError
+from curvewise.text import clean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-def number(value: float, digits: int = 4) -> str:
-    """Write a number for people: about four significant digits, ``∞`` for infinity.
-
-    >>> number(1234567.8), number(0.12345), number(400.0), number(18.861)
-    ('1,235,000', '0.1235', '400', '18.86')
-    >>> number(float("inf")), number(float("nan"))
-    ('∞', 'unknown')
-    """
-    if math.isnan(value):
-        return "unknown"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if value == int(value) and abs(value) < 1e9:
-        return f"{int(value):,}" if abs(value) >= 1e4 else str(int(value))
-    if abs(value) < 1e-4:
-        return f"{value:.{digits - 1}g}"
-    if abs(value) >= 1e15:
-        return f"{value:.{digits - 1}g}"
-    if abs(value) >= 10**digits:
-        keep = len(str(int(abs(value)))) - digits
-        return f"{round(value, -keep):,.0f}"
-    whole = max(1, len(str(int(abs(value)))) if abs(value) >= 1 else 0)
-    return f"{value:.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
 
 
 _LATEX = str.maketrans(
     {c: "\\" + c for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 )
-
-
-def about(n: float) -> str:
-    """A training size that was estimated: three digits, and from 10 on whole.
-
-    >>> about(299_825.2), about(50.84), about(float("inf"))
-    ('300,000', '51', '∞')
-    """
-    if not math.isfinite(n):
-        return number(n)
-    rounded = float(f"{n:.3g}")
-    return number(float(round(rounded)) if rounded >= 10 else rounded)
-
-
-def whole(n: float) -> int | float:
-    """A training size as an int if it is one.
-
-    >>> whole(400.0), whole(0.5)
-    (400, 0.5)
-    """
-    return int(n) if float(n).is_integer() else float(n)
 
 
 def format_table(
@@ -93,27 +47,10 @@ def format_table(
 
 
 _FORMULA = ("=", "+", "-", "@")
-_BREAKS = re.compile(r"[\r\n\t\v\f\x1c-\x1e\x85\u2028\u2029]+")
-_BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _LINK = re.compile(r"\](?=[(\[:])")
 _TAG = re.compile(r"(?<!\\)<")
 _WWW = re.compile(r"\b(www)\.", re.IGNORECASE)
 _HEADING = re.compile(r"^\s*#")
-
-
-def clean(text: object) -> str:
-    r"""One line without control characters and switches of writing direction.
-
-    >>> clean("a\x1b[31mred\nb")
-    'a[31mred b'
-    """
-    found = str(text)
-    if found.isprintable():
-        return found
-    spaced = _BREAKS.sub(" ", found)
-    return "".join(
-        c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs") and c not in _BIDI
-    )
 
 
 def csv_cell(value: Any) -> Any:

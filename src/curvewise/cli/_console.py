@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from curvewise.types import Result, Unit
 
-    Columns: TypeAlias = Mapping[str, Sequence[Any] | NDArray[Any]]
+Columns: TypeAlias = "Mapping[str, Sequence[Any] | NDArray[Any]]"
 
 DONE, FAILED, USAGE, GATE = 0, 1, 2, 3
 INTERRUPTED, TERMINATED = 130, 143

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
+import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 from shlex import quote
@@ -15,6 +16,7 @@ from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensErro
 from cyclopts.validators import Number
 
 from curvewise.cli._console import Page, UsageError, check_folder
+from curvewise.errors import MissingDependencyError
 
 READING = Group("How to read the file", sort_key=2)
 FITTING = Group("How to fit", sort_key=3)
@@ -35,13 +37,6 @@ Numbers = Annotated[
 ]
 
 
-def _check_sizes(_: Any, sizes: Sequence[float]) -> None:
-    for n in sizes:
-        if not 0 < n < math.inf:
-            raise ValueError(f"{n:g} is no training size: give positive numbers, such as 800,1600.")
-
-
-Sizes = Annotated[Numbers, Parameter(validator=_check_sizes)]
 Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 """An option that may be repeated."""
 
@@ -89,128 +84,6 @@ def _repeated(error: UnusedCliTokensError) -> str:
     return " ".join(f"{before[0]} {quote(value)}" for value in values)
 
 
-@Parameter(name="*", group=READING)
-@dataclass
-class Reading:
-    """How to read measurements.
-
-    Parameters
-    ----------
-    unit
-        What the values are; by default percent if the column's name says so, else fractions.
-    higher_is_better
-        The values are accuracies or scores. By default the column's name says so.
-    n_column
-        Column of training sizes. Columns with usual names are found by themselves.
-    value_column
-        Column of errors, accuracies, losses or scores.
-    learner_column
-        Column that names the learner; repeat it to join several columns.
-    runs_column
-        Over how many runs a row is the mean.
-    variance_column
-        Variance of those runs.
-    column
-        Any other role, as ROLE=COLUMN: fold, seed, split, metric, std; ignore=COLUMN does not
-        read it. ROLE= leaves a role out.
-    wide
-        Each column of numbers is a run, a learner or a size.
-    per_class
-        Number of classes, if sizes count examples of each class.
-    metric
-        Which rows to take where a column names metrics.
-    split
-        Which rows to take where a column names splits, such as test.
-    where
-        Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
-    drop_failed
-        Leave out rows without a finite value, and say which.
-    same_name
-        A learner that is in several files: pool its runs, or keep the files separate.
-    allow_large
-        Read a compressed file whatever it unpacks to.
-    """
-
-    unit: Literal["fraction", "percent", "loss", "score"] | None = None
-    higher_is_better: Annotated[
-        bool | None,
-        Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better"),
-    ] = None
-    n_column: str | None = None
-    value_column: str | None = None
-    learner_column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(
-        default_factory=list
-    )
-    runs_column: str | None = None
-    variance_column: str | None = None
-    column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(
-        default_factory=list
-    )
-    wide: Literal["runs", "learners", "sizes"] | None = None
-    per_class: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
-    metric: str | None = None
-    split: str | None = None
-    where: Texts = field(default_factory=list)
-    drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
-    same_name: Literal["pool", "separate"] | None = None
-    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
-
-    def rows(self) -> dict[str, Any] | None:
-        """Which rows to take, for ``load_measurements``."""
-        return read_where(self.where)
-
-    def columns(self) -> dict[str, Any] | None:
-        """Which column plays which role, for ``load_measurements``."""
-        named: dict[str, list[str]] = {
-            role: [name]
-            for role, name in (
-                ("n", self.n_column),
-                ("value", self.value_column),
-                ("runs", self.runs_column),
-                ("variance", self.variance_column),
-            )
-            if name is not None
-        }
-        if self.learner_column:
-            named["learner"] = list(self.learner_column)
-        for pair in self.column:
-            role, equals, name = pair.partition("=")
-            if not equals or not role.strip():
-                raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as fold=split.")
-            named.setdefault(role.strip(), []).extend([name] if name else [])
-        one_or_many = {r: v[0] if len(v) == 1 else (v or None) for r, v in named.items()}
-        return one_or_many or None
-
-
-@Parameter(name="*", group=FITTING)
-@dataclass
-class Fitting:
-    """How to fit the curves.
-
-    Parameters
-    ----------
-    form
-        power (α + η n^γ) describes and compares; auto predicts best beyond the sizes measured;
-        sqrt fixes γ at −½.
-    weights
-        Weigh sizes alike, runs alike by their variance, or not at all.
-    chance
-        Error of a blind guess, in the unit of the table: intervals of curves still near it allow
-        them to fall.
-    at
-        Training size N at which to judge; by default the largest measured, and of several learners
-        that are compared or ranked the smallest of their largest sizes.
-    level
-        Coverage of the intervals.
-    """
-
-    form: Form = "power"
-    weights: Literal["size", "run", "none"] = "size"
-    chance: float | None = None
-    at: Size = None
-    level: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.95
-
-
 @Parameter(name="*", group=SHOWING)
 @dataclass
 class Showing:
@@ -254,30 +127,55 @@ class Drawing:
         check_folder("--plot", self.plot)
 
 
-@Parameter(name="*", group=SHOWING)
-@dataclass
-class CurveDrawing(Drawing):
-    """Whether and how to draw curves.
+Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
 
-    Parameters
-    ----------
-    plot
-        Draw the curves into this .png, .svg or .pdf file.
-    x
-        Horizontal axis: n^−½, on which most curves are straight, or log n. By default sqrt, and
-        log to compare.
+
+def split_words(_: Any, tokens: Sequence[Token]) -> list[str]:
+    """Read ``runs,examples`` as two words."""
+    return [part.strip() for token in tokens for part in token.value.split(",") if part.strip()]
+
+
+Words = Annotated[
+    list[str], Parameter(converter=split_words, n_tokens=1, negative="", show_default=False)
+]
+
+
+def read_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """Read KEY=VALUE; values that look like numbers, booleans or lists are taken as such.
+
+    >>> read_options(["width=64", "norm=true", "size=[8, 8]", "name=relu"])
+    {'width': 64, 'norm': True, 'size': [8, 8], 'name': 'relu'}
     """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{pair!r} must read KEY=VALUE, such as width=64.")
+        try:
+            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key.strip()] = value
+    return found
 
-    x: Literal["sqrt", "log"] | None = None
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """What to pass to a function that draws."""
-        return {} if self.x is None else {"x": self.x}
+def check_picture(option: str, path: Path | None) -> None:
+    """Refuse a picture that cannot be written."""
+    if path is None:
+        return
+    if path.suffix.lower() not in PLOT_ENDINGS:
+        raise UsageError(f"{option} {path} must end in {', '.join(PLOT_ENDINGS)}.")
+    check_folder(option, path)
 
 
-def given(
-    reading: Reading | None, fitting: Fitting | None, showing: Showing | None
-) -> tuple[Reading, Fitting, Showing]:
-    """Give the defaults in place of groups of options of which none was set."""
-    return reading or Reading(), fitting or Fitting(), showing or Showing()
+def need_torch() -> None:
+    """Say what to install where there is no torch."""
+    if find_spec("torch") is None:
+        raise MissingDependencyError(
+            'Networks need torch, which is not installed: pip install "curvewise[torch]".'
+        )
+
+
+DATA = Group("The examples", sort_key=2)
+
+
+NETWORK = Group("The network", sort_key=3)

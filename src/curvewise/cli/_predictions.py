@@ -8,28 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter, Token
-from cyclopts.validators import Number
+from cyclopts import Parameter
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import STDIN
-from curvewise.cli._options import READING
+from curvewise.cli._options import READING, Words
 
 if TYPE_CHECKING:
     from curvewise.types import FloatArray, Predictions
 
 Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities"]
-Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
-
-
-def split_words(_: Any, tokens: Sequence[Token]) -> list[str]:
-    """Read ``runs,examples`` as two words."""
-    return [part.strip() for token in tokens for part in token.value.split(",") if part.strip()]
-
-
-Words = Annotated[
-    list[str], Parameter(converter=split_words, n_tokens=1, negative="", show_default=False)
-]
 
 
 @Parameter(name="*", group=READING)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli._console import UsageError, note
 from curvewise.cli._files import names_of
-from curvewise.cli._options import Numbers, Texts
+from curvewise.cli._options import DATA, NETWORK, Numbers, Texts
 from curvewise.cli._response_options import read_options, worded
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from curvewise.nn.model_files import ModelFile
     from curvewise.study.dataset import Dataset
 
-DATA = Group("The examples", sort_key=2)
-NETWORK = Group("The network", sort_key=3)
 
 TRIED = 16
 """Examples that a network is tried on before it is measured."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from curvewise.cli._console import UsageError, check_folder, keeping_user_text
-from curvewise.cli._options import PLOT_ENDINGS
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.cli._options import check_picture
+from curvewise.errors import InputError
 
 _ARGUMENTS = (
     "data|seed|layer|perturbation|magnitudes|examples|batch|device|precision|mean|std|fill|"
@@ -23,24 +20,6 @@ _OPTIONS = {
     "--measures": "--measure",
     "--architecture": "--factory",
 }
-
-
-def read_options(pairs: Sequence[str]) -> dict[str, Any]:
-    """Read KEY=VALUE; values that look like numbers, booleans or lists are taken as such.
-
-    >>> read_options(["width=64", "norm=true", "size=[8, 8]", "name=relu"])
-    {'width': 64, 'norm': True, 'size': [8, 8], 'name': 'relu'}
-    """
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"{pair!r} must read KEY=VALUE, such as width=64.")
-        try:
-            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            found[key.strip()] = value
-    return found
 
 
 def read_layer(text: str | None) -> str | int | None:
@@ -65,23 +44,6 @@ def check_outputs(save: Path | None, sheet: Path | None, layer: str | None) -> N
     check_picture("--sheet", sheet)
     if sheet is not None and read_layer(layer) is not None:
         raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
-
-
-def check_picture(option: str, path: Path | None) -> None:
-    """Refuse a picture that cannot be written."""
-    if path is None:
-        return
-    if path.suffix.lower() not in PLOT_ENDINGS:
-        raise UsageError(f"{option} {path} must end in {', '.join(PLOT_ENDINGS)}.")
-    check_folder(option, path)
-
-
-def need_torch() -> None:
-    """Say what to install where there is no torch."""
-    if find_spec("torch") is None:
-        raise MissingDependencyError(
-            'Networks need torch, which is not installed: pip install "curvewise[torch]".'
-        )
 
 
 @contextmanager

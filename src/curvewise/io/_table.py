@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.text import brief, listed
 
 Column: TypeAlias = list[Any] | NDArray[Any]
 Rows: TypeAlias = NDArray[np.intp]
@@ -133,45 +132,6 @@ def table_from_records(records: Sequence[Any], source: str, label: str = "learne
     check_names([str(name) for name in names], source)
     cells: dict[str, Column] = {str(k): [record.get(k) for record in records] for k in names}
     return make_table(source, cells, label)
-
-
-def brief(value: Any, width: int = 60) -> str:
-    """``repr`` cut to a width, so that a hostile cell cannot flood a message.
-
-    >>> brief("a"), brief(np.int64(10))
-    ("'a'", '10')
-    """
-    value = value.item() if isinstance(value, np.generic) else value
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists
-        text = f"<{type(value).__name__} too long to show>"
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def shown(path: PurePath | str) -> str:
-    r"""Name a file in a message: quoted if the name could do something to a terminal.
-
-    >>> print(shown("runs.npy"), shown("a\x1b[2J.npy"))
-    runs.npy 'a\x1b[2J.npy'
-    """
-    name = path if isinstance(path, str) else path.name
-    return name if name.isprintable() and len(name) <= 120 else brief(name, 120)
-
-
-def listed(names: Iterable[Any], most: int = 20) -> str:
-    """Names in quotes, the first few of many."""
-    names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(brief(name) for name in names[:most]) + more
-
-
-def suggest(name: Any, options: Iterable[str]) -> str:
-    """Write a sentence with the closest names, empty if none is close."""
-    options = list(options)
-    lower = {option.strip().lower(): option for option in options}
-    close = difflib.get_close_matches(str(name).strip().lower(), lower, n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(brief(lower[c]) for c in close)}?" if close else ""
 
 
 def check_names(names: Iterable[str], source: str) -> None:

@@ -15,8 +15,6 @@ from curvewise.nn._own_preprocessing import Prepare
 OUTPUT = "output"
 """Name of the layer where what the network itself gives is taken."""
 
-PRECISIONS = ("float32", "bfloat16", "float16")
-"""What a network of torch may be asked to compute in."""
 
 Matrix = NDArray[np.float32]
 

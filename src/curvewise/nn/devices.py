@@ -87,3 +87,7 @@ def _says(error: BaseException, words: tuple[str, ...]) -> bool:
     """Whether torch raised it with such words; it has no classes for most of its errors."""
     first = str(error).partition("\n")[0]
     return isinstance(error, RuntimeError) and any(word in first for word in words)
+
+
+PRECISIONS = ("float32", "bfloat16", "float16")
+"""What a network of torch may be asked to compute in."""

@@ -175,7 +175,7 @@ def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Example
 
 def _perturbations() -> Any:
     try:
-        import curvewise.nn.perturbations as perturbations
+        from curvewise.nn import perturbations
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             f"Perturbed evaluation sets need {error.name}, which is not installed: "
