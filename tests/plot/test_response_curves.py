@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from curvewise.errors import InputError
+from curvewise.plot.panels import spread_out
 from curvewise.plot.response_curves import plot_response, plot_responses
 from curvewise.plot.response_pairs import plot_response_pairs
-from curvewise.plot.response_parts import spread_out
 from curvewise.response import ResponseCurve
 
 HOSTILE = "$x$_\n" + "long " * 40

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.plot import draw
-from curvewise.plot.variance_parts import Measure, digits
+from curvewise.plot.variance_measure import Measure
+from curvewise.plot.variance_parts import digits
 from curvewise.types import Interval
 from curvewise.variance._error_counts import drawn_together
 from curvewise.variance.accuracy import measure_accuracy_distribution

@@ -19,7 +19,7 @@ from curvewise.plot.checkpoint_kinds import (
     handle,
     legend_above,
 )
-from curvewise.plot.response_parts import write_below
+from curvewise.plot.panels import write_below
 from curvewise.plot.style import OWN, style
 from curvewise.plot.text import clean, safe_names, safe_text
 from curvewise.plot.variance_axes import is_narrow

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from curvewise.plot.response_parts import signed
+from curvewise.plot.panels import signed
 from curvewise.plot.variance_axes import is_narrow
 from curvewise.types import FloatArray
 

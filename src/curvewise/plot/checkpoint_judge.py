@@ -22,7 +22,7 @@ from curvewise.plot.checkpoint_table import (
     score_label,
     score_table,
 )
-from curvewise.plot.response_parts import write_below
+from curvewise.plot.panels import write_below
 from curvewise.plot.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, safe_text, shorten
 from curvewise.plot.variance_axes import is_narrow, rows_of, rows_that_fit, view

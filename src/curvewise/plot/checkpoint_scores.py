@@ -21,7 +21,7 @@ from curvewise.plot.checkpoint_kinds import (
     legend_above,
 )
 from curvewise.plot.checkpoint_labels import place_names
-from curvewise.plot.response_parts import new_panels, signed, write_below
+from curvewise.plot.panels import new_panels, signed, write_below
 from curvewise.plot.style import new_axes, style
 from curvewise.plot.text import clean, safe_names, safe_text, shorten
 from curvewise.plot.variance_axes import is_narrow

@@ -75,9 +75,8 @@ def _picture(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Picture:
     others = [result.at, result.crossing.estimate, result.at * result.data_equivalence.estimate]
     near = [n for n in others if math.isfinite(n) and 0 < n <= farthest]
     low = min(float(c.n[0]) for c in curves)
-    return Picture(
-        ax, axis, min(low, *(max(n, 0.25 * low) for n in near)), axis.reach(curves, near)
-    )
+    high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], near)
+    return Picture(ax, axis, min(low, *(max(n, 0.25 * low) for n in near)), high)
 
 
 def _mark_crossing(at: Picture, crossing: Interval) -> None:

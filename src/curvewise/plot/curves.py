@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.learning import LearningCurves
-from curvewise.learning.base import INTERVALS, Curve
+from curvewise.learning.base import EXTRAPOLATION_LIMIT, INTERVALS, Curve
 from curvewise.plot import layers
 from curvewise.plot.layers import Look, Picture
 from curvewise.plot.scene import CROWD, NAMED_IN_CROWD, curve_legend, finish_axes, looks_of
@@ -180,7 +180,7 @@ def _picture(
     sizes = np.concatenate(
         [*(c.n for c in curves), *(n for n, _ in outside.values()), there, asked]
     )
-    high = axis.reach(curves, sizes)
+    high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], sizes)
     if len(there) and axis.name != "sqrt":
         high = max(high, ax.get_xlim()[1])
     return Picture(ax, axis, float(sizes.min()), high)

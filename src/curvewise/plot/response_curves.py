@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from curvewise.errors import InputError
 from curvewise.plot import response_parts as parts
+from curvewise.plot.panels import new_panels, signed, told, write_below
 from curvewise.plot.style import NEUTRAL, OWN, colour, make_legend, new_axes, style
 from curvewise.plot.text import safe_text
 from curvewise.plot.variance_axes import width_of
@@ -87,11 +88,11 @@ def plot_response(
         raise InputError("kind='both' needs two Axes: leave ax out, or draw one kind on each.")
     with style():
         if kind == "both":
-            axes = parts.new_panels(2, 2, 4.3, 4.2)
+            axes = new_panels(2, 2, 4.3, 4.2)
             _response(axes[0], curve, intervals, level, room=3.8)
             _cumulative(axes[1], curve, level)
             if caption is not False:
-                parts.write_below(axes[0], _caption(curve, intervals, level))
+                write_below(axes[0], _caption(curve, intervals, level))
             return axes[0]
         own = ax is None
         ax = ax or new_axes()
@@ -131,7 +132,7 @@ def _cumulative(ax: Axes, curve: ResponseCurve, level: float) -> None:
     low, high = _ends(curve)
     ax.set_xlabel(f"magnitude, {low} to {high} as 0 to 1")
     ax.set_ylabel("accuracy, integrated")
-    ax.set_title(f"Gi {parts.told(curve.gi_interval(level))}", loc="left")
+    ax.set_title(f"Gi {told(curve.gi_interval(level))}", loc="left")
     look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9.0}
     note(ax, "ideal", (0.62, 0.62), xytext=(-5, 4), ha="right", gid=IDEAL, **look)
     # The curve rises: below it there is room to its right, above it to its left.
@@ -154,8 +155,8 @@ def _caption(curve: ResponseCurve, shaded: bool, level: float) -> list[str]:
     per = f"{100 * level:.4g}%"
     fold = " Both directions count as one." if _ends(curve)[1].startswith("±") else ""
     said = (
-        f"Gi {parts.told(curve.gi_interval(level))} ({parts.signed(curve.gi_relative)} relative "
-        f"to the clean accuracy); Pal {parts.told(curve.pal_interval(level))}; accuracy "
+        f"Gi {told(curve.gi_interval(level))} ({signed(curve.gi_relative)} relative "
+        f"to the clean accuracy); Pal {told(curve.pal_interval(level))}; accuracy "
         f"{parts.percent(curve.clean_accuracy)} clean, {parts.percent(curve.mean_accuracy)} on "
         f"average, on {int(curve.total.max()):,} examples.{fold}"
     )

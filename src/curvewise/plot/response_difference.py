@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from curvewise.errors import InputError
 from curvewise.plot import response_parts as parts
+from curvewise.plot.panels import new_panels, told, write_below
 from curvewise.plot.style import colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, shorten
 from curvewise.plot.variance_axes import is_narrow, rows_of, view
@@ -124,13 +125,13 @@ def plot_response_comparison(
     lines = _caption(result, shaded=False)
     with style():
         own = ax is None
-        axes = [ax] if ax is not None else parts.new_panels(len(chosen), 1, 7.0, 0.95)
+        axes = [ax] if ax is not None else new_panels(len(chosen), 1, 7.0, 0.95)
         for panel, name in zip(axes, chosen, strict=True):
             _row(panel, result.differences[name], name)
         axes[0].set_title(_title(result, 28 if own or not is_narrow(axes[0]) else 12), loc="left")
         if own and caption is not False:
             _taller(axes[0], 1.3)
-            parts.write_below(axes[0], lines)
+            write_below(axes[0], lines)
         elif not own:
             finish(axes[0], own, [], lines, caption=caption)
     return axes[0]
@@ -167,7 +168,7 @@ def _caption(result: ResponseComparison, shaded: bool) -> list[str]:
     verdict = {"a better": f"{a} is better", "b better": f"{b} is better"}
     how = "the same perturbed examples" if result.paired else "examples of their own"
     return [
-        f"Gi-scores differ by {parts.told(gi).replace('-', '−')} "
+        f"Gi-scores differ by {told(gi).replace('-', '−')} "
         f"({said_pvalue(result.pvalues['gi'])}), lower is better: "
         f"{verdict.get(result.verdict, 'undecided')}.",
         f"{'Shaded' if shaded else 'Bars'}: {100 * result.level:.4g}% intervals, on {how}.",

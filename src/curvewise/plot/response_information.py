@@ -7,7 +7,7 @@ import math
 import numpy as np
 from matplotlib.axes import Axes
 
-from curvewise.plot import response_parts as parts
+from curvewise.plot.panels import signed
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, shorten
 from curvewise.plot.variance_axes import is_narrow, rows_of, rows_that_fit, view
@@ -125,7 +125,7 @@ def plot_measure_comparison(
 def _compared(result: MeasureComparison) -> str:
     one, two = (shorten(clean(name), 40) for name in (result.one, result.two))
     d = result.difference
-    points = [parts.signed(100 * v, 1) for v in (d.estimate, d.low, d.high)]
+    points = [signed(100 * v, 1) for v in (d.estimate, d.low, d.high)]
     return (
         f"CMI of {one} less that of {two}: {points[0]} [{points[1]}, {points[2]}] points"
         f" ({said_pvalue(result.pvalue)}). Bars: {100 * d.level:.4g}% intervals."

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from curvewise.plot.response_parts import signed
+from curvewise.plot.panels import signed
 from curvewise.plot.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.plot.text import safe_names
 from curvewise.plot.variance_axes import is_narrow, rows_of, rows_that_fit, view

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from curvewise.errors import InputError
 from curvewise.plot import response_parts as parts
+from curvewise.plot.panels import new_panels, write_below
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style, write_caption
 from curvewise.plot.text import safe_names
 from curvewise.plot.variance_axes import is_narrow
@@ -66,7 +67,7 @@ def plot_response_pairs(
     with style():
         own = ax is None
         if len(every) > 1:
-            axes = parts.new_panels(len(every), min(3, len(every)), 4.6, 4.2)
+            axes = new_panels(len(every), min(3, len(every)), 4.6, 4.2)
         else:
             axes = [ax or new_axes()]
         for panel, pair, gap in zip(axes, every, known, strict=True):
@@ -77,7 +78,7 @@ def plot_response_pairs(
             finish(panel, own, key, [], caption=False, loc=None if own else "upper left")
         lines = [f"Shaded in colour: {100 * level:.4g}% intervals of the accuracies."]
         if len(axes) > 1 and caption is not False:
-            parts.write_below(axes[0], lines)
+            write_below(axes[0], lines)
         elif len(axes) == 1:
             _caption(axes[0], own, lines, caption)
     return axes[0]

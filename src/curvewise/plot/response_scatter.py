@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.plot import response_parts as parts
+from curvewise.plot.panels import new_panels, signed, write_below
 from curvewise.plot.response_colours import MARKERS, Colours, choose_colours
 from curvewise.plot.style import colour, new_axes, style
 from curvewise.plot.text import clean, safe_text, shorten
@@ -138,7 +139,7 @@ def _panels(rows: int, tasks: int) -> list[Axes]:
         return [new_axes(5.6, 4.6)]
     columns = tasks if rows > 1 else min(tasks, 3)
     height = 3.6 if columns >= rows * tasks else 3.0
-    return parts.new_panels(rows * tasks, columns if tasks > 1 else min(rows, 3), 3.3, height)
+    return new_panels(rows * tasks, columns if tasks > 1 else min(rows, 3), 3.3, height)
 
 
 def _panel(
@@ -210,7 +211,7 @@ def _scores(corpus: ModelCorpus, name: str, judged: Judged | None, lines: list[s
     constant = len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0
     r = math.nan if constant else float(np.corrcoef(x, y)[0, 1])
     shown = parts.percent(score).replace("-", "−")
-    return f"n = {len(x)}, CMI {shown}, r = {parts.signed(r, 2)}"
+    return f"n = {len(x)}, CMI {shown}, r = {signed(r, 2)}"
 
 
 def _finish(
@@ -241,7 +242,7 @@ def _finish(
         for artist, (_, text) in zip(box.get_texts(), key, strict=True):
             artist.set_text(text)
     if caption is not False:
-        parts.write_below(axes[0], lines)
+        write_below(axes[0], lines)
 
 
 def _caption(

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from curvewise.errors import InputError
-from curvewise.plot import response_parts as parts
+from curvewise.plot.panels import new_panels, write_below
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, shorten
 from curvewise.plot.variance_axes import log_sizes, spans_decades, thinned
@@ -65,11 +65,11 @@ def plot_sensitivity(
         raise InputError("kind='time': the curves do not say how long they took.")
     with style():
         if kind == "both" and timed:
-            axes = parts.new_panels(2, 2, 4.3, 3.9)
+            axes = new_panels(2, 2, 4.3, 3.9)
             _score(axes[0], result, score)
             _time(axes[1], result)
             if caption is not False:
-                parts.write_below(axes[0], _caption(result, True))
+                write_below(axes[0], _caption(result, True))
             return axes[0]
         own = ax is None
         ax = ax or new_axes()

@@ -11,7 +11,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve
 from curvewise.tables import number
 from curvewise.types import FloatArray
 
@@ -65,12 +64,14 @@ class SizeAxis:
             return sizes
         return np.geomspace(low, high, points)
 
-    def reach(self, curves: Iterable[Curve], others: Iterable[float]) -> float:
-        """The largest size in the picture: infinity, or a bit beyond all that matters."""
+    def reach(self, limits: Iterable[float], others: Iterable[float]) -> float:
+        """The largest size in the picture: infinity, or a bit beyond all that matters.
+
+        ``limits`` are the sizes up to which curves are trusted, ``others`` those to be seen too.
+        """
         if self.name == "sqrt":
             return float("inf")
         finite = [float(n) for n in others if np.isfinite(n)]
-        limits = [EXTRAPOLATION_LIMIT * c.largest_n for c in curves]
         return max(1.6 * max(limits), *(1.2 * n for n in finite), 0.0)
 
     def finish(self, ax: Axes, sizes: FloatArray, low: float, high: float) -> None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
-from curvewise.plot.response_parts import told
+from curvewise.plot.panels import told
 from curvewise.plot.style import NEUTRAL, OWN, colour
 from curvewise.plot.transfer_axes import CONTROL, compact, outer_labels
 from curvewise.plot.transfer_parts import (

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from curvewise.plot.response_parts import new_panels, signed
+from curvewise.plot.panels import new_panels, signed
 from curvewise.plot.style import NEUTRAL, OWN, new_axes
 from curvewise.plot.transfer_parts import (
     Chosen,

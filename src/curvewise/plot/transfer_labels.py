@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from curvewise.plot.response_parts import spread_out
+from curvewise.plot.panels import spread_out
 from curvewise.plot.style import make_legend
 from curvewise.plot.variance_axes import is_narrow
 

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from curvewise.errors import InputError
-from curvewise.plot.response_parts import new_panels, write_below
+from curvewise.plot.panels import new_panels, write_below
 from curvewise.plot.style import OWN, colour, new_axes, write_caption
 from curvewise.plot.text import clean, safe_names, shorten
 from curvewise.plot.variance_axes import is_narrow

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
-from curvewise.plot.response_parts import new_panels
+from curvewise.plot.panels import new_panels
 from curvewise.plot.style import OWN, new_axes, style
 from curvewise.plot.transfer_axes import compact
 from curvewise.plot.transfer_labels import End, name_ends, names_fit, settle

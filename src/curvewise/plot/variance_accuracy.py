@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from curvewise.plot.style import colour, new_axes, style
 from curvewise.plot.variance_axes import is_narrow
 from curvewise.plot.variance_histogram import LIKELY, count_axis, curve, edges_of, histogram
-from curvewise.plot.variance_parts import SERIES, Measure, finish, warned
+from curvewise.plot.variance_measure import SERIES, Measure
+from curvewise.plot.variance_parts import finish, warned
 from curvewise.variance.accuracy import AccuracyDistribution
 from curvewise.variance.wording import said_pvalue
 

@@ -11,16 +11,8 @@ from matplotlib.collections import PathCollection
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, shorten
 from curvewise.plot.variance_axes import is_narrow, log_sizes, view, width_of
-from curvewise.plot.variance_parts import (
-    Measure,
-    bars,
-    choose,
-    diagonal,
-    ends_of,
-    finish,
-    note,
-    warned,
-)
+from curvewise.plot.variance_measure import Measure
+from curvewise.plot.variance_parts import bars, choose, diagonal, ends_of, finish, note, warned
 from curvewise.types import FloatArray
 from curvewise.variance.disagreement import Disagreement
 from curvewise.variance.ensemble import Ensemble

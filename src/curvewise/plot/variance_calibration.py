@@ -13,17 +13,8 @@ from matplotlib.lines import Line2D
 from curvewise.plot.style import colour, new_axes, style
 from curvewise.plot.text import safe_names
 from curvewise.plot.variance_axes import is_narrow, rows_of, view
-from curvewise.plot.variance_parts import (
-    SERIES,
-    Measure,
-    bars,
-    choose,
-    diagonal,
-    ends_of,
-    finish,
-    warned,
-    zero_line,
-)
+from curvewise.plot.variance_measure import SERIES, Measure
+from curvewise.plot.variance_parts import bars, choose, diagonal, ends_of, finish, warned, zero_line
 from curvewise.types import FloatArray, Interval
 from curvewise.variance.bipartitions import Bipartitions
 from curvewise.variance.calibration import Calibration

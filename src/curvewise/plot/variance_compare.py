@@ -14,7 +14,8 @@ from matplotlib.ticker import AutoLocator
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, shorten
 from curvewise.plot.variance_axes import is_narrow, raise_top, width_of
-from curvewise.plot.variance_parts import SERIES, Measure, bars, finish, warned
+from curvewise.plot.variance_measure import SERIES, Measure
+from curvewise.plot.variance_parts import bars, finish, warned
 from curvewise.types import FloatArray
 from curvewise.variance.comparison import RunComparison
 from curvewise.variance.wording import said_pvalue

@@ -13,16 +13,8 @@ from numpy.typing import NDArray
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import safe_names, safe_text
 from curvewise.plot.variance_axes import is_narrow, log_sizes, rows_of, rows_that_fit, view
-from curvewise.plot.variance_parts import (
-    SERIES,
-    Measure,
-    bars,
-    ends_of,
-    finish,
-    note,
-    warned,
-    zero_line,
-)
+from curvewise.plot.variance_measure import SERIES, Measure
+from curvewise.plot.variance_parts import bars, ends_of, finish, note, warned, zero_line
 from curvewise.types import FloatArray, Interval
 from curvewise.variance.many import TrainingComparison
 from curvewise.variance.variances import VarianceComparison, said_ratio

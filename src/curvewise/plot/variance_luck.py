@@ -13,7 +13,8 @@ from curvewise.errors import InputError
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, shorten
 from curvewise.plot.variance_axes import is_narrow, raise_top
-from curvewise.plot.variance_parts import MARK, Measure, finish, warned
+from curvewise.plot.variance_measure import Measure
+from curvewise.plot.variance_parts import MARK, finish, warned
 from curvewise.types import FloatArray
 from curvewise.variance.luck import SeedLuck
 from curvewise.variance.test_sets import TestSetComparison, TestSetPair

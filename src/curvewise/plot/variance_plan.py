@@ -12,9 +12,9 @@ from matplotlib.patches import Patch
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, shorten
 from curvewise.plot.variance_axes import is_narrow, log_sizes, raise_top, view
+from curvewise.plot.variance_measure import Measure
 from curvewise.plot.variance_parts import (
     MARK,
-    Measure,
     bars,
     choose,
     ends_of,

@@ -14,7 +14,8 @@ from matplotlib.lines import Line2D
 from curvewise.plot.style import NEUTRAL, colour, new_axes, style
 from curvewise.plot.text import clean, safe_names, shorten
 from curvewise.plot.variance_axes import is_narrow, rows_of, view, width_of
-from curvewise.plot.variance_parts import SERIES, Measure, bars, ends_of, finish, note, warned
+from curvewise.plot.variance_measure import SERIES, Measure
+from curvewise.plot.variance_parts import bars, ends_of, finish, note, warned
 from curvewise.variance.sources import SourceShares
 from curvewise.variance.twins import TwinDisagreement
 

@@ -12,7 +12,8 @@ from matplotlib.ticker import FuncFormatter
 from curvewise.plot.style import colour, new_axes, style
 from curvewise.plot.variance_axes import is_narrow
 from curvewise.plot.variance_histogram import LIKELY, count_axis, curve, edges_of, histogram, normal
-from curvewise.plot.variance_parts import SERIES, Measure, choose, finish, note, warned
+from curvewise.plot.variance_measure import SERIES, Measure
+from curvewise.plot.variance_parts import choose, finish, note, warned
 from curvewise.tables import number
 from curvewise.types import Interval
 from curvewise.variance._error_counts import drawn_together

@@ -14,17 +14,8 @@ from curvewise.plot.sizes import tick_log_values
 from curvewise.plot.style import colour, new_axes, style
 from curvewise.plot.text import safe_text
 from curvewise.plot.variance_axes import is_narrow, log_sizes, spans_decades, thinned, view
-from curvewise.plot.variance_parts import (
-    CUT,
-    SERIES,
-    Measure,
-    bars,
-    choose,
-    ends_of,
-    finish,
-    mark_value,
-    warned,
-)
+from curvewise.plot.variance_measure import SERIES, Measure
+from curvewise.plot.variance_parts import CUT, bars, choose, ends_of, finish, mark_value, warned
 from curvewise.tables import number
 from curvewise.types import FloatArray
 from curvewise.variance.sweep import VarianceSweep

@@ -115,9 +115,9 @@ def warnings_of(result: Result) -> tuple[str, ...]:
 def _figures(
     result: Result, name: str, title: str, chart: Mapping[str, Any] | None
 ) -> tuple[Figure, ...]:
-    from curvewise.plot.dispatch import PICTURES
+    from curvewise.plot.dispatch import picture_of
 
-    if not any(kind in PICTURES for kind in type(result).__mro__):
+    if picture_of(type(result)) is None:
         return ()
     return (Figure(name, title, result.plot, chart),)
 
