@@ -93,9 +93,7 @@ def decompose(kind: str, ratio: float, runs: int, sets: int) -> dict[str, object
     mean = warned = 0
     for _ in range(sets):
         errors = draw(rng, true_errors(rng, kind, runs, sigma), difficulties(rng))
-        v = cw.decompose_variance(
-            errors, kind="errors", axes=("runs", "examples"), rng=rng, resamples=1000
-        )
+        v = cw.decompose_variance(errors, kind="errors", axes=("runs", "examples"), rng=rng, resamples=1000)
         f = cw.decompose_variance(errors, axes=("runs", "examples"), interval="F")
         hits["auto"] += truth in v.distribution_interval
         hits["F"] += truth in f.distribution_interval
@@ -165,9 +163,7 @@ def unequal(spread: float, runs: int, sets: int) -> dict[str, object]:
         a = rng.random((runs, len(members))) < hard
         b = rng.random((runs, len(members))) < hard + effect
         for name, given in (("with groups", members), ("groups ignored", None)):
-            c = cw.compare_runs(
-                a, b, kind="errors", groups=given, distribution_std=0.0, permutations=1
-            )
+            c = cw.compare_runs(a, b, kind="errors", groups=given, distribution_std=0.0, permutations=1)
             hits[name] += 0 in c.difference
     row: dict[str, object] = {"std between groups (%)": 100 * spread, "R": runs}
     return row | {k: 100 * h / sets for k, h in hits.items()}
@@ -186,10 +182,7 @@ def mean_error(kind: str) -> float:
 
 def true_errors(rng: np.random.Generator, kind: str, runs: int, sigma: float) -> np.ndarray:
     """True errors of runs."""
-    if kind == "t, 5 df":
-        effect = rng.standard_t(5, runs) / math.sqrt(5 / 3)
-    else:
-        effect = rng.standard_normal(runs)
+    effect = rng.standard_t(5, runs) / math.sqrt(5 / 3) if kind == "t, 5 df" else rng.standard_normal(runs)
     errors = np.clip(ERROR + sigma * effect, 0.01, 0.95)
     if kind == "10% failed":
         errors = np.where(rng.random(runs) < 0.1, 0.5, errors)

@@ -35,7 +35,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from curvewise.learning.fit import build_curve
-from curvewise.learning.replicates import Replicates, group_runs
+from curvewise.learning.power import Replicates, group_runs
 from curvewise.types import Unit
 
 Array = NDArray[np.float64]
@@ -65,10 +65,7 @@ def main() -> None:
         results[name] = {
             "lcdb": scores,
             "curves92": domains,
-            "cpu_seconds": {
-                "lcdb": round(middle - start, 2),
-                "curves92": round(time.process_time() - middle, 2),
-            },
+            "cpu_seconds": {"lcdb": round(middle - start, 2), "curves92": round(time.process_time() - middle, 2)},
         }
     short = score_short(lcdb)
     print_table(results)
@@ -93,8 +90,7 @@ def read_lcdb(path: Path) -> Iterator[tuple[int, Replicates]]:
     frame = pd.read_csv(path).sort_values(["openmlid", "learner", "size_train"])
     for (dataset, _), rows in frame.groupby(["openmlid", "learner"]):
         n, runs, mean, variance = (
-            rows[name].to_numpy(dtype=np.float64)
-            for name in ("size_train", "n_rep", "err_valid_mean", "err_valid_var")
+            rows[name].to_numpy(dtype=np.float64) for name in ("size_train", "n_rep", "err_valid_mean", "err_valid_var")
         )
         if len(n) >= 10 and n[-1] >= 500:
             yield int(dataset), Replicates(n, runs, 100.0 * mean, 1e4 * variance)
@@ -149,9 +145,7 @@ class ShortDesign:
     on_plateau: bool
 
 
-def short_designs(
-    curves: list[tuple[int, Replicates]], sizes: tuple[int, ...], seed: int = 0
-) -> Iterator[ShortDesign]:
+def short_designs(curves: list[tuple[int, Replicates]], sizes: tuple[int, ...], seed: int = 0) -> Iterator[ShortDesign]:
     """Cut one design of each number of sizes from each curve: where, how and which runs by lot."""
     rng = np.random.default_rng(seed)
     for dataset, curve in curves:
@@ -163,9 +157,7 @@ def short_designs(
             if len(ends) == 0:
                 continue
             end = int(rng.choice(ends))
-            later = [
-                (h, int(np.abs(np.log(curve.n / (h * curve.n[end]))).argmin())) for h in HORIZONS
-            ]
+            later = [(h, int(np.abs(np.log(curve.n / (h * curve.n[end]))).argmin())) for h in HORIZONS]
             later = [(h, i) for h, i in later if abs(np.log(curve.n[i] / (h * curve.n[end]))) < 0.1]
             if not later:
                 continue
@@ -195,9 +187,7 @@ def score_short(curves: list[tuple[int, Replicates]]) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     rows = []
     for design in short_designs(curves, SHORT_SIZES):
-        auto, constrained = (
-            build_curve(design.seen, Unit("percent"), form=form) for form in ("auto", "constrained")
-        )
+        auto, constrained = (build_curve(design.seen, Unit("percent"), form=form) for form in ("auto", "constrained"))
         scale = np.nan_to_num(design.variance) / np.maximum(design.mean, 1e-9)
         shape = design.mean / np.maximum(scale, 1e-9)
         drawn = {
@@ -217,15 +207,10 @@ def score_short(curves: list[tuple[int, Replicates]]) -> dict[str, Any]:
         known = {"sizes": len(design.seen.n), "dataset": design.dataset}
         rows.append(pd.DataFrame({**row, **known, "plateau": design.on_plateau}))
     frame = pd.concat(rows)
-    parts = {
-        "all": frame,
-        "even": frame[frame.dataset % 2 == 0],
-        "odd": frame[frame.dataset % 2 == 1],
-    }
+    parts = {"all": frame, "even": frame[frame.dataset % 2 == 0], "odd": frame[frame.dataset % 2 == 1]}
     ratios = {
         f"{sizes} sizes, {horizon:g}x": {
-            name: median_ratio(part[(part.sizes == sizes) & (part.h == horizon)])
-            for name, part in parts.items()
+            name: median_ratio(part[(part.sizes == sizes) & (part.h == horizon)]) for name, part in parts.items()
         }
         for sizes in SHORT_SIZES
         for horizon in HORIZONS
@@ -236,8 +221,7 @@ def score_short(curves: list[tuple[int, Replicates]]) -> dict[str, Any]:
         groups = {f"{sizes} sizes": part[part.sizes == sizes] for sizes in SHORT_SIZES}
         groups |= {"plateau": part[part.plateau], "no plateau": part[~part.plateau]}
         coverage[name] = {
-            group: {"forecasts": len(some), **some[kinds].mean().round(4).to_dict()}
-            for group, some in groups.items()
+            group: {"forecasts": len(some), **some[kinds].mean().round(4).to_dict()} for group, some in groups.items()
         }
     return {"ratio": ratios, "coverage": coverage}
 

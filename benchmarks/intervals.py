@@ -30,17 +30,9 @@ import pandas as pd
 from extrapolation import HORIZONS, short_designs
 from numpy.typing import NDArray
 
-from curvewise.learning.calibration import (
-    LEVELS,
-    Table,
-    calibrate,
-    describe,
-    log_ratio,
-    prediction_interval,
-)
-from curvewise.learning.extrapolate import fit_ensemble, fit_member
-from curvewise.learning.power import fit_replicates
-from curvewise.learning.replicates import Replicates, from_means
+from curvewise.learning.calibration import LEVELS, Table, calibrate, describe, log_ratio, prediction_interval
+from curvewise.learning.extrapolation import fit_ensemble, fit_member
+from curvewise.learning.power import Replicates, fit_replicates, from_means
 from curvewise.types import FloatArray
 
 CALIBRATED = (0.0, 1.4, 2.0, 4.0, 8.0, 16.0, 64.0)
@@ -116,9 +108,7 @@ def forecast_all(curves: list[tuple[int, str, Replicates]]) -> Cases:
     return {key: np.array([row[key] for row in rows]) for key in rows[0]}
 
 
-def forecast_prefix(
-    dataset: int, learner: str, curve: Replicates, rng: np.random.Generator
-) -> list[Cases]:
+def forecast_prefix(dataset: int, learner: str, curve: Replicates, rng: np.random.Generator) -> list[Cases]:
     """Forecast from the first sizes up to a random one: many of these have not left chance yet."""
     end = int(rng.integers(3, len(curve.n)))
     later = np.isin(np.round(np.log2(curve.n / curve.n[end - 1]), 1), np.log2(HORIZONS))
@@ -203,9 +193,7 @@ def judge(cases: Cases, test: NDArray[np.bool_], low: FloatArray, high: FloatArr
         "coverage": grouped["coverage"].mean().to_dict(),
         "width": grouped["width"].median().to_dict(),
         "score": grouped["score"].mean().to_dict(),
-        "learners": {
-            h: part.groupby("learner")["coverage"].mean().to_dict() for h, part in grouped
-        },
+        "learners": {h: part.groupby("learner")["coverage"].mean().to_dict() for h, part in grouped},
     }
 
 
@@ -248,10 +236,7 @@ def summarise_one(part: pd.DataFrame, horizon: float) -> Cases:
 
 def mean_coverage(part: pd.DataFrame) -> dict[str, float]:
     """Return the coverage at every horizon, averaged over splits."""
-    return {
-        f"{h:g}x": round(float(np.mean([cell[h] for cell in part["coverage"]])), 4)
-        for h in CALIBRATED
-    }
+    return {f"{h:g}x": round(float(np.mean([cell[h] for cell in part["coverage"]])), 4) for h in CALIBRATED}
 
 
 def print_table(result: Cases) -> None:

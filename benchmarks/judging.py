@@ -21,11 +21,11 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
 
+import curvewise.response.judge as judge
 import numpy as np
 
-import curvewise.response.judge as judge
 from curvewise.response.cmi import cmi_score
-from curvewise.types import ModelCorpus
+from curvewise.response.load import ModelCorpus
 
 # Sizes of the competition's tasks, with as many hyperparameters as those had.
 GRIDS = [(2, 2, 2, 3, 2, 2), (3, 3, 3, 2), (4, 4, 2, 3), (4, 4, 2, 2), (4, 4, 2, 3)]
@@ -70,8 +70,7 @@ def make_corpus(seed: int = 0) -> ModelCorpus:
     noise = rng.standard_normal(rows)
     gap = 0.2 + 0.02 * (settings.sum(axis=1) / 6 + noise)
     measures = {
-        f"measure {m}": m / MEASURES * noise + rng.standard_normal(rows) + settings[:, m % 4]
-        for m in range(MEASURES)
+        f"measure {m}": m / MEASURES * noise + rng.standard_normal(rows) + settings[:, m % 4] for m in range(MEASURES)
     }
     return ModelCorpus(
         models=tuple(map(str, range(rows))),
@@ -112,10 +111,7 @@ def plain_score(measure: np.ndarray, gap: np.ndarray, settings: dict[str, np.nda
                 if not there.any():
                     continue
                 table = np.array(
-                    [
-                        [(there & (up[cell] == a) & (higher[cell] == b)).sum() for b in (0, 1)]
-                        for a in (0, 1)
-                    ]
+                    [[(there & (up[cell] == a) & (higher[cell] == b)).sum() for b in (0, 1)] for a in (0, 1)]
                 )
                 p = table / table.sum()
                 by_gap, by_measure = entropy(p.sum(axis=1)), entropy(p.sum(axis=0))
@@ -168,9 +164,7 @@ def coverage(runs: int = 400, draws: int = 99) -> Iterator[dict[str, object]]:
                 }
 
 
-def draw(
-    world: str, settings: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw(world: str, settings: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A corpus of a simulated world."""
     on_measure, on_gap, shared, noise = WORLDS[world]
     u = settings / settings.max(axis=0) - 0.5
@@ -178,9 +172,7 @@ def draw(
     return settings, u @ on_gap + own, u @ on_measure + shared * own + noise * other
 
 
-def score(
-    settings: np.ndarray, gap: np.ndarray, measure: np.ndarray, declared: bool, draws: int
-) -> judge.Judged:
+def score(settings: np.ndarray, gap: np.ndarray, measure: np.ndarray, declared: bool, draws: int) -> judge.Judged:
     """Judge one measure on one corpus."""
     corpus = ModelCorpus(
         models=tuple(map(str, range(len(gap)))),

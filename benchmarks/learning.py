@@ -27,11 +27,7 @@ import curvewise as cw
 from curvewise.errors import CurvewiseWarning
 from curvewise.learning import LearningCurve
 
-DATA = Path(
-    os.environ.get(
-        "CURVEWISE_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"
-    )
-)
+DATA = Path(os.environ.get("CURVEWISE_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
 warnings.simplefilter("ignore", CurvewiseWarning)
 warnings.simplefilter("ignore", OptimizeWarning)
 
@@ -82,16 +78,10 @@ def lcdb() -> dict[str, object]:
     cw.fit_learning_curves(table, refits=1000)
     ours = time.process_time() - start
     sample = [g for i, (_, g) in enumerate(frame.groupby(names, sort=False)) if i % 44 == 0]
-    theirs = cpu(
-        lambda: [fit_scipy(g.size_train.to_numpy(), g.err_valid_mean.to_numpy()) for g in sample], 1
-    )
+    theirs = cpu(lambda: [fit_scipy(g.size_train.to_numpy(), g.err_valid_mean.to_numpy()) for g in sample], 1)
     scaled = theirs / len(sample) * curves * 1000
     return line(
-        f"{curves} LCDB curves with 1,000 refits",
-        ours,
-        scaled,
-        budget_seconds=60,
-        theirs_scaled_from=len(sample),
+        f"{curves} LCDB curves with 1,000 refits", ours, scaled, budget_seconds=60, theirs_scaled_from=len(sample)
     )
 
 

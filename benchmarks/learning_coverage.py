@@ -34,17 +34,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from curvewise.learning.base import Curve
+from curvewise.learning.curve import Curve
 from curvewise.learning.fit import build_curve
-from curvewise.learning.profile import (
-    Coefficients,
-    NoiseAverage,
-    Profile,
-    average_noise,
-    error_of,
-    reliance_of,
-)
-from curvewise.learning.replicates import Replicates, group_runs, size_variance, slope_variance
+from curvewise.learning.power import Replicates, group_runs, size_variance, slope_variance
+from curvewise.learning.profile import Coefficients, NoiseAverage, Profile, average_noise, error_of, reliance_of
 from curvewise.stats import difference_interval, probability_lowest
 from curvewise.types import Unit
 
@@ -57,10 +50,7 @@ TRUTH = {  # α, η, γ of table 3, and σ̂² of the published measurements
     "pretr_ft": (12.48, 194.19, -0.57, 130.416),
 }
 DESIGNS: dict[str, tuple[Array, Array]] = {
-    f"{s} x {f}": (
-        400 / 2.0 ** np.arange(s)[::-1] if s < 8 else 25 * 2.0 ** np.arange(8),
-        np.full(s, float(f)),
-    )
+    f"{s} x {f}": (400 / 2.0 ** np.arange(s)[::-1] if s < 8 else 25 * 2.0 ** np.arange(8), np.full(s, float(f)))
     for s in (4, 5, 8)
     for f in (2, 3, 5)
 }
@@ -105,9 +95,7 @@ def as_text(cell: dict[str, Any]) -> str:
 
 def simulate_cell(n: Array, runs: Array, noise: str, draws: int) -> dict[str, Any]:
     """Coverage, width, type I error and stated chances of one design under one noise."""
-    rows = [
-        simulate_curve(n, runs, noise, truth, draws, i) for i, truth in enumerate(TRUTH.values())
-    ]
+    rows = [simulate_curve(n, runs, noise, truth, draws, i) for i, truth in enumerate(TRUTH.values())]
 
     def mean(*keys: str) -> float:
         values = rows
@@ -116,10 +104,7 @@ def simulate_cell(n: Array, runs: Array, noise: str, draws: int) -> dict[str, An
         return round(float(np.mean(values)), 2)
 
     return {
-        key: {q: mean(key, q) for q in rows[0][key]}
-        if isinstance(rows[0][key], dict)
-        else mean(key)
-        for key in rows[0]
+        key: {q: mean(key, q) for q in rows[0][key]} if isinstance(rows[0][key], dict) else mean(key) for key in rows[0]
     }
 
 
@@ -151,12 +136,7 @@ def simulate_curve(
 
 
 def draw_runs(
-    rng: np.random.Generator,
-    n: Array,
-    runs: Array,
-    noise: str,
-    truth: tuple[float, ...],
-    draws: int,
+    rng: np.random.Generator, n: Array, runs: Array, noise: str, truth: tuple[float, ...], draws: int
 ) -> tuple[Array, Array, Array]:
     """Means and variances at each size, shape (draws, S), and the true sd of a run, shape (S,)."""
     alpha, eta, gamma, slope = truth
@@ -274,9 +254,7 @@ def lcdb_single_runs() -> dict[str, dict[str, float]]:
         form: {f"{k}, {h}x": [] for k in kinds for h in (2, 4, 16)} for form in ("power", "auto")
     }
     for position, (_, rows) in enumerate(frame.groupby(["openmlid", "learner"])):
-        n, mean, variance = (
-            rows[c].to_numpy(np.float64) for c in ("size_train", "err_valid_mean", "err_valid_var")
-        )
+        n, mean, variance = (rows[c].to_numpy(np.float64) for c in ("size_train", "err_valid_mean", "err_valid_var"))
         if len(n) < 11 or position % 4:  # every fourth curve, for time
             continue
         for horizon in (2, 4, 16):
@@ -290,8 +268,7 @@ def lcdb_single_runs() -> dict[str, dict[str, float]]:
                 for form, found in hits.items():
                     found[f"{kind}, {horizon}x"].append(inside(data, form, n[-1], new))
     table = {
-        form: {cell: round(100 * float(np.mean(v)), 1) for cell, v in cells.items()}
-        for form, cells in hits.items()
+        form: {cell: round(100 * float(np.mean(v)), 1) for cell, v in cells.items()} for form, cells in hits.items()
     }
     print(f"LCDB, one new run, % inside: {table}", file=sys.stderr)
     return table

@@ -24,7 +24,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.ranking.logme import logme
+from curvewise.ranking.moments import logme
 
 N, D, CLASSES = 10_000, 2048, (10, 100)
 BAR, TOLERANCE = 3.0, 1e-6

@@ -22,9 +22,9 @@ import numpy as np
 import torch
 
 from curvewise.nn import Assignment, Examples, Training
-from curvewise.nn.architectures import make_network
 from curvewise.nn.engine import train
-from curvewise.study.datasets import load_dataset
+from curvewise.nn.networks import make_network
+from curvewise.study.data.load import load_dataset
 from curvewise.types import Predictions
 from curvewise.variance import decompose_variance
 
@@ -62,9 +62,7 @@ def bits(fit: Examples, test: Examples) -> dict[str, object]:
         "mlp": Training("mlp", batch=100, epochs=4),
         "mlp, augmented": Training("mlp", batch=100, epochs=4, augmentation=("translate:2",)),
         "linear": Training("linear", batch=100, epochs=4, rate=0.01),
-        "cnn, early stop": Training(
-            "cnn", batch=125, epochs=3, rate=0.05, schedule="early-stop", validation=0.2
-        ),
+        "cnn, early stop": Training("cnn", batch=125, epochs=3, rate=0.05, schedule="early-stop", validation=0.2),
     }
     if not GPU:
         cases = {k: v for k, v in cases.items() if k in ("cnn", "mlp", "mlp, augmented", "linear")}
@@ -99,9 +97,7 @@ def eager(training: Training, rows: np.ndarray, fit: Examples, test: Examples, s
     """Predictions of a network trained by the loop that everyone writes."""
     torch.manual_seed(seed)
     model = make_network(training, fit.shape, fit.classes).to(DEVICE).train()
-    optimiser = torch.optim.SGD(
-        model.parameters(), lr=training.rate, momentum=0.9, weight_decay=training.weight_decay
-    )
+    optimiser = torch.optim.SGD(model.parameters(), lr=training.rate, momentum=0.9, weight_decay=training.weight_decay)
     steps = training.steps_for(len(rows))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / steps)
     x, y = (t[rows] for t in (_ready(fit), torch.from_numpy(fit.y).to(DEVICE)))
@@ -155,9 +151,7 @@ def variances(fit: Examples, test: Examples) -> dict[str, object]:
             "interval": [round(float(v), 6) for v in (intervals[name].low, intervals[name].high)],
         }
     a, b = intervals["engine"], intervals["eager"]
-    found["each within the other's interval"] = bool(
-        a.low <= b.estimate <= a.high and b.low <= a.estimate <= b.high
-    )
+    found["each within the other's interval"] = bool(a.low <= b.estimate <= a.high and b.low <= a.estimate <= b.high)
     return found
 
 

@@ -39,10 +39,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
-from curvewise.ranking._clusters import candidates, cluster
-from curvewise.ranking._mixture import FLOOR, fit_mixture
-from curvewise.ranking._pca import project
-from curvewise.ranking.nleep import nleep
+from curvewise.ranking.mixture import FLOOR, candidates, cluster, fit_mixture, project
+from curvewise.ranking.prediction import nleep
 
 POWER = 1.16  # of the spectrum
 POOL = 41 * 4  # checkpoints × tasks
@@ -116,9 +114,7 @@ def beside(n: int, d: int, classes: int, covariance: str, repeats: int) -> dict[
     }
 
 
-def by_scikit_learn(
-    x: np.ndarray, start: np.ndarray, covariance: str, steps: int
-) -> tuple[float, float, float, float]:
+def by_scikit_learn(x: np.ndarray, start: np.ndarray, covariance: str, steps: int) -> tuple[float, float, float, float]:
     """Seconds of PCA by two solvers and of the mixture, and its mean log-likelihood."""
     begun = time.process_time()
     PCA(0.8).fit_transform(x)
@@ -132,9 +128,7 @@ def by_scikit_learn(
         return plain, quicker, *_mixture(reduced.astype(np.float64), start, covariance, steps)
 
 
-def _mixture(
-    reduced: np.ndarray, start: np.ndarray, covariance: str, steps: int
-) -> tuple[float, float]:
+def _mixture(reduced: np.ndarray, start: np.ndarray, covariance: str, steps: int) -> tuple[float, float]:
     """Seconds of EM and of the posteriors, and the mean log-likelihood."""
     count, floor = int(start.max()) + 1, FLOOR * float(reduced.var(axis=0).mean())
     shares = (np.bincount(start) / len(start)).astype(reduced.dtype)
@@ -168,7 +162,7 @@ def on_device(n: int, d: int, classes: int, device: str) -> dict[str, Any]:
     """Wall-clock seconds on a GPU: medians of ten after two to warm up."""
     import torch
 
-    from curvewise.nn.mixture import nleep_on_device
+    from curvewise.ranking.networks.mixture import nleep_on_device
 
     x, labels = made(n, d, classes)
     there = torch.tensor(x, device=device)

@@ -89,9 +89,7 @@ def read(path: Path, accuracy: str, tuned: str | None) -> dict[str, list[Task]]:
                 pair = float(row["Transferability Metric Score"]), float(row[accuracy])
                 name = NAMES[row["Transferability Metric"]]
                 tasks[name][row["Target Dataset"]].append(pair)
-    return {
-        name: [tuple(np.array(pairs).T) for pairs in own.values()] for name, own in tasks.items()
-    }
+    return {name: [tuple(np.array(pairs).T) for pairs in own.values()] for name, own in tasks.items()}
 
 
 def read_pool(folder: Path) -> dict[str, list[Task]]:
@@ -108,14 +106,10 @@ def read_pool(folder: Path) -> dict[str, list[Task]]:
             if key in best and (row["task"], row["source"]) != ("cifar10", "CIFAR-10"):
                 for name in (n for n in list(row)[FIRST:] if row[n]):
                     tasks[name][row["task"]].append((float(row[name]), best[key]))
-    return {
-        name: [tuple(np.array(pairs).T) for pairs in own.values()] for name, own in tasks.items()
-    }
+    return {name: [tuple(np.array(pairs).T) for pairs in own.values()] for name, own in tasks.items()}
 
 
-def constants(
-    tuned: dict[str, list[Task]], pool: dict[str, list[Task]], printed: Path
-) -> dict[str, Reliability]:
+def constants(tuned: dict[str, list[Task]], pool: dict[str, list[Task]], printed: Path) -> dict[str, Reliability]:
     """Reliability of each measure that has a reference, and of one that has none."""
     both = {name: tuned[name] + pool[name] for name in sorted(tuned)}
     known = {name: reliability(tasks, f"{THERE}, {HERE}") for name, tasks in both.items()}
@@ -158,11 +152,7 @@ def correlation(task: Task) -> float:
 
 
 def calibration(
-    table: str,
-    name: str,
-    tasks: list[Task],
-    further: list[Task] | None = None,
-    given: Reliability | None = None,
+    table: str, name: str, tasks: list[Task], further: list[Task] | None = None, given: Reliability | None = None
 ) -> list[dict[str, object]]:
     """Stated certainty and observed share for each k, from other and from further tasks."""
     stated, seen = [], []

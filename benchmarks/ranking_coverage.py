@@ -29,15 +29,20 @@ import warnings
 
 import numpy as np
 
-from curvewise.ranking._limits import rank_limits, score_limits
-from curvewise.ranking._resampling import Replicates, draw_parts, share_for, split_rows
-from curvewise.ranking._reuse import reused
-from curvewise.ranking._scoring import Candidate, Scorer, find_measures
-from curvewise.ranking._targets import as_targets
-from curvewise.ranking.catalogue import MEASURES
-from curvewise.ranking.certainty import likely_scores, top_certainty
-from curvewise.ranking.measure import RankingMeasure
-from curvewise.types.features import CheckpointFeatures
+from curvewise.ranking.certainty import likely_scores, rank_limits, score_limits, top_certainty
+from curvewise.ranking.measure import RankingMeasure, as_targets
+from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.ranking.scoring import (
+    MEASURES,
+    Candidate,
+    Replicates,
+    Scorer,
+    draw_parts,
+    find_measures,
+    reused,
+    share_for,
+    split_rows,
+)
 
 EXAMPLES, CLASSES, TRAITS = 240, 4, 6
 POOLS = {  # how sharply each checkpoint sees, and its number of features
@@ -84,15 +89,11 @@ def methods(measure: RankingMeasure) -> dict[str, float | None]:
     return {f"{default:.0%} *": default, f"{other:.0%}": other, "bootstrap": None}
 
 
-def simulate(
-    measure: RankingMeasure, pool: str, share: float | None, draws: int
-) -> dict[str, float]:
+def simulate(measure: RankingMeasure, pool: str, share: float | None, draws: int) -> dict[str, float]:
     """Shares of draws whose intervals hold the truth, in percent."""
     truth, error = expected(measure, pool)
     places = 1 + (truth[None] > truth[:, None]).sum(axis=1)
-    held: dict[str, list[float]] = {
-        key: [] for key in ("score", "rank", "best", "plain", "wider", "places")
-    }
+    held: dict[str, list[float]] = {key: [] for key in ("score", "rank", "best", "plain", "wider", "places")}
     for i in range(draws):
         rng = np.random.default_rng([7, i])
         pairs, scorer = draw_sample(measure, pool, rng)
@@ -127,9 +128,7 @@ def certainty(count: int, tau: float, draws: int) -> dict[str, float]:
     seen: dict[int, list[float]] = {1: [], 3: []}
     for _ in range(draws):
         truth = tau * rng.standard_normal(count)
-        noise = rng.standard_normal((RESAMPLES + 1, count)) + 3 * rng.standard_normal(
-            (RESAMPLES + 1, 1)
-        )
+        noise = rng.standard_normal((RESAMPLES + 1, count)) + 3 * rng.standard_normal((RESAMPLES + 1, 1))
         scores, replicates = truth + noise[0], Replicates(noise[1:])
         chance = top_certainty(likely_scores(scores, replicates, rng), rng)
         order = np.argsort(-scores)
@@ -163,9 +162,7 @@ def expected(measure: RankingMeasure, pool: str) -> tuple[np.ndarray, np.ndarray
     return np.mean(found, axis=0), np.std(found, axis=0, ddof=1)
 
 
-def draw_sample(
-    measure: RankingMeasure, pool: str, rng: np.random.Generator
-) -> tuple[list[Pair], Scorer]:
+def draw_sample(measure: RankingMeasure, pool: str, rng: np.random.Generator) -> tuple[list[Pair], Scorer]:
     """The measure with each checkpoint, and what computes it on rows of a sample."""
     fixed = np.random.default_rng(5)
     means = fixed.standard_normal((CLASSES, TRAITS))
@@ -199,13 +196,7 @@ def score_all(scorer: Scorer, pairs: list[Pair], train: Rows, test: Rows, seed: 
     return np.array([scorer.score(*pair, train, test, seed).value for pair in pairs])
 
 
-def centres(
-    features: np.ndarray,
-    labels: np.ndarray,
-    *,
-    test_features: np.ndarray,
-    test_labels: np.ndarray,
-) -> float:
+def centres(features: np.ndarray, labels: np.ndarray, *, test_features: np.ndarray, test_labels: np.ndarray) -> float:
     """Mean log chance of the right class, by distance to the centres of classes."""
     middle = np.stack([features[labels == c].mean(axis=0) for c in range(CLASSES)])
     near = test_features @ middle.T - 0.5 * (middle**2).sum(axis=1)

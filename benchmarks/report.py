@@ -34,10 +34,9 @@ import plotly.graph_objects as go
 from playwright.sync_api import sync_playwright
 
 import curvewise as cw
-from curvewise.report.charts import learning_chart
 from curvewise.report.content import Runs
 from curvewise.report.page import page_of
-from curvewise.report.results import results_report
+from curvewise.report.results import learning_chart, results_report
 
 SIZES = (25, 50, 100, 200, 400)
 LEARNERS, RUNS, OPENINGS, MOVES = 200, 60_000, 5, 60
@@ -120,9 +119,7 @@ def figure_of(curves: list[Any]) -> go.Figure:
     x = [chart["n"][i] for i in seen]
     figure = go.Figure()
     for series in chart["series"]:
-        value, under, over = (
-            [series["line"][k][i] for i in seen] for k in ("value", "low", "high")
-        )
+        value, under, over = ([series["line"][k][i] for i in seen] for k in ("value", "low", "high"))
         group = {"legendgroup": series["name"], "name": series["name"]}
         hidden = {"showlegend": False, **group}
         figure.add_scatter(
@@ -191,10 +188,7 @@ def hover(page: Any, box: dict[str, float]) -> None:
     """Move the mouse across the picture, down the middle of the curves."""
     for i in range(MOVES):
         share = (i + 1) / (MOVES + 1)
-        page.mouse.move(
-            box["x"] + box["width"] * (0.1 + 0.8 * share),
-            box["y"] + box["height"] * (0.3 + 0.4 * share),
-        )
+        page.mouse.move(box["x"] + box["width"] * (0.1 + 0.8 * share), box["y"] + box["height"] * (0.3 + 0.4 * share))
 
 
 def drag_target(page: Any, box: dict[str, float]) -> None:

@@ -36,12 +36,11 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning
-from curvewise.nn import _answering
-from curvewise.nn._cutting import split
-from curvewise.nn._sites import probe
-from curvewise.nn.architectures import ARCHITECTURES
-from curvewise.nn.response import measure_response
-from curvewise.nn.single import channels_last
+from curvewise.nn.lane import channels_last
+from curvewise.nn.networks import ARCHITECTURES
+from curvewise.response.networks import answers as _answering
+from curvewise.response.networks.measurement import measure_response
+from curvewise.response.networks.sites import probe, split
 
 MEAN, STD = 0.2860, 0.3530
 MAGNITUDES = np.linspace(0, 0.5, 10)
@@ -70,11 +69,7 @@ def main() -> None:
     }
     for name in ("cnn", "resnet9"):
         examples = wish.examples or (23_040 if not wish.quick else 2304 if name == "cnn" else 384)
-        found[name] = (
-            on_gpu(name, examples, wish.batch)
-            if device == "cuda"
-            else on_cpu(name, examples, wish.batch)
-        )
+        found[name] = on_gpu(name, examples, wish.batch) if device == "cuda" else on_cpu(name, examples, wish.batch)
     print(json.dumps(found))
 
 
@@ -108,13 +103,7 @@ def on_gpu(name: str, examples: int, batch: int | None) -> dict[str, Any]:
     """Images per second of ours, of the loop and of the bare network."""
     model, x, y = made(name, examples)
     model.to("cuda")
-    options: dict[str, Any] = {
-        "mean": [MEAN],
-        "std": [STD],
-        "batch": batch,
-        "precision": "bfloat16",
-        "progress": False,
-    }
+    options: dict[str, Any] = {"mean": [MEAN], "std": [STD], "batch": batch, "precision": "bfloat16", "progress": False}
 
     def ours(compiled: bool, layer: int | None, factor: int) -> float:
         """Seconds of a whole call."""

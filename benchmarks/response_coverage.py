@@ -17,8 +17,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from curvewise.nn._pairing import draw_partners
 from curvewise.response.curve import ResponseCurve
+from curvewise.response.networks.trial import draw_partners
 
 GRID = np.linspace(0, 0.45, 6)
 NOISE = 0.3 * (GRID > 0)

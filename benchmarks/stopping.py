@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from curvewise.types import FloatArray
-from curvewise.variance.stopping import plan_stopping
+from curvewise.variance.plan import plan_stopping
 
 DESIGNS = {"3 looks": (5, 10, 20), "5 looks": (3, 5, 10, 20, 40), "every run": tuple(range(3, 31))}
 EFFECTS = (0.5, 1.0, 2.0)
@@ -33,22 +33,14 @@ CHUNK = 5000
 Draw = Callable[[np.random.Generator, tuple[int, int], int], FloatArray]
 DRAWS: dict[str, Draw] = {
     "normal": lambda rng, shape, side: rng.standard_normal(shape),
-    "0/1, 200 examples": lambda rng, shape, side: (
-        (rng.binomial(200, 0.1, shape) - 20) / math.sqrt(18)
-    ),
-    "one spread 3 times the other": lambda rng, shape, side: (
-        rng.standard_normal(shape) * (1, 3)[side]
-    ),
+    "0/1, 200 examples": lambda rng, shape, side: (rng.binomial(200, 0.1, shape) - 20) / math.sqrt(18),
+    "one spread 3 times the other": lambda rng, shape, side: rng.standard_normal(shape) * (1, 3)[side],
     "heavy tails (t, 3 degrees)": lambda rng, shape, side: rng.standard_t(3, shape),
-    "skewed (exponential), spreads 1 : 3": lambda rng, shape, side: (
-        (rng.exponential(size=shape) - 1) * (1, 3)[side]
-    ),
+    "skewed (exponential), spreads 1 : 3": lambda rng, shape, side: (rng.exponential(size=shape) - 1) * (1, 3)[side],
     "skewed (log-normal), spreads 1 : 3": lambda rng, shape, side: (
         (rng.lognormal(size=shape) - math.exp(0.5)) / math.sqrt(math.e**2 - math.e) * (1, 3)[side]
     ),
-    "one run in ten fails": lambda rng, shape, side: (
-        rng.standard_normal(shape) + 6 * (rng.random(shape) < 0.1)
-    ),
+    "one run in ten fails": lambda rng, shape, side: rng.standard_normal(shape) + 6 * (rng.random(shape) < 0.1),
 }
 
 
@@ -82,12 +74,7 @@ def main() -> None:
 
 
 def pvalues(
-    looks: tuple[int, ...],
-    paired: bool,
-    draw: Draw,
-    effect: float,
-    count: int,
-    rng: np.random.Generator,
+    looks: tuple[int, ...], paired: bool, draw: Draw, effect: float, count: int, rng: np.random.Generator
 ) -> FloatArray:
     """P-values of the t tests at each look, looks × experiments, from runs drawn one by one."""
     parts = []

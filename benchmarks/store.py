@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from curvewise.study import _record as record_module
-from curvewise.study import list_runs, write_run
-from curvewise.study.export import export_store
-from curvewise.study.verify import verify_store
+from curvewise.store import record as record_module
+from curvewise.store.export import export_store
+from curvewise.store.verify import verify_store
+from curvewise.store.write import list_runs, write_run
 
 RUNS, EXAMPLES = 60_000, 1_000
 PART = 2_000  # runs whose checksums are verified, and CSV files read by pandas
@@ -53,9 +53,7 @@ def make_store(store: Path, runs: int) -> None:
     coordinates = {"recipe": "study/1", "data": "d" * 32, "learner": "resnet9", "n": 400, "fold": 0}
     coordinates |= {"training": {"epochs": 16, "rate": 0.5, "batch": 500, "momentum": 0.9}}
     metrics = {"error": 0.1, "loss": 0.4, "train_error": 0.0, "train_loss": 0.01, "gap": 0.1}
-    first = write_run(
-        store, coordinates, labels.astype(np.uint8), metrics | {"seconds": 1.5}, labels=labels
-    )
+    first = write_run(store, coordinates, labels.astype(np.uint8), metrics | {"seconds": 1.5}, labels=labels)
     record = json.loads((first / "record.json").read_text())
     data = (first / "predictions.npy").read_bytes()
     for seed in range(runs - 1):

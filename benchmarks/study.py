@@ -26,8 +26,8 @@ import numpy as np
 import torch
 
 from curvewise.nn import Assignment, Examples, Training
-from curvewise.nn.architectures import make_network
 from curvewise.nn.engine import train
+from curvewise.nn.networks import make_network
 
 AUGMENTATION = ("flip", "translate:2", "cutout:12")
 
@@ -44,9 +44,7 @@ def make_examples(n: int, shape: tuple[int, ...], classes: int = 10) -> Examples
 
 def engine(training: Training, examples: Examples, runs: int, device: str) -> float:
     """Examples per second of the whole call: initial weights, training and evaluation."""
-    test = Examples(
-        examples.x[:2000], examples.y[:2000], examples.classes, examples.mean, examples.std
-    )
+    test = Examples(examples.x[:2000], examples.y[:2000], examples.classes, examples.mean, examples.std)
     rows = np.arange(len(examples.y))
     seen = training.steps_for(len(rows)) * training.batch_for(len(rows)) * runs
 
@@ -68,9 +66,7 @@ def loop(training: Training, examples: Examples, device: str, steps: int) -> flo
     from torch.utils.data import DataLoader, TensorDataset
 
     x, y = _floats(examples)
-    loader = DataLoader(
-        TensorDataset(x, y), batch_size=training.batch, shuffle=True, drop_last=True
-    )
+    loader = DataLoader(TensorDataset(x, y), batch_size=training.batch, shuffle=True, drop_last=True)
     model = make_network(training, examples.shape, examples.classes).to(device).train()
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     done, start = 0, 0.0
@@ -201,13 +197,7 @@ def on_gpu() -> dict[str, object]:
     """The three bars of the GPU."""
     images = make_examples(50_000, (1, 28, 28))
     resnet = Training(
-        "resnet9",
-        batch=500,
-        rate=0.01,
-        epochs=8,
-        weight_decay=5e-4,
-        augmentation=AUGMENTATION,
-        precision="bfloat16",
+        "resnet9", batch=500, rate=0.01, epochs=8, weight_decay=5e-4, augmentation=AUGMENTATION, precision="bfloat16"
     )
     cnn = Training("cnn", batch=500, rate=0.01, epochs=8, augmentation=(), precision="bfloat16")
     found: dict[str, object] = {"device": torch.cuda.get_device_name()}
@@ -223,20 +213,13 @@ def on_gpu() -> dict[str, object]:
         for label, tuned in (("lightning", False), ("lightning_tuned", True)):
             other = lightning(training, images, 90, tuned=tuned)
             if other is not None:
-                found[name] |= {
-                    f"{label}_per_s": round(other),
-                    f"ratio_{label}": round(fast / other, 2),
-                }  # type: ignore[operator]
+                found[name] |= {f"{label}_per_s": round(other), f"ratio_{label}": round(fast / other, 2)}  # type: ignore[operator]
     features = make_examples(10_000, (2048,))
     probe = Training("linear", batch=500, rate=0.01, epochs=20)
     print("probes", file=sys.stderr)
     fast = engine(probe, features, 256, "cuda")
     plain = resident_loop(probe, features, "cuda", 300)
-    found["probes_256"] = {
-        "engine_per_s": round(fast),
-        "loop_per_s": round(plain),
-        "ratio": round(fast / plain, 1),
-    }
+    found["probes_256"] = {"engine_per_s": round(fast), "loop_per_s": round(plain), "ratio": round(fast / plain, 1)}
     return found
 
 
@@ -247,10 +230,7 @@ def on_cpu() -> dict[str, object]:
     cases = {
         "mlp_batch_16": (Training("mlp", options={"width": 64}, batch=16, epochs=4), (1, 8, 8)),
         "mlp_batch_64": (Training("mlp", options={"width": 64}, batch=64, epochs=4), (1, 8, 8)),
-        "mlp_batch_500": (
-            Training("mlp", options={"width": 256}, batch=500, epochs=4),
-            (1, 28, 28),
-        ),
+        "mlp_batch_500": (Training("mlp", options={"width": 256}, batch=500, epochs=4), (1, 28, 28)),
         "linear_batch_64": (Training("linear", batch=64, epochs=4), (512,)),
         "cnn_batch_64": (Training("cnn", options={"width": 8}, batch=64, epochs=4), (1, 8, 8)),
     }
@@ -259,11 +239,7 @@ def on_cpu() -> dict[str, object]:
         examples = make_examples(2_000, shape)
         fast = engine(training, examples, 32 if "cnn" not in name else 4, "cpu")
         plain = statistics.median(whole_loop(training, examples) for _ in range(7))
-        found[name] = {
-            "engine_per_s": round(fast),
-            "loop_per_s": round(plain),
-            "ratio": round(fast / plain, 2),
-        }
+        found[name] = {"engine_per_s": round(fast), "loop_per_s": round(plain), "ratio": round(fast / plain, 2)}
     return found
 
 

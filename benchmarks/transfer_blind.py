@@ -40,18 +40,8 @@ CASES: dict[str, Case] = {
         entr(UNEVEN).sum(),
         lambda n: 2 / (2 * n),
     ),
-    "entropy, rare": (
-        "cross-entropy",
-        lambda r, n: r.choice(3, n, p=RARE),
-        entr(RARE).sum(),
-        lambda n: 2 / (2 * n),
-    ),
-    "entropy, 10 alike": (
-        "cross-entropy",
-        lambda r, n: r.integers(0, 10, n),
-        np.log(10),
-        lambda n: 9 / (2 * n),
-    ),
+    "entropy, rare": ("cross-entropy", lambda r, n: r.choice(3, n, p=RARE), entr(RARE).sum(), lambda n: 2 / (2 * n)),
+    "entropy, 10 alike": ("cross-entropy", lambda r, n: r.integers(0, 10, n), np.log(10), lambda n: 9 / (2 * n)),
     "binary, nearly even": (
         "binary",
         lambda r, n: (r.random(n) < 0.4).astype(int),
@@ -101,9 +91,7 @@ def main() -> None:
     print(f"{head}{'low by':>10}{'theory':>10}", file=sys.stderr)
     for name, sizes in found.items():
         for n, row in sizes.items():
-            cells = (
-                f"{row['ours']:8.1f}{row['student']:9.1f}{row['low_by']:10.5f}{row['theory']:10.5f}"
-            )
+            cells = f"{row['ours']:8.1f}{row['student']:9.1f}{row['low_by']:10.5f}{row['theory']:10.5f}"
             print(f"{name:26}{n:6d}{cells}", file=sys.stderr)
     print(json.dumps({"benchmark": "blind guess", "draws": draws, "found": found}))
 

@@ -34,10 +34,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curvewise.transfer._cells import Task, cells_of
-from curvewise.transfer.cumulative import cci
-from curvewise.types import Control, TransferRisks
-from curvewise.types.risks import measured_control
+from curvewise.transfer.calibration import cci
+from curvewise.transfer.risks import Control, TransferRisks, measured_control
+from curvewise.transfer.runs import Task, cells_of
 
 SIZES = 100.0 * 10 ** np.arange(4)
 BLIND, MAXIMAL, LEVEL, HALF = 1.0, 0.02, 0.95, 0.5
@@ -91,22 +90,10 @@ DESIGNS = (
     *(Design(f"log-normal, {r} runs", (r,) * 4, tails="log-normal") for r in (2, 3, 5, 10)),
     *(Design(f"one in 20 goes wrong, {r} runs", (r,) * 4, wrong=0.05) for r in (3, 5, 10)),
     *(Design(f"seeds over sizes, {r} runs", (r,) * 4, line=0.7) for r in (2, 3, 5)),
+    *(Design(f"seeds over sizes, not told, {r} runs", (r,) * 4, line=0.7, seeds=False) for r in (2, 3, 5, 10)),
+    *(Design(f"seeds alone, not told, {r} runs", (r,) * 4, line=1.0, seeds=False) for r in (2, 3, 5, 10)),
     *(
-        Design(f"seeds over sizes, not told, {r} runs", (r,) * 4, line=0.7, seeds=False)
-        for r in (2, 3, 5, 10)
-    ),
-    *(
-        Design(f"seeds alone, not told, {r} runs", (r,) * 4, line=1.0, seeds=False)
-        for r in (2, 3, 5, 10)
-    ),
-    *(
-        Design(
-            f"{name}, not told, shuffled, {r} runs",
-            (r,) * 4,
-            line=line,
-            seeds=False,
-            shuffled=True,
-        )
+        Design(f"{name}, not told, shuffled, {r} runs", (r,) * 4, line=line, seeds=False, shuffled=True)
         for name, line in (("seeds over sizes", 0.7), ("seeds alone", 1.0))
         for r in (2, 3, 5, 10)
     ),
@@ -116,14 +103,8 @@ DESIGNS = (
     Design("subsets shared, not told", shared=0.6),
     Design("subsets told, not shared", folds=True),
     Design("subsets shared, 4, 4, 3, 1", (4, 4, 3, 1), shared=0.6, folds=True),
-    *(
-        Design(f"subsets nested, {r}", (r,) * 4, shared=0.6, nested=0.8, folds=True)
-        for r in (3, 5, 10)
-    ),
-    *(
-        Design(f"nested, scratch 3×, {r}", (r,) * 4, scratch=3, shared=0.9, nested=0.9, folds=True)
-        for r in (3, 5)
-    ),
+    *(Design(f"subsets nested, {r}", (r,) * 4, shared=0.6, nested=0.8, folds=True) for r in (3, 5, 10)),
+    *(Design(f"nested, scratch 3×, {r}", (r,) * 4, scratch=3, shared=0.9, nested=0.9, folds=True) for r in (3, 5)),
     Design("2 subsets shared, scratch 10", (2,) * 4, start=10, shared=0.6, folds=True),
     Design("controls with error", controls=0.02),
     *(Design(f"maximal of {k} runs", measured=k) for k in (2, 3, 5)),
@@ -161,8 +142,7 @@ def simulate(design: Design, draws: int) -> dict[str, float]:
         gap = difference.error.interval(difference.value, LEVEL)
         gains = [task.gain("one", n) for n in SIZES]
         inside = [
-            level["scratch"][k] - level["one"][k] in g.error.interval(g.value, LEVEL)
-            for k, g in enumerate(gains)
+            level["scratch"][k] - level["one"][k] in g.error.interval(g.value, LEVEL) for k, g in enumerate(gains)
         ]
         risks = [task.calibrated("one", n) for n in SIZES]
         known = [level["one"][k] in r.error.interval(r.value, LEVEL) for k, r in enumerate(risks)]
@@ -186,10 +166,7 @@ def draw(design: Design, rng: np.random.Generator) -> Task:
     most = max(*design.runs, design.start or 0)
     common = rng.standard_normal(most)
     rows: list[tuple[str, float, float, str]] = []
-    subset = [
-        np.sqrt(1 - design.nested) * rng.standard_normal(most) + np.sqrt(design.nested) * common
-        for _ in SIZES
-    ]
+    subset = [np.sqrt(1 - design.nested) * rng.standard_normal(most) + np.sqrt(design.nested) * common for _ in SIZES]
     for name, risk in TRUE.items():
         line = rng.standard_normal(most)
         for k, n in enumerate(SIZES):

@@ -34,7 +34,7 @@ from itertools import product
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from curvewise.transfer.equivalence import data_equivalence
+from curvewise.transfer.gains import data_equivalence
 from curvewise.transfer.wins import win_rate
 
 UNEVEN = 0.5  # spread over examples of what the method gains
@@ -47,9 +47,7 @@ def main() -> None:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     cells = [
         {"runs": (r, r), "examples": n, "spread": spread, "truth": truth}
-        for r, n, spread, truth in product(
-            (1, 2, 3, 5, 10), (50, 500, 2000), (0.0, 0.1, 0.4), (0.5, 0.8, 0.98)
-        )
+        for r, n, spread, truth in product((1, 2, 3, 5, 10), (50, 500, 2000), (0.0, 0.1, 0.4), (0.5, 0.8, 0.98))
     ]
     cells += [
         {"runs": runs, "examples": 500, "spread": spread, "truth": truth}
@@ -57,9 +55,7 @@ def main() -> None:
     ]
     for kind, runs, spread in product(("errors", "groups", "paired"), EXTREMES, (0.0, 0.4)):
         if kind != "paired" or runs[0] == runs[1]:
-            cells.append(
-                {"kind": kind, "runs": runs, "examples": 500, "spread": spread, "truth": 0.8}
-            )
+            cells.append({"kind": kind, "runs": runs, "examples": 500, "spread": spread, "truth": 0.8})
     cells += [
         {"kind": "one varies", "runs": runs, "examples": 500, "spread": 0.4, "truth": truth}
         for runs, truth in product((*EXTREMES, (10, 2)), (0.5, 0.9))
@@ -79,14 +75,7 @@ def main() -> None:
 
 
 def wins(
-    index: int,
-    draws: int,
-    *,
-    runs: tuple[int, int],
-    examples: int,
-    spread: float,
-    truth: float,
-    kind: str = "losses",
+    index: int, draws: int, *, runs: tuple[int, int], examples: int, spread: float, truth: float, kind: str = "losses"
 ) -> dict[str, float]:
     """How often intervals hold the truth."""
     held, rejected, these, width = [], [], [], []
@@ -107,12 +96,7 @@ def wins(
 
 
 def simulate(
-    rng: np.random.Generator,
-    runs: tuple[int, int],
-    examples: int,
-    spread: float,
-    truth: float,
-    kind: str,
+    rng: np.random.Generator, runs: tuple[int, int], examples: int, spread: float, truth: float, kind: str
 ) -> tuple[np.ndarray, np.ndarray, dict[str, object], float, float]:
     """Losses of the method and of scratch, options, the truth, and that of the first two runs."""
     spreads = (0.0 if kind == "one varies" else spread, spread)
@@ -129,18 +113,13 @@ def simulate(
         both = rng.standard_normal((runs[0], 1))
         method, scratch = method + both, scratch + both
     if kind == "errors":
-        wrong = [
-            ndtr(-shift / np.sqrt(UNEVEN**2 + spread**2 + 2)),
-            ndtr(0.0),
-        ]
+        wrong = [ndtr(-shift / np.sqrt(UNEVEN**2 + spread**2 + 2)), ndtr(0.0)]
         return method > 0, scratch > 0, options, 0.5 + (wrong[1] - wrong[0]) / 2, truth
     here = ndtr((shift - own[0, 0] + other[0, 0]) / np.sqrt(UNEVEN**2 + 2))
     return method, scratch, options, truth, float(here)
 
 
-def equivalents(
-    index: int, draws: int, *, runs: int, noise: float, step: int, variance: str
-) -> dict[str, float]:
+def equivalents(index: int, draws: int, *, runs: int, noise: float, step: int, variance: str) -> dict[str, float]:
     """How often intervals of the equivalent size hold it."""
     n = 100.0 * float(step) ** np.arange(4)
     scratch, method = 0.1 + 0.9 * (n / 100) ** -0.4, 0.1 + 0.6 * (n / 100) ** -0.4

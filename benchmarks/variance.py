@@ -32,9 +32,9 @@ from scipy import stats
 
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning
-from curvewise.variance import _pair_counts
-from curvewise.variance.bootstrap import bootstrap_variances
-from curvewise.variance.poisson_binomial import poisson_binomial_pmf
+from curvewise.variance import pairs as _pair_counts
+from curvewise.variance.accuracy import poisson_binomial_pmf
+from curvewise.variance.decompose import bootstrap_variances
 
 RUNS, N, CLASSES = 60_000, 10_000, 10
 PART = 6_000  # runs on which the plain ways are measured
@@ -76,9 +76,7 @@ def disk() -> dict[str, object]:
         np.save(path, errors_as_bits())
         ours = cpu(lambda: decompose_file(path), 7)
         theirs = cpu(lambda: plain_decomposition(np.load(path, mmap_mode="r")[:PART]), 5)
-        alone = subprocess.run(
-            [sys.executable, __file__, "resident", str(path)], capture_output=True, check=True
-        )
+        alone = subprocess.run([sys.executable, __file__, "resident", str(path)], capture_output=True, check=True)
         return line(
             "decomposition of bits on disk",
             ours,
@@ -125,12 +123,7 @@ def pairs() -> dict[str, object]:
     columns = random_bytes((2048, RUNS // 64 * 8), 256).view(np.uint64)
     theirs = cpu(lambda: plain_tile(columns), 3)
     return line(
-        "all pairs of examples",
-        ours,
-        theirs,
-        (N / 1024) ** 2 / 2,
-        bar=15,
-        first_call_cpu_seconds=round(compilation, 2),
+        "all pairs of examples", ours, theirs, (N / 1024) ** 2 / 2, bar=15, first_call_cpu_seconds=round(compilation, 2)
     )
 
 
@@ -195,10 +188,7 @@ def errors_as_bits() -> np.ndarray:
     """60,000 runs on examples of very different difficulty, 75 MB."""
     rng = np.random.default_rng(0)
     p = rng.beta(0.1, 1.5, N).astype(np.float32)
-    rows = [
-        np.packbits(rng.random((1000, N), dtype=np.float32) < p, axis=1)
-        for _ in range(RUNS // 1000)
-    ]
+    rows = [np.packbits(rng.random((1000, N), dtype=np.float32) < p, axis=1) for _ in range(RUNS // 1000)]
     return np.concatenate(rows)
 
 

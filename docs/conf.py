@@ -18,12 +18,7 @@ copyright = "The curvewise authors"
 release = version = __version__
 language = "en"
 
-extensions = [
-    "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
-    "sphinx_copybutton",
-]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build", "_startup", "jupyter_execute"]
 
 # --- executed examples
@@ -111,9 +106,7 @@ def _resolve_public_name(app, env, node, contnode):
     for module in ("curvewise", "curvewise.learning", "curvewise.variance", "curvewise.study"):
         name = f"{module}.{node['reftarget']}"
         if name in domain.objects:
-            return domain.resolve_xref(
-                env, node["refdoc"], app.builder, node["reftype"], name, node, contnode
-            )
+            return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], name, node, contnode)
     return None
 
 
@@ -128,9 +121,7 @@ def _join_attributes(app, what, name, obj, options, lines):
 
 def _hide_constructor(app, what, name, obj, options, signature, annotation):
     """Results are made by functions: their fields are no arguments for a user."""
-    hidden = what == "class" and (
-        issubclass(obj, Result) or name.endswith(("Intervals", "Run", "Check", "Pair"))
-    )
+    hidden = what == "class" and (issubclass(obj, Result) or name.endswith(("Intervals", "Run", "Check", "Pair")))
     return ("", annotation) if hidden else None
 
 

@@ -17,10 +17,7 @@ DATA = Path(os.environ.get("CURVEWISE_DATA", ROOT.parent / "shared" / "data"))
 # The same examples everywhere, and as long as it takes. Others are tried, as many as each test asks
 # for, with --hypothesis-profile=default.
 hypothesis.settings.register_profile(
-    "steady",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    "steady", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("steady")
 

@@ -201,9 +201,7 @@ def run(code: str, blocked: set[str], **names: str) -> None:
 
 
 @pytest.mark.parametrize("extra", USES)
-def test_an_extra_works_where_no_other_is_installed(
-    extra: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_an_extra_works_where_no_other_is_installed(extra: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     own = modules(EXTRAS[extra])
     for module in own:
         pytest.importorskip(module)
@@ -267,16 +265,14 @@ def test_an_extra_that_is_missing_is_named(tmp_path: Path) -> None:
 
 def test_pictures_are_resized_alike_with_and_without_torch() -> None:
     torch = pytest.importorskip("torch")
-    from curvewise.nn.checkpoints import Preprocessing
+    from curvewise.ranking.networks.preprocessing import Preprocessing
 
     random = np.random.default_rng(0)
     images = random.integers(0, 256, (2, 3, 37, 50)).astype(np.uint8)
     for sides in ((17, 23), (90, 61), (37, 20), (5, 50), (1, 3)):
         for way in ("nearest", "bilinear", "bicubic"):
             for antialias in (True, False):
-                made = Preprocessing(
-                    sides, scale=255, interpolation=way, antialias=antialias, channels="bgr"
-                )
+                made = Preprocessing(sides, scale=255, interpolation=way, antialias=antialias, channels="bgr")
                 ours, theirs = made(images), made(torch.from_numpy(images)).numpy()
                 assert ours.dtype == np.float32
                 off = np.abs(ours - theirs)

@@ -14,16 +14,11 @@ HEAVY = {"pandas", "matplotlib", "torch", "sklearn", "scipy.stats", "rich", "cyc
 
 @pytest.mark.parametrize(
     "code",
-    [
-        "import curvewise",
-        "import curvewise as cw; cw.fit_learning_curve([1, 2, 4, 8], [.5, .4, .3, .25]).summary()",
-    ],
+    ["import curvewise", "import curvewise as cw; cw.fit_learning_curve([1, 2, 4, 8], [.5, .4, .3, .25]).summary()"],
 )
 def test_nothing_heavy_is_loaded(code):
     script = f"import sys, warnings; warnings.simplefilter('ignore'); {code}; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert HEAVY.isdisjoint(done.stdout.split())
 
 

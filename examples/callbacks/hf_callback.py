@@ -27,9 +27,7 @@ import curvewise as cw
 class StoreRun(TrainerCallback):
     """Predicts the test examples when a training ends, and stores the run."""
 
-    def __init__(
-        self, trainer: Trainer, test: Any, store: str, coordinates: dict[str, Any]
-    ) -> None:
+    def __init__(self, trainer: Trainer, test: Any, store: str, coordinates: dict[str, Any]) -> None:
         self.trainer, self.test, self.store, self.coordinates = trainer, test, store, coordinates
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -57,10 +55,7 @@ def sentences(count: int, seed: int) -> list[dict[str, torch.Tensor]]:
     words = np.where(rng.random((count, 11)) < 0.7, rng.integers(5, 7, (count, 11)), 0)
     words = np.where(words > 0, words, rng.integers(7, 20, (count, 11)))
     labels = ((words == 5).sum(axis=1) > (words == 6).sum(axis=1)).astype(np.int64)
-    return [
-        {"input_ids": torch.tensor(w), "labels": torch.tensor(c)}
-        for w, c in zip(words, labels, strict=True)
-    ]
+    return [{"input_ids": torch.tensor(w), "labels": torch.tensor(c)} for w, c in zip(words, labels, strict=True)]
 
 
 def main(store: str = "hf-runs", seeds: int = 6) -> None:
@@ -70,11 +65,7 @@ def main(store: str = "hf-runs", seeds: int = 6) -> None:
     for seed in range(seeds):
         set_seed(seed)
         config = BertConfig(
-            vocab_size=20,
-            hidden_size=32,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
+            vocab_size=20, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
         )
         with tempfile.TemporaryDirectory() as folder:
             settings = TrainingArguments(

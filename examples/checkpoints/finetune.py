@@ -15,7 +15,7 @@ from tasks import TASKS, read_task
 
 import curvewise as cw
 from curvewise.study import Design, Learner, Study
-from curvewise.study.dataset import Dataset
+from curvewise.study.data.dataset import Dataset
 
 HERE = Path(__file__).parent
 SCRATCH = "MobileNetV2 from scratch"
@@ -64,16 +64,12 @@ def make_study(
     given = [[float(v) for v in share.mean((0, 2, 3))], [float(v) for v in share.std((0, 2, 3))]]
     how = {**USUAL, "schedule": "cosine", "warmup": 0.1, "epochs": epochs, "precision": precision}
     learners = {
-        m.name: Learner(
-            cw.nn.Training("networks:finetuned", _options(m, given), _file(m, folder), **how)
-        )
+        m.name: Learner(cw.nn.Training("networks:finetuned", _options(m, given), _file(m, folder), **how))
         for m in members
     }
     if scratch:
         body = next(m for m in POOL if m.body == "mobilenet-v2" and not m.options)
-        learners[SCRATCH] = Learner(
-            cw.nn.Training("networks:finetuned", _options(body, given), **how)
-        )
+        learners[SCRATCH] = Learner(cw.nn.Training("networks:finetuned", _options(body, given), **how))
     data = Dataset(x, y, test_x, test_y, name=task)
     grid = {"rate": list(rates)}
     store = folder / f"finetune-{task}"
@@ -92,13 +88,7 @@ def _options(member: Member, given: list[list[float]]) -> dict[str, Any]:
 
 
 def finetune(
-    folder: Path,
-    out: Path,
-    *,
-    tasks: Sequence[str] = TASKS,
-    device: str | None = None,
-    workers: int = 2,
-    **how: Any,
+    folder: Path, out: Path, *, tasks: Sequence[str] = TASKS, device: str | None = None, workers: int = 2, **how: Any
 ) -> None:
     """Run the studies and write the test accuracy of every network at every rate.
 

@@ -12,9 +12,8 @@ import pandas as pd
 from pool import POOL
 
 from curvewise.errors import CurvewiseWarning
-from curvewise.ranking.judge import judge_rankings
-from curvewise.ranking.judgement import RankingJudgement
-from curvewise.types import CheckpointScores
+from curvewise.ranking.judgement import RankingJudgement, judge_rankings
+from curvewise.ranking.scores import CheckpointScores
 
 BASELINES = ("parameters", "source accuracy")
 ABOUT = ("task", "checkpoint", "source", "format", "dimensions", "probe")
@@ -60,9 +59,7 @@ def judge_stable_transfer(out: Path) -> None:
 
 def _judged(table: pd.DataFrame, accuracy: pd.Series) -> RankingJudgement:
     scores: Mapping[str, np.ndarray] = {
-        name: table[name].to_numpy(float)
-        for name in table
-        if name not in ABOUT and table[name].notna().any()
+        name: table[name].to_numpy(float) for name in table if name not in ABOUT and table[name].notna().any()
     }
     whole = CheckpointScores(
         table["checkpoint"].to_numpy(str),

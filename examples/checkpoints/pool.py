@@ -94,14 +94,7 @@ def _v1(width: float, size: int, accuracy: float, end: str = "") -> Member:
 
 
 def _v2(name: str, file: str, source: str = "ImageNet", **more: Any) -> Member:
-    return Member(
-        f"MobileNetV2 {name}",
-        file,
-        source=source,
-        body="mobilenet-v2",
-        options={"folded": True},
-        **more,
-    )
+    return Member(f"MobileNetV2 {name}", file, source=source, body="mobilenet-v2", options={"folded": True}, **more)
 
 
 def _lite(k: int, mark: str, size: int, width: float, depth: float, accuracy: float) -> Member:

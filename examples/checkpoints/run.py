@@ -86,9 +86,7 @@ def _given(asked: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["prepare", "features", "score", "finetune", "judge"])
     parser.add_argument("--mnist", help="folder with the IDX files of MNIST")
     parser.add_argument("--cifar10", help="CIFAR-10, unless it is below CURVEWISE_DATA")

@@ -10,9 +10,10 @@ import pandas as pd
 from pool import POOL, Member
 from tasks import TASKS, read_task
 
-from curvewise.nn.checkpoints import Checkpoint, Preprocessing
-from curvewise.nn.features import extract_many
-from curvewise.types.features import CheckpointFeatures
+from curvewise.ranking.networks.checkpoints import Checkpoint
+from curvewise.ranking.networks.features import extract_many
+from curvewise.ranking.networks.preprocessing import Preprocessing
+from curvewise.ranking.scores import CheckpointFeatures
 
 IMAGES, TESTED = 1_000, 500
 
@@ -23,19 +24,10 @@ def as_checkpoint(member: Member) -> Checkpoint:
 
     size = member.size if isinstance(member.size, tuple) else (member.size, member.size)
     prepared = Preprocessing(
-        size,
-        mean=member.scale[0],
-        std=member.scale[1],
-        channels="bgr" if member.swapped else "rgb",
+        size, mean=member.scale[0], std=member.scale[1], channels="bgr" if member.swapped else "rgb"
     )
     source = load_network(member) if member.format == "torch" else member.path
-    return Checkpoint(
-        member.name,
-        source,
-        layer=member.layer,
-        preprocessing=prepared,
-        source_accuracy=member.accuracy,
-    )
+    return Checkpoint(member.name, source, layer=member.layer, preprocessing=prepared, source_accuracy=member.accuracy)
 
 
 def extract_pool(
@@ -82,7 +74,7 @@ def score_pool(
     else; those that split hold a fifth of them out. The probe is trained on all of them, and its
     accuracy is that on the images to test on.
     """
-    from curvewise.nn.ranking import MEASURES
+    from curvewise.ranking.networks.rank import MEASURES
     from curvewise.ranking.rank import rank_features
 
     measures = [m for m in MEASURES.values() if m.takes != "network"]
@@ -96,10 +88,7 @@ def score_pool(
         table = pd.DataFrame({"task": task, "checkpoint": ranked.checkpoints, **ranked.scores})
         about = [_about(m, features[m.name], y, test_y) for m in members if m.name in features]
         tables.append(pd.DataFrame(about).merge(table, on="checkpoint"))
-        print(
-            f"{task}: seconds",
-            {k: round(float(np.nansum(v)), 1) for k, v in ranked.seconds.items()},
-        )
+        print(f"{task}: seconds", {k: round(float(np.nansum(v)), 1) for k, v in ranked.seconds.items()})
     if out.is_file():
         kept = pd.read_csv(out)
         tables.append(kept[~kept["task"].isin(tasks)])
@@ -108,10 +97,8 @@ def score_pool(
     whole.to_csv(out, index=False, float_format="%.7g")
 
 
-def _about(
-    member: Member, found: CheckpointFeatures, y: np.ndarray, test_y: np.ndarray
-) -> dict[str, object]:
-    from curvewise.nn.probes import linear_score
+def _about(member: Member, found: CheckpointFeatures, y: np.ndarray, test_y: np.ndarray) -> dict[str, object]:
+    from curvewise.ranking.networks.probes import linear_score
 
     rows, n = found.features, len(y)
     probe = linear_score(rows[:n], y, test_features=rows[n:], test_labels=test_y)

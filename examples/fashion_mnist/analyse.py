@@ -87,19 +87,13 @@ def _draw(ax: Axes, own: cw.Measurements, curve: LearningCurve, colour: str) -> 
 def compare_augmentation(measurements: cw.Measurements, at: float | None = None) -> dict[str, Any]:
     """What augmentation is worth to each network at one size, in error and in data."""
     curves = cw.fit_learning_curves(measurements)
-    return {
-        name: cw.compare_learning_curves(curves[f"{name}, augmented"], curves[name], at=at)
-        for name in NETWORKS
-    }
+    return {name: cw.compare_learning_curves(curves[f"{name}, augmented"], curves[name], at=at) for name in NETWORKS}
 
 
 def compare_networks(measurements: cw.Measurements, at: float | None = None) -> dict[str, Any]:
     """How the deepest network compares with the others at one size, without augmentation."""
     curves = cw.fit_learning_curves(measurements)
-    return {
-        name: cw.compare_learning_curves(curves["ResNet-9"], curves[name], at=at)
-        for name in NETWORKS[:2]
-    }
+    return {name: cw.compare_learning_curves(curves["ResNet-9"], curves[name], at=at) for name in NETWORKS[:2]}
 
 
 if __name__ == "__main__":

@@ -22,9 +22,7 @@ def main(path: str) -> None:
     curves = cw.fit_learning_curves(measured)
     sections = {
         "How does error fall with data?": curves,
-        "Which will be best with four times the data?": cw.rank_learners(
-            list(curves), at=4 * float(max(measured.n))
-        ),
+        "Which will be best with four times the data?": cw.rank_learners(list(curves), at=4 * float(max(measured.n))),
     }
     for epochs, runs in load_seeds().items():
         many = "1 epoch" if epochs == 1 else f"{epochs} epochs"

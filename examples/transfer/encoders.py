@@ -58,9 +58,7 @@ class Rise(nn.Module):
     def __init__(self, inside: int, beside: int, outside: int) -> None:
         super().__init__()
         self.mix = nn.Sequential(
-            nn.Conv2d(inside + beside, outside, 3, padding=1, bias=False),
-            nn.BatchNorm2d(outside),
-            nn.ReLU(),
+            nn.Conv2d(inside + beside, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside), nn.ReLU()
         )
 
     def forward(self, x: Tensor, beside: Tensor) -> Tensor:
@@ -108,15 +106,11 @@ class Dense(Encoded):
         return made
 
 
-def classifier(
-    shape: tuple[int, ...], classes: int, given: Sequence[Sequence[float]], size: int
-) -> Classifier:
+def classifier(shape: tuple[int, ...], classes: int, given: Sequence[Sequence[float]], size: int) -> Classifier:
     """Make a classifier as a study asks for it."""
     return Classifier(classes, given, size)
 
 
-def dense(
-    shape: tuple[int, ...], outputs: tuple[int, ...], given: Sequence[Sequence[float]], size: int
-) -> Dense:
+def dense(shape: tuple[int, ...], outputs: tuple[int, ...], given: Sequence[Sequence[float]], size: int) -> Dense:
     """Make a network that gives images as a study asks for it."""
     return Dense(outputs, given, size)

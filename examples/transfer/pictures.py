@@ -75,10 +75,7 @@ def _edges(images: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.f
     from scipy.ndimage import correlate1d
 
     grey = _brightness(images)  # of many images: scipy's sobel would mix them
-    down, across = (
-        correlate1d(correlate1d(grey, [-1, 0, 1], axis=a), [1, 2, 1], axis=b)
-        for a, b in ((1, 2), (2, 1))
-    )
+    down, across = (correlate1d(correlate1d(grey, [-1, 0, 1], axis=a), [1, 2, 1], axis=b) for a, b in ((1, 2), (2, 1)))
     steep = np.hypot(down, across) / 4
     return images, steep[:, None].astype(np.float32)
 

@@ -45,9 +45,7 @@ def prepare(fashion: str | None) -> None:
     prepare_images()
     member = next(m for m in POOL if m.name == "MobileNetV2 (deep-sort)")
     stored = {f"body.{k}": v for k, v in load_body(member).state_dict().items()}
-    save_file(
-        {k: v for k, v in stored.items() if "tracked" not in k}, FOLDER / "imagenet.safetensors"
-    )
+    save_file({k: v for k, v in stored.items() if "tracked" not in k}, FOLDER / "imagenet.safetensors")
     where = {"path": fashion} if fashion else {}
     other = cw.load_dataset({"name": "fashion-mnist", **where})
     np.savez_compressed(FOLDER / "fashion-mnist.npz", x=other.x[:20_000], y=other.y[:20_000])

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import InputError
-from curvewise.text import clean
+from curvewise.text import one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,9 +22,7 @@ _LATEX = str.maketrans(
 )
 
 
-def format_table(
-    columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: str = "markdown", digits: int = 2
-) -> str:
+def format_table(columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: str = "markdown", digits: int = 2) -> str:
     r"""Write columns as a Markdown, LaTeX, HTML or plain-text table.
 
     >>> print(format_table({"learner": ["a|b"], "e_N": [18.861]}))
@@ -81,7 +79,7 @@ def markdown_text(text: str) -> str:
     >>> print(markdown_text("a\n# head"), markdown_text("# head"), markdown_text("www.a.b"))
     a # head \# head www\.a.b
     """
-    line = _HEADING.sub(r"\\#", clean(text))
+    line = _HEADING.sub(r"\\#", one_line(text))
     unlinked = _WWW.sub(r"\1\.", _LINK.sub(r"]\\", line)).replace("://", r":\//")
     return _TAG.sub("&lt;", unlinked)
 
@@ -106,9 +104,7 @@ def _cell(value: Any, digits: int) -> str:
 def _text(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
     width = [max(len(r[i]) for r in [names, *rows]) for i in range(len(names))]
     lines = [
-        "  ".join(
-            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, width, right, strict=True)
-        )
+        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, width, right, strict=True))
         for row in [names, *rows]
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -121,9 +117,7 @@ def _markdown(names: list[str], rows: list[list[str]], right: list[bool]) -> str
     def line(row: list[str]) -> str:
         return "| " + " | ".join(c.ljust(w) for c, w in zip(row, width, strict=True)) + " |"
 
-    rule = "|".join(
-        "-" * (w + 1) + ":" if r else ":" + "-" * (w + 1) for w, r in zip(width, right, strict=True)
-    )
+    rule = "|".join("-" * (w + 1) + ":" if r else ":" + "-" * (w + 1) for w, r in zip(width, right, strict=True))
     return "\n".join([line(rows[0]), f"|{rule}|", *map(line, rows[1:])])
 
 

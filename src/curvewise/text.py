@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from curvewise.types import Interval
+    from curvewise.types.results import Interval
 
 
 def brief(value: Any, width: int = 60) -> str:
@@ -30,7 +30,7 @@ def brief(value: Any, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def shown(path: PurePath | str) -> str:
+def format_path(path: PurePath | str) -> str:
     r"""Name a file in a message: quoted if the name could do something to a terminal.
 
     >>> print(shown("runs.npy"), shown("a\x1b[2J.npy"))
@@ -40,7 +40,7 @@ def shown(path: PurePath | str) -> str:
     return name if name.isprintable() and len(name) <= 120 else brief(name, 120)
 
 
-def listed(names: Iterable[Any], most: int = 20) -> str:
+def list_names(names: Iterable[Any], most: int = 20) -> str:
     """Names in quotes, the first few of many."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -55,29 +55,29 @@ def suggest(name: Any, options: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(brief(lower[c]) for c in close)}?" if close else ""
 
 
-def said(value: float, unit: str) -> str:
+def format_value(value: float, unit: str) -> str:
     """Errors as percentages, losses as they are.
 
     >>> said(0.00163, "fraction"), said(3.2763, "loss"), said(float("nan"), "fraction")
     ('0.163%', '3.276', 'unknown')
     """
     if unit != "fraction" or not math.isfinite(value):
-        return number(value)
+        return format_number(value)
     percent = 100 * value
     return f"{percent:.2f}%" if abs(percent) >= 1 else f"{percent:.3f}%"
 
 
-def said_interval(interval: Interval, unit: str) -> str:
+def format_interval(interval: Interval, unit: str) -> str:
     """An estimate with its limits in brackets.
 
     >>> said_interval(Interval(0.00163, 0.00115, 0.00217), "fraction")
     '0.163% [0.115%, 0.217%]'
     """
-    low, high = said(interval.low, unit), said(interval.high, unit)
-    return f"{said(interval.estimate, unit)} [{low}, {high}]"
+    low, high = format_value(interval.low, unit), format_value(interval.high, unit)
+    return f"{format_value(interval.estimate, unit)} [{low}, {high}]"
 
 
-def said_pvalue(p: float) -> str:
+def format_pvalue(p: float) -> str:
     """A p-value in two digits.
 
     >>> said_pvalue(9.1e-7), said_pvalue(0.034), said_pvalue(0.0)
@@ -88,7 +88,7 @@ def said_pvalue(p: float) -> str:
     return f"p = {p:.1g}" if p < 0.001 else f"p = {p:.2g}"
 
 
-def number(value: float, digits: int = 4) -> str:
+def format_number(value: float, digits: int = 4) -> str:
     """Write a number for people: about four significant digits, ``∞`` for infinity.
 
     >>> number(1234567.8), number(0.12345), number(400.0), number(18.861)
@@ -113,19 +113,19 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
 
 
-def about(n: float) -> str:
+def format_size(n: float) -> str:
     """A training size that was estimated: three digits, and from 10 on whole.
 
     >>> about(299_825.2), about(50.84), about(float("inf"))
     ('300,000', '51', '∞')
     """
     if not math.isfinite(n):
-        return number(n)
+        return format_number(n)
     rounded = float(f"{n:.3g}")
-    return number(float(round(rounded)) if rounded >= 10 else rounded)
+    return format_number(float(round(rounded)) if rounded >= 10 else rounded)
 
 
-def whole(n: float) -> int | float:
+def as_count(n: float) -> int | float:
     """A training size as an int if it is one.
 
     >>> whole(400.0), whole(0.5)
@@ -140,7 +140,7 @@ _BREAKS = re.compile(r"[\r\n\t\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-def clean(text: object) -> str:
+def one_line(text: object) -> str:
     r"""One line without control characters and switches of writing direction.
 
     >>> clean("a\x1b[31mred\nb")
@@ -150,6 +150,4 @@ def clean(text: object) -> str:
     if found.isprintable():
         return found
     spaced = _BREAKS.sub(" ", found)
-    return "".join(
-        c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs") and c not in _BIDI
-    )
+    return "".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs") and c not in _BIDI)

@@ -37,9 +37,7 @@ def errors() -> Path:
 
 
 @pytest.fixture
-def call(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Outcome]:
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Call the command line in this process."""
     from curvewise.cli import main
 

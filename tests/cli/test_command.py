@@ -54,10 +54,7 @@ def test_typing_errors_are_usage_errors_with_a_suggestion(call, arguments, sugge
     assert suggestion in done.err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("--level", "2"), ("--predict", "many"), ("--at", "-5"), ("--per-class", "0")],
-)
+@pytest.mark.parametrize("arguments", [("--level", "2"), ("--predict", "many"), ("--at", "-5"), ("--per-class", "0")])
 def test_impossible_values_are_usage_errors(call, errors, arguments):
     assert call("learning", "fit", errors, *arguments).code == 2
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curvewise.cli._console import Page, as_options
+from curvewise.cli.console import Page, as_options
 
 
 def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):
@@ -18,9 +18,5 @@ def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):
 
 def test_options_in_messages_can_be_typed():
     assert as_options("say which with value=…. It has") == "say which with --value-column. It has"
-    assert as_options("pass columns={'learner': None} to take none") == (
-        "pass --column learner= to take none"
-    )
-    assert as_options("pass columns={'value': None}, or labels=…") == (
-        "pass --column value=, or --labels"
-    )
+    assert as_options("pass columns={'learner': None} to take none") == ("pass --column learner= to take none")
+    assert as_options("pass columns={'value': None}, or labels=…") == ("pass --column value=, or --labels")

@@ -33,10 +33,7 @@ BEHIND: dict[str, tuple[str, ...]] = {
         "variance:decompose_variance",
         "variance:decompose_totals",
     ),
-    "variance examine": (
-        "io:load_predictions",
-        *(f"variance:{name}" for name in EXAMINED.split()),
-    ),
+    "variance examine": ("io:load_predictions", *(f"variance:{name}" for name in EXAMINED.split())),
     "variance compare": (
         "io:load_predictions",
         "io:load_scores",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.cli._demo_study import demo_text
+from curvewise.cli.demo import demo_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -87,9 +87,7 @@ def test_killed_demo_goes_on_where_it_was(demo):
 
 def test_files_named_are_there_and_the_summary_shows_the_pictures(demo):
     files = [Path(line.strip()) for line in demo.section("Written").splitlines()]
-    assert {"study.toml", "summary.md", "errors.csv", "cnn.npz", "mlp.npz"} <= {
-        f.name for f in files
-    }
+    assert {"study.toml", "summary.md", "errors.csv", "cnn.npz", "mlp.npz"} <= {f.name for f in files}
     assert all(f.stat().st_size > 0 for f in files)
     summary = (demo.out / "summary.md").read_text(encoding="utf-8")
     pictures = re.findall(r"!\[.*\]\((.*)\)", summary)

@@ -107,9 +107,7 @@ def test_no_command_but_run_imports_what_a_study_names(
         call(*command, folder / "files.toml")
         outcome = call(*command, folder / "made.toml")
         assert outcome.code != 0
-        assert "canary_data:make, which is not imported without --trust" in " ".join(
-            outcome.err.split()
-        )
+        assert "canary_data:make, which is not imported without --trust" in " ".join(outcome.err.split())
         assert sung(folder) == []
         assert "this" not in sys.modules
     told = " ".join(call("study", "plan", folder / "files.toml").err.split())
@@ -227,8 +225,7 @@ def test_names_that_need_no_trust_are_never_found_beside_a_study(
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(CANARY.format("shadow"))
     (folder / "small.toml").write_text(
-        'data = "data.npz"\n[design]\nsizes = [20]\nfolds = 1\n'
-        f'[learners.mine]\nestimator = "{estimator}"\n'
+        f'data = "data.npz"\n[design]\nsizes = [20]\nfolds = 1\n[learners.mine]\nestimator = "{estimator}"\n'
     )
     code = HIDE.format(hidden=(hidden,), words=["study", "plan", str(folder / "small.toml")])
     (folder / "elsewhere").mkdir()
@@ -237,9 +234,7 @@ def test_names_that_need_no_trust_are_never_found_beside_a_study(
     assert told in " ".join(outcome.err.split())
 
 
-def test_what_is_not_installed_is_not_found_in_the_current_folder(
-    start: Callable, folder: Path
-) -> None:
+def test_what_is_not_installed_is_not_found_in_the_current_folder(start: Callable, folder: Path) -> None:
     optional = ("numba", "pandas", "polars", "pyarrow", "sklearn", "torch", "tqdm")
     for name in optional:
         (folder / f"{name}.py").write_text(CANARY.format(name))
@@ -278,8 +273,7 @@ def test_own_code_is_found_while_it_runs_and_the_folder_is_no_longer_on_the_path
     for name, text in {"own_code": OWN, "own_first": "", "own_second": ""}.items():
         (folder / f"{name}.py").write_text(text)
     (folder / "small.toml").write_text(
-        'data = "data.npz"\n[design]\nsizes = [20]\nfolds = 1\n'
-        '[learners.mine]\nestimator = "own_code:Constant"\n'
+        'data = "data.npz"\n[design]\nsizes = [20]\nfolds = 1\n[learners.mine]\nestimator = "own_code:Constant"\n'
     )
     (folder / "other").mkdir()
     place = folder if here else folder / "other"
@@ -313,9 +307,7 @@ def test_a_clash_is_an_error_that_says_so(call: Callable, folder: Path) -> None:
 
 def test_a_pool_of_checkpoints_names_no_code_without_trust(call: Callable, folder: Path) -> None:
     np.savez(folder / "weights.npz", weight=np.zeros((2, 3), np.float32), bias=np.zeros(2))
-    (folder / "pool.toml").write_text(
-        '[one]\npath = "weights.npz"\nfactory = "canary_net:make"\nshape = [3]\n'
-    )
+    (folder / "pool.toml").write_text('[one]\npath = "weights.npz"\nfactory = "canary_net:make"\nshape = [3]\n')
     words = ("ranking", "rank", folder / "pool.toml", "--data", folder / "data.npz")
     assert call(*words, "--dry-run").code == 0
     outcome = call(*words)
@@ -326,6 +318,6 @@ def test_a_pool_of_checkpoints_names_no_code_without_trust(call: Callable, folde
 
 def test_a_matplotlibrc_beside_a_study_is_not_followed(start: Callable, folder: Path) -> None:
     (folder / "matplotlibrc").write_text("lines.linewidth: 77\ntext.usetex: True\n")
-    code = "from curvewise.plot.save import use_no_display; import matplotlib; use_no_display();"
+    code = "from curvewise.drawing.picture import use_no_display; import matplotlib; use_no_display();"
     code += "print(matplotlib.rcParams['lines.linewidth'], matplotlib.rcParams['text.usetex'])"
     assert start("-c", code, python=True, cwd=folder).out.split() == ["1.5", "False"]

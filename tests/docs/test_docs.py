@@ -28,9 +28,7 @@ def blocks(text: str, *languages: str) -> list[str]:
 def toctree(page: Path) -> set[Path]:
     """Pages that a page's toctrees name."""
     named = set()
-    for body in re.findall(
-        r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
-    ):
+    for body in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         lines = [line.strip() for line in body.splitlines()]
         named |= {page.parent / f"{line}.md" for line in lines if line and not line.startswith(":")}
     return named
@@ -56,13 +54,7 @@ def run(command: list[str], where: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     settings = {"PATH": path, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     return subprocess.run(
-        command,
-        cwd=where,
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        command, cwd=where, env={**os.environ, **settings}, capture_output=True, text=True, timeout=300, check=False
     )
 
 

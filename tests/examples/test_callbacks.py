@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.study import list_runs, read_run
+from curvewise.store.write import list_runs, read_run
 
 CALLBACKS = Path(__file__).parents[2] / "examples" / "callbacks"
 NEEDS = {
@@ -40,9 +40,7 @@ except RuntimeError:
 def need(script: str) -> None:
     for package in NEEDS[script]:
         if importlib.util.find_spec(package) is None:
-            pytest.skip(
-                f"{script}.py needs {package}, which is not installed: pip install {package}"
-            )
+            pytest.skip(f"{script}.py needs {package}, which is not installed: pip install {package}")
 
 
 def start(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

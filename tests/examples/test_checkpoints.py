@@ -117,7 +117,7 @@ def test_a_finetuned_network_undoes_the_normalisation_of_the_study(example):
 def test_finetuning_begins_with_the_packed_weights(example, tmp_path):
     from safetensors.torch import save_file
 
-    from curvewise.nn.architectures import make_network
+    from curvewise.nn.networks import make_network
 
     rng = np.random.default_rng(2)
     (tmp_path / "tasks").mkdir()
@@ -142,9 +142,7 @@ def test_finetuning_begins_with_the_packed_weights(example, tmp_path):
     assert table["accuracy"].between(0, 1).all()
     # and a file that does not fit is told of, run by run
     save_file({"body.nothing": torch.zeros(1)}, packed)
-    example.finetune.finetune(
-        tmp_path, tmp_path / "failed.csv", device="cpu", workers=0, **how | {"rates": [0.02]}
-    )
+    example.finetune.finetune(tmp_path, tmp_path / "failed.csv", device="cpu", workers=0, **how | {"rates": [0.02]})
     failed = pd.read_csv(tmp_path / "failed.csv")
     assert failed["accuracy"].isna().all()
     assert failed["reason"].str.contains("do not fit").all()
@@ -174,9 +172,7 @@ def test_the_truth_is_the_best_rate_and_the_tasks_own_networks_are_set_apart(exa
     ]
     scores.to_csv(tmp_path / "scores.csv", index=False)
     pd.DataFrame(finetuned).to_csv(tmp_path / "finetune.csv", index=False)
-    example.judge.judge_pool(
-        tmp_path / "scores.csv", tmp_path / "finetune.csv", tmp_path / "judged.csv"
-    )
+    example.judge.judge_pool(tmp_path / "scores.csv", tmp_path / "finetune.csv", tmp_path / "judged.csv")
     judged = pd.read_csv(tmp_path / "judged.csv").set_index(["truth", "pool", "task", "measure"])
     everyone = judged.loc[("finetune", "all", "cifar10", "right")]
     others = judged.loc[("finetune", "without the task's own", "cifar10", "right")]
@@ -200,9 +196,7 @@ def test_what_is_committed_follows_from_the_scores(example, tmp_path):
 def test_published_scores_are_judged_as_in_the_files(example, data_dir, tmp_path, monkeypatch):
     monkeypatch.setenv("CURVEWISE_DATA", str(data_dir))
     example.judge.judge_stable_transfer(tmp_path / "again.csv")
-    again, kept = (
-        pd.read_csv(path) for path in (tmp_path / "again.csv", CHECKPOINTS / "stable_transfer.csv")
-    )
+    again, kept = (pd.read_csv(path) for path in (tmp_path / "again.csv", CHECKPOINTS / "stable_transfer.csv"))
     pd.testing.assert_frame_equal(again, kept)
     mean = kept[kept["task"] == "average"].set_index(["truth", "measure"])["kendall"]
     assert mean["frozen", "nleep"] == pytest.approx(0.755, abs=5e-4)
@@ -212,10 +206,7 @@ def test_published_scores_are_judged_as_in_the_files(example, data_dir, tmp_path
 @pytest.mark.parametrize("argument", ["--help", "nothing"])
 def test_the_script_says_how_to_call_it(argument):
     done = subprocess.run(
-        [sys.executable, CHECKPOINTS / "run.py", argument],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, CHECKPOINTS / "run.py", argument], capture_output=True, text=True, check=False
     )
     assert done.returncode == (0 if argument == "--help" else 2)
     assert "finetune" in done.stdout + done.stderr

@@ -15,10 +15,7 @@ SETTINGS = ["depth", "width", "batch_norm", "batch", "rate"]
 
 def test_the_files_agree_with_their_studies():
     study = cw.load_study(CORPUS / "invariance.toml")
-    planned = {
-        (job.settings["depth"], job.settings["batch_norm"], job.settings["batch"])
-        for job in study.jobs
-    }
+    planned = {(job.settings["depth"], job.settings["batch_norm"], job.settings["batch"]) for job in study.jobs}
     for name in study.evaluate:
         models = cw.load_corpus(CORPUS / f"{name}.csv", hyperparameters=["depth", "batch_norm"])
         ids = {label.rpartition(", ")[2] for label in models.models}
@@ -54,8 +51,6 @@ def test_the_subset_of_cifar_is_read_as_the_study_wants_it(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("argument", ["--help", "nothing"])
 def test_the_script_says_how_to_call_it(argument):
-    done = subprocess.run(
-        [sys.executable, CORPUS / "run.py", argument], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, CORPUS / "run.py", argument], capture_output=True, text=True, check=False)
     assert done.returncode == (0 if argument == "--help" else 2)
     assert "generalization" in done.stdout + done.stderr

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvewise.study.commands import write_data
-from curvewise.study.toml import load_study
+from curvewise.study.run.programs import write_data
+from curvewise.study.spec.document import load_study
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_script"
 

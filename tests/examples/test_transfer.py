@@ -93,9 +93,7 @@ def test_study_files_differ_in_their_starts_alone(example, images, task):
         "imagenet": "body",
     }
     for name, training in trained.items():
-        assert training.weights == (
-            f"transfer-runs/{name}.safetensors" * (name != "scratch") or None
-        )
+        assert training.weights == (f"transfer-runs/{name}.safetensors" * (name != "scratch") or None)
         assert replace(training, weights=None, weights_into=None) == trained["scratch"]
     assert study.design.sizes == (50, 200, 800, 3200, 12800)
     assert study.design.folds == 3
@@ -120,9 +118,7 @@ def test_what_came_of_the_runs_is_whole():
     assert set(risks.method_names) == {"scratch", "fashion-mnist", "imagenet"}
     assert np.isfinite(risks.risk).all()
     counts = {
-        (task, method, n): int(
-            ((risks.tasks == task) & (risks.methods == method) & (risks.n == n)).sum()
-        )
+        (task, method, n): int(((risks.tasks == task) & (risks.methods == method) & (risks.n == n)).sum())
         for task in risks.task_names
         for method in risks.method_names
         for n in np.unique(risks.n)

@@ -58,8 +58,7 @@ def test_rms_difference_of_the_two_parameterisations(data_dir):
     with (data_dir / "papers_tables" / "hoiem2021_table3.csv").open() as handle:
         rows = list(csv.DictReader(handle))
     e, b, alpha, eta = (
-        np.array([float(r[k]) for r in rows])
-        for k in ("e_400", "beta_400", "alpha_fixed", "eta_fixed")
+        np.array([float(r[k]) for r in rows]) for k in ("e_400", "beta_400", "alpha_fixed", "eta_fixed")
     )
     e_fixed, b_fixed = alpha + eta * 400**-0.5, -2 * eta * -0.5 * 400**-0.5
     assert len(rows) == 41

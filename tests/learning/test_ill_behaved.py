@@ -18,21 +18,9 @@ CASES = {
     "one run per size": (N5, 8 + 150 * N5**-0.5, "One run per size"),
     "zero variance": (np.repeat(N5, 2), np.repeat(8 + 150 * N5**-0.5, 2), "agree exactly"),
     "rising": (np.repeat(N5, 2), np.repeat([10, 12, 14, 17, 20.0], 2) + [0, 0.1] * 5, "rises with"),
-    "peak": (
-        np.repeat(N5, 3),
-        np.repeat([40, 20, 35, 15, 10.0], 3) + np.tile([0, 0.2, 0.4], 5),
-        "a peak or a dip",
-    ),
-    "plateau": (
-        np.repeat(N5, 3),
-        np.full(15, 30.0) + np.tile([-1, 0.1, 1.2], 5),
-        "flat within its noise",
-    ),
-    "close sizes": (
-        [100, 100, 150, 150, 200, 200],
-        [20, 20.5, 18, 18.3, 16, 16.5],
-        "factor of 2.0",
-    ),
+    "peak": (np.repeat(N5, 3), np.repeat([40, 20, 35, 15, 10.0], 3) + np.tile([0, 0.2, 0.4], 5), "a peak or a dip"),
+    "plateau": (np.repeat(N5, 3), np.full(15, 30.0) + np.tile([-1, 0.1, 1.2], 5), "flat within its noise"),
+    "close sizes": ([100, 100, 150, 150, 200, 200], [20, 20.5, 18, 18.3, 16, 16.5], "factor of 2.0"),
     "constant": (N5, np.full(5, 30.0), "flat within its noise"),
     "all zero": (N5, np.zeros(5), "flat within its noise"),
     "all wrong": (N5, np.full(5, 100.0), "flat within its noise"),
@@ -105,9 +93,7 @@ def test_one_size_is_no_curve_and_says_what_is_known(form):
         cw.fit_learning_curve([100], [0.2], form=form)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
-        both = cw.fit_learning_curves(
-            {"one": ([100], [0.2]), "two": ([100, 200, 400], [0.3, 0.2, 0.15])}, form=form
-        )
+        both = cw.fit_learning_curves({"one": ([100], [0.2]), "two": ([100, 200, 400], [0.3, 0.2, 0.15])}, form=form)
     assert list(both.curves) == ["two"]
     assert "one training size only" in both.failures["one"]
 
@@ -158,12 +144,7 @@ def test_no_estimate_lies_outside_its_interval(seed):
         budget = curve.budget([2.0 * n[-1]])
         assert budget["gain_low"][0] <= budget["gain"][0] <= budget["gain_high"][0]
     c = cw.compare_learning_curves(*curves)
-    for quantity in (
-        c.error_difference,
-        c.data_reliance_difference,
-        c.crossing,
-        c.data_equivalence,
-    ):
+    for quantity in (c.error_difference, c.data_reliance_difference, c.crossing, c.data_equivalence):
         assert not quantity.outside
 
 
@@ -189,8 +170,8 @@ def test_accuracy_chance_is_an_accuracy():
 
 
 def test_lack_of_fit_p_value_is_uniform_under_the_model():
-    from curvewise.learning.diagnose import lack_of_fit
-    from curvewise.learning.replicates import group_runs
+    from curvewise.learning.diagnosis import lack_of_fit
+    from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
     n = np.repeat(N5, 4)
@@ -206,8 +187,8 @@ def test_lack_of_fit_p_value_is_uniform_under_the_model():
 
 
 def test_lack_of_fit_needs_replicates():
-    from curvewise.learning.diagnose import lack_of_fit
-    from curvewise.learning.replicates import group_runs
+    from curvewise.learning.diagnosis import lack_of_fit
+    from curvewise.learning.power import group_runs
 
     data = group_runs(N5, 10 + 100 * N5**-0.5)
     assert np.isnan(lack_of_fit(data, data.mean, np.ones(5), 3))
@@ -218,15 +199,13 @@ def test_looks_like_fractions():
     assert flagged(curve, "unit='fraction'")
     auto = fit_quietly(N5, np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent", form="auto")
     assert flagged(auto, "unit='fraction'")
-    accuracy = fit_quietly(
-        N5, 1 - np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent", higher_is_better=True
-    )
+    accuracy = fit_quietly(N5, 1 - np.array([0.5, 0.4, 0.3, 0.25, 0.2]), unit="percent", higher_is_better=True)
     assert flagged(accuracy, "unit='fraction'")
 
 
 def test_spread_that_does_not_fall_is_flagged():
-    from curvewise.learning.diagnose import spread_is_steady
-    from curvewise.learning.replicates import group_runs
+    from curvewise.learning.diagnosis import spread_is_steady
+    from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
     for runs, power in (([16, 8, 8, 8, 8], 0.8), ([2] * 5, 0.0), ([16, 8, 4, 2, 1], 0.0)):
@@ -300,9 +279,7 @@ def test_learners_that_could_not_be_fitted_are_named_in_the_ranking():
     n = np.repeat(N5, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
-        curves = cw.fit_learning_curves(
-            {"net": (n, 0.1 + n**-0.5 + 0.001 * np.arange(10)), "svm": ([100.0], [0.2])}
-        )
+        curves = cw.fit_learning_curves({"net": (n, 0.1 + n**-0.5 + 0.001 * np.arange(10)), "svm": ([100.0], [0.2])})
     assert any(w.startswith("svm could not be fitted") for w in cw.rank_learners(curves).warnings)
     with pytest.raises(cw.InputError, match="'svm' could not be fitted: n holds one training size"):
         curves["svm"]

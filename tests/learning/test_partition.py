@@ -39,9 +39,7 @@ def labelled_sizes(draw):
     return labels.tolist(), sorted(sizes), folds
 
 
-anything = given(
-    case=labelled_sizes(), nested=st.booleans(), stratify=st.booleans(), seed=st.integers(0, 2**40)
-)
+anything = given(case=labelled_sizes(), nested=st.booleans(), stratify=st.booleans(), seed=st.integers(0, 2**40))
 
 
 @anything
@@ -51,9 +49,7 @@ def test_each_subset_has_exactly_its_size_and_no_example_twice(case, nested, str
     parts = quiet(labels, sizes, folds, nested=nested, stratify=stratify, rng=seed)
     assert parts.sizes == tuple(sizes)
     assert parts.folds == tuple(folds)
-    assert [(s.n, s.fold) for s in parts] == [
-        (n, fold) for n, k in zip(sizes, folds, strict=True) for fold in range(k)
-    ]
+    assert [(s.n, s.fold) for s in parts] == [(n, fold) for n, k in zip(sizes, folds, strict=True) for fold in range(k)]
     for s in parts:
         assert len(np.unique(s.indices)) == s.n == len(s.indices)
         assert s.indices.min() >= 0
@@ -137,9 +133,7 @@ def test_the_seed_alone_determines_the_result(case, nested, stratify, seed):
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     np.random.seed(2)  # noqa: NPY002
     again = quiet(labels, sizes, folds, rng=seed, **options)
-    generators = [
-        quiet(labels, sizes, folds, rng=np.random.default_rng(seed), **options) for _ in range(2)
-    ]
+    generators = [quiet(labels, sizes, folds, rng=np.random.default_rng(seed), **options) for _ in range(2)]
     for a, b in [(first, again), generators]:
         for s, t in zip(a, b, strict=True):
             np.testing.assert_array_equal(s.indices, t.indices)
@@ -161,9 +155,7 @@ def test_a_further_size_leaves_the_others_as_they_were():
 @pytest.mark.parametrize("folds", [(16, 8, 4, 2, 1), None])
 def test_the_papers_per_class_design(folds, nested):
     labels = np.tile(np.arange(10), 400)
-    parts = partition_training_set(
-        labels, [25, 50, 100, 200, 400], folds, per_class=True, nested=nested, rng=1
-    )
+    parts = partition_training_set(labels, [25, 50, 100, 200, 400], folds, per_class=True, nested=nested, rng=1)
     assert parts.folds == (16, 8, 4, 2, 1)
     assert parts.sizes == (250, 500, 1000, 2000, 4000)
     for s in parts:
@@ -180,9 +172,7 @@ def test_more_folds_than_fit_share_examples_and_say_so():
     assert len(parts.warnings) == 1
     assert are_disjoint(parts.at(50)[:2])
     with pytest.warns(CurvewiseWarning):
-        six = partition_training_set(
-            labels, [0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0], [16, 8, 4, 3, 3, 1]
-        )
+        six = partition_training_set(labels, [0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0], [16, 8, 4, 3, 3, 1])
     assert six.folds == (16, 8, 4, 3, 3, 1)
 
 
@@ -281,9 +271,7 @@ def test_geometric_sizes_default_folds_are_powers_of_two():
     assert partition_training_set(1600, sizes, stratify=False).folds == (16, 8, 4, 2, 1)
 
 
-@pytest.mark.parametrize(
-    "options", [{"count": 0}, {"ratio": 1.0}, {"minimum": 0}, {"minimum": 200}]
-)
+@pytest.mark.parametrize("options", [{"count": 0}, {"ratio": 1.0}, {"minimum": 0}, {"minimum": 200}])
 def test_geometric_sizes_refuses_what_gives_no_series(options):
     with pytest.raises(InputError, match=next(iter(options))):
         geometric_sizes(100, **options)

@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
 import curvewise as cw
-from curvewise.learning.power import FORMS, GAMMA_GRID, fit_power, size_weights
-from curvewise.learning.replicates import group_runs, size_variance, slope_variance
+from curvewise.learning.power import (
+    FORMS,
+    GAMMA_GRID,
+    fit_power,
+    group_runs,
+    size_variance,
+    size_weights,
+    slope_variance,
+)
 
 
 def objective(gamma, n, error, weight, terms):
@@ -41,19 +48,13 @@ def test_fit_is_the_grid_minimum_by_brute_force(simulated, form, weights):
 def test_without_prior_it_agrees_with_curve_fit(simulated):
     n, error = simulated
     n, error = n, error + 10
-    curve = cw.fit_learning_curve(
-        n, error, unit="percent", weights="none", constants=cw.Constants(prior=0.0)
-    )
+    curve = cw.fit_learning_curve(n, error, unit="percent", weights="none", constants=cw.Constants(prior=0.0))
     (a, h, g), _ = curve_fit(lambda x, a, h, g: a + h * x**g, n, error, p0=(5, 100, -0.5))
     assert curve.gamma == pytest.approx(g, abs=0.0051)
     assert curve.error_at(400) == pytest.approx(a + h * 400**g, abs=0.05)
 
 
-@given(
-    alpha=st.floats(0, 50),
-    eta=st.floats(10, 300),
-    gamma=st.sampled_from([-0.8, -0.5, -0.3]),
-)
+@given(alpha=st.floats(0, 50), eta=st.floats(10, 300), gamma=st.sampled_from([-0.8, -0.5, -0.3]))
 def test_exact_curves_are_recovered_without_prior(alpha, eta, gamma):
     n = np.array([25, 50, 100, 200, 400.0])
     mean = alpha + eta * n**gamma
@@ -120,9 +121,7 @@ def test_means_with_runs_and_variance_fit_like_the_runs(simulated):
     n, error = simulated
     data = group_runs(n, error)
     raw = cw.fit_learning_curve(n, error, unit="percent")
-    means = cw.fit_learning_curve(
-        data.n, data.mean, unit="percent", runs=data.runs, variance=data.variance
-    )
+    means = cw.fit_learning_curve(data.n, data.mean, unit="percent", runs=data.runs, variance=data.variance)
     assert means.alpha == pytest.approx(raw.alpha)
     assert means.interval_at(1600).error.low == pytest.approx(raw.interval_at(1600).error.low)
 

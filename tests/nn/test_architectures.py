@@ -12,19 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn.architectures import (
-    ARCHITECTURES,
-    features_of,
-    head_of,
-    make_network,
-)
-from curvewise.nn.settings import Training
+from curvewise.nn.networks import ARCHITECTURES, features_of, head_of, make_network
+from curvewise.nn.training import Training
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32)]
-SLIM: dict[str, dict[str, Any]] = {
-    **{name: {"width": 8} for name in ARCHITECTURES},
-    "linear": {},
-}
+SLIM: dict[str, dict[str, Any]] = {**{name: {"width": 8} for name in ARCHITECTURES}, "linear": {}}
 
 
 def _size(model: nn.Module) -> int:
@@ -147,18 +139,12 @@ def test_no_network_has_dropout() -> None:
         (Training("linear", options={"width": 3}), (4,), r"width.*its options are bias"),
         (Training("mlp", options={"width": 0}), (4,), r"width=0.*at least 1"),
         (Training("cnn", options={"width": 2.5}), (1, 8, 8), r"width=2.5.*whole"),
-        (
-            Training("resnet18", options={"stem": "big"}),
-            (1, 8, 8),
-            r"stem='big'.*small or imagenet",
-        ),
+        (Training("resnet18", options={"stem": "big"}), (1, 8, 8), r"stem='big'.*small or imagenet"),
         (Training("cnn"), (64,), r"images.*\(64,\).*'mlp'"),
         (Training("resnet9"), (64,), r"images"),
     ],
 )
-def test_wrong_architectures_are_refused(
-    training: Training, shape: tuple[int, ...], message: str
-) -> None:
+def test_wrong_architectures_are_refused(training: Training, shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make_network(training, shape, 3)
 
@@ -219,7 +205,7 @@ def test_a_factory_of_one_s_own(tmp_path: Path) -> None:
 
 
 def test_an_installed_factory_is_found_without_a_folder() -> None:
-    model = make_network(Training("curvewise.nn._mlp:linear"), (4,), 3)
+    model = make_network(Training("curvewise.nn.architectures:linear"), (4,), 3)
     assert head_of(model)[1].out_features == 3
 
 

@@ -13,10 +13,9 @@ from scipy import ndimage, stats
 from torch import Tensor
 
 from curvewise.errors import InputError
-from curvewise.nn._colours import turn_hue
-from curvewise.nn.augmentation import AUGMENTATIONS, make_augmentation
+from curvewise.nn.augmentation import AUGMENTATIONS, make_augmentation, turn_hue
 from curvewise.nn.chance import uniform
-from curvewise.nn.perturbations import PERTURBATIONS
+from curvewise.response.networks.perturbations import PERTURBATIONS
 
 SEED = torch.tensor(11)
 FIRST = {name: 16 * i for i, name in enumerate(AUGMENTATIONS)}
@@ -145,10 +144,7 @@ def test_rotation_is_kornia_s() -> None:
 @pytest.mark.parametrize("amount", [0.1, 0.25, 0.5])
 def test_colours_are_kornia_s(amount: float) -> None:
     x = _images()
-    draws = [
-        torch.tensor([2 * _draw("colour", k, i) - 1 for i in range(len(x))]) * amount
-        for k in range(4)
-    ]
+    draws = [torch.tensor([2 * _draw("colour", k, i) - 1 for i in range(len(x))]) * amount for k in range(4)]
     theirs = kornia.enhance.adjust_brightness_accumulative(x, 1 + draws[0])
     theirs = kornia.enhance.adjust_contrast_with_mean_subtraction(theirs, 1 + draws[1])
     theirs = kornia.enhance.adjust_saturation_with_gray_subtraction(theirs, 1 + draws[2])
@@ -243,10 +239,7 @@ def test_epochs_and_seeds_change_the_picture() -> None:
     change = make_augmentation(("translate:2", "cutout:3"), (3, 9, 11))
     rows = torch.arange(30)
     base = change(x, SEED, rows * 0, rows, FILL)
-    for other in (
-        change(x, SEED, rows * 0 + 1, rows, FILL),
-        change(x, SEED + 1, rows * 0, rows, FILL),
-    ):
+    for other in (change(x, SEED, rows * 0 + 1, rows, FILL), change(x, SEED + 1, rows * 0, rows, FILL)):
         same = (base == other).flatten(1).all(1)
         assert int(same.sum()) < 5
 

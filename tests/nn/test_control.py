@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from torch.nn import functional
 
-from curvewise.nn import Assignment, Examples, Keep, Trained, Training, control
-from curvewise.nn.architectures import make_network
+from curvewise.nn import Assignment, Examples, Keep, Trained, Training
+from curvewise.nn import schedules as control
+from curvewise.nn.chance import split_rows, visits
 from curvewise.nn.engine import train
-from curvewise.nn.order import split_rows, visits
+from curvewise.nn.networks import make_network
 
 PLAIN = Training("mlp", options={"width": 12}, batch=16, rate=0.3)
 NORMED = replace(PLAIN, options={"width": 12, "batch_norm": True}, rate=0.1)
@@ -109,9 +110,7 @@ def assert_weights(kept: Any, state: dict[str, torch.Tensor]) -> None:
 @pytest.mark.parametrize("validation", [0.0, 0.25])
 @pytest.mark.parametrize("patience", [0.5, 1, 3])
 def test_a_plateau_is_that_of_torch(digits: Examples, validation: float, patience: float) -> None:
-    training = replace(
-        PLAIN, schedule="plateau", epochs=25, patience=patience, validation=validation, rate=0.5
-    )
+    training = replace(PLAIN, schedule="plateau", epochs=25, patience=patience, validation=validation, rate=0.5)
     one = assigned(1, 50)
     found = run(training, one, digits)
     rows, held = split_rows(one.rows, digits.y, validation) if validation else (one.rows, one.rows)
@@ -140,9 +139,7 @@ def test_a_plateau_is_that_of_torch(digits: Examples, validation: float, patienc
 
 @pytest.mark.parametrize("patience", [1, 4, 100])
 def test_early_stopping_gives_the_best_epoch(digits: Examples, patience: int) -> None:
-    training = replace(
-        PLAIN, schedule="early-stop", validation=0.3, epochs=14, patience=patience, rate=0.5
-    )
+    training = replace(PLAIN, schedule="early-stop", validation=0.3, epochs=14, patience=patience, rate=0.5)
     one = assigned(2, 70)
     found = run(training, one, digits)
     rows, held = split_rows(one.rows, digits.y, 0.3)
@@ -180,9 +177,7 @@ def test_the_best_epoch_has_its_running_statistics(digits: Examples) -> None:
 # The searched schedule
 
 
-def searched_by_hand(
-    training: Training, digits: Examples, one: Assignment
-) -> tuple[list[int], list[Any], Loop]:
+def searched_by_hand(training: Training, digits: Examples, one: Assignment) -> tuple[list[int], list[Any], Loop]:
     """Epochs at each rate, weights before the drops, and the loop at its end."""
     rows, held = split_rows(one.rows, digits.y, 1 / 3)
     if not len(held):
@@ -234,9 +229,7 @@ def test_a_searched_schedule_is_found_and_followed(
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("base", [NORMED, ADAM])
-def test_going_back_restores_statistics_and_moments(
-    digits: Examples, seed: int, base: Training
-) -> None:
+def test_going_back_restores_statistics_and_moments(digits: Examples, seed: int, base: Training) -> None:
     training = replace(base, schedule="searched", patience=4, epochs=40)
     found = run(training, assigned(seed, 80), digits)
     spans, _, whole = searched_by_hand(training, digits, assigned(seed, 80))
@@ -274,9 +267,7 @@ def test_what_the_search_could_not_do_is_told(digits: Examples) -> None:
     assert "too small to hold out" in run(training, assigned(1, 1), digits).notes[0]
 
 
-def test_a_rate_that_diverges_leaves_the_lower_ones(
-    digits: Examples, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rate_that_diverges_leaves_the_lower_ones(digits: Examples, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search goes back to the initial weights and on with a tenth."""
     looks, real = [], control._validation
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from curvewise.nn import crew
+from curvewise.nn import engine as crew
 
 
 @pytest.fixture

@@ -21,13 +21,14 @@ from sklearn.datasets import load_digits
 from torch.nn import functional
 
 from curvewise.errors import InputError
-from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training, crew
-from curvewise.nn.architectures import features_of, make_network
+from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
+from curvewise.nn import engine as crew
 from curvewise.nn.augmentation import make_augmentation
+from curvewise.nn.chance import visits
 from curvewise.nn.engine import measure_seconds, train
-from curvewise.nn.order import visits
+from curvewise.nn.lane import draws, stochastic
+from curvewise.nn.networks import features_of, make_network
 from curvewise.nn.schedules import rate_factors
-from curvewise.nn.single import draws, stochastic
 
 OPTIMISERS: dict[str, Any] = {
     "sgd": lambda p, decay: torch.optim.SGD(p, lr=1.0, momentum=0.9, weight_decay=decay),
@@ -204,9 +205,7 @@ LOOPS = {
     "mlp, batch norm": Training("mlp", options={"width": 8, "batch_norm": True}, epochs=4),
     "linear, adamw": Training("linear", optimiser="adamw", rate=0.01, weight_decay=0.1, steps=11),
     "linear, adam": Training("linear", optimiser="adam", rate=0.01, weight_decay=0.1, epochs=9),
-    "cnn, ranger": Training(
-        "cnn", options={"width": 4}, optimiser="ranger", rate=0.01, weight_decay=1e-2, steps=15
-    ),
+    "cnn, ranger": Training("cnn", options={"width": 4}, optimiser="ranger", rate=0.01, weight_decay=1e-2, steps=15),
     "cnn, cosine": Training("cnn", options={"width": 4}, schedule="cosine", rate=0.05, warmup=0.3),
     "resnet9": Training(
         "resnet9",
@@ -221,14 +220,10 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_a_training_is_that_of_a_plain_loop(
-    name: str, digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_a_training_is_that_of_a_plain_loop(name: str, digits: Examples, shown: dict[str, Examples]) -> None:
     training, assignment = LOOPS[name], assigned(3, n=50)
     others = [assigned(seed, n=50) for seed in (4, 5)]
-    found = trained(
-        training, [assignment, *others], digits, shown, keep=Keep(checkpoints="end", features=True)
-    )[0]
+    found = trained(training, [assignment, *others], digits, shown, keep=Keep(checkpoints="end", features=True))[0]
     model = by_hand(training, digits, assignment)
     theirs = model.state_dict()
     ours = end(found)
@@ -245,18 +240,12 @@ def test_a_training_is_that_of_a_plain_loop(
         x = (torch.from_numpy(digits.x[assignment.rows]).float() / 255 - 0.3) / 0.37
         y = torch.from_numpy(digits.y[assignment.rows])
         logits = model(x)
-    assert found.metrics["train_loss"] == pytest.approx(
-        float(functional.cross_entropy(logits, y)), rel=1e-4, abs=1e-6
-    )
-    assert found.metrics["train_error"] == pytest.approx(
-        float((logits.argmax(1) != y).double().mean())
-    )
+    assert found.metrics["train_loss"] == pytest.approx(float(functional.cross_entropy(logits, y)), rel=1e-4, abs=1e-6)
+    assert found.metrics["train_error"] == pytest.approx(float((logits.argmax(1) != y).double().mean()))
     assert found.metrics["steps"] == training.steps_for(50)
 
 
-def test_without_epochs_the_network_is_as_drawn(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_without_epochs_the_network_is_as_drawn(digits: Examples, shown: dict[str, Examples]) -> None:
     for schedule in ("linear", "plateau", "early-stop", "searched"):
         training = Training("mlp", epochs=0, schedule=schedule, validation=0.2)
         (found,) = trained(training, [assigned(3)], digits, shown)
@@ -266,9 +255,7 @@ def test_without_epochs_the_network_is_as_drawn(
         assert found.metrics["steps"] == 0
 
 
-def test_epochs_may_be_fractions_and_steps_are_taken_as_given(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_epochs_may_be_fractions_and_steps_are_taken_as_given(digits: Examples, shown: dict[str, Examples]) -> None:
     sizes = [assigned(n, n=n) for n in (1, 5, 16, 17, 40)]
     half = trained(Training("linear", epochs=2.5, batch=16), sizes, digits, shown)
     assert [one.metrics["steps"] for one in half] == [3, 3, 3, 3, 7]
@@ -319,9 +306,7 @@ def test_no_activation_rounds_by_the_company_it_keeps(
             assert_same(one, other)
 
 
-def test_threads_that_train_at_once_change_no_bit(
-    digits: Examples, shown: dict[str, Examples], models: Path
-) -> None:
+def test_threads_that_train_at_once_change_no_bit(digits: Examples, shown: dict[str, Examples], models: Path) -> None:
     """Each draws and counts on the process's one generator, and wants the same lanes."""
     kinds = [
         Training("mlp", options={"width": 7}, batch=5, steps=20),
@@ -357,13 +342,9 @@ def test_calls_that_take_turns_change_no_bit(digits: Examples, shown: dict[str, 
         assert_same(its, alone[5 - k])
 
 
-def test_kernels_that_do_not_repeat_are_told(
-    digits: Examples, shown: dict[str, Examples], models: Path
-) -> None:
+def test_kernels_that_do_not_repeat_are_told(digits: Examples, shown: dict[str, Examples], models: Path) -> None:
     for _ in range(2):
-        (found,) = trained(
-            Training("nets:Unrepeatable", steps=2), [assigned(1)], digits, shown, folder=models
-        )
+        (found,) = trained(Training("nets:Unrepeatable", steps=2), [assigned(1)], digits, shown, folder=models)
         (doubt,) = found.doubts
         assert "no deterministic version of put_" in doubt
     (found,) = trained(Training("mlp", steps=2), [assigned(1)], digits, shown)
@@ -376,11 +357,7 @@ def test_too_little_memory_is_raised_and_not_told_as_a_run_s(
     with pytest.raises(RuntimeError, match="can't allocate memory"):
         trained(Training("nets:Huge", steps=2), [assigned(1)], digits, shown, folder=models)
     (found,) = trained(
-        Training("nets:Huge", options={"words": "3"}, steps=2),
-        [assigned(1)],
-        digits,
-        shown,
-        folder=models,
+        Training("nets:Huge", options={"words": "3"}, steps=2), [assigned(1)], digits, shown, folder=models
     )
     assert "RuntimeError: 3" in str(found.error)
 
@@ -422,9 +399,7 @@ def test_a_fresh_process_gives_the_same(digits: Examples, models: Path, tmp_path
             assert all(np.array_equal(fresh[k], v) for k, v in end(ours).items())
 
 
-def test_each_seed_changes_what_it_is_for_and_nothing_else(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_each_seed_changes_what_it_is_for_and_nothing_else(digits: Examples, shown: dict[str, Examples]) -> None:
     training = Training("mlp", options={"width": 8}, batch=16, epochs=2, augmentation=MOVES)
     base = assigned(3)
     runs = [base] + [replace(base, **{k: 999}) for k in ("init", "order", "augmentation")]
@@ -472,9 +447,7 @@ def changed(before: Trained, after: Trained) -> list[float]:
 
 @pytest.mark.parametrize("architecture", ["mlp", "cnn"])
 @pytest.mark.parametrize("when", [0, 2])
-def test_a_poke_changes_one_weight(
-    architecture: str, when: int, digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_a_poke_changes_one_weight(architecture: str, when: int, digits: Examples, shown: dict[str, Examples]) -> None:
     training = Training(architecture, options={"width": 4}, epochs=when, batch=20, rate=0.01)
     pokes = [None, Poke(1, when), Poke(1, when), Poke(2, when, 3.0), Poke(3, when + 1)]
     runs = [replace(assigned(3), poke=poke) for poke in pokes]
@@ -492,9 +465,7 @@ def test_a_poke_changes_one_weight(
 def test_a_poke_on_the_way_leaves_what_was_before_it(
     architecture: str, digits: Examples, shown: dict[str, Examples]
 ) -> None:
-    training = Training(
-        architecture, options={"width": 4}, batch=20, epochs=4, schedule="drops", drops=(0.5,)
-    )
+    training = Training(architecture, options={"width": 4}, batch=20, epochs=4, schedule="drops", drops=(0.5,))
     keep = Keep(checkpoints="drops")
     pokes = [None, Poke(1, 2), Poke(1, 1), Poke(1, 0)]
     runs = [replace(assigned(3), poke=poke) for poke in pokes]
@@ -507,9 +478,7 @@ def test_a_poke_on_the_way_leaves_what_was_before_it(
         assert_same(trained(training, [run], digits, shown, keep=keep)[0], one)
 
 
-def test_which_weight_is_poked_is_drawn_among_all(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_which_weight_is_poked_is_drawn_among_all(digits: Examples, shown: dict[str, Examples]) -> None:
     training = Training("linear", epochs=0)
     runs = [replace(assigned(3), poke=Poke(seed, 0, 2.0)) for seed in range(120)]
     plain, *found = trained(training, [assigned(3), *runs], digits, shown)
@@ -525,9 +494,7 @@ def test_which_weight_is_poked_is_drawn_among_all(
 # What goes wrong
 
 
-def test_a_diverged_run_says_so_and_the_others_go_on(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_a_diverged_run_says_so_and_the_others_go_on(digits: Examples, shown: dict[str, Examples]) -> None:
     features = Examples(digits.x.reshape(400, -1).astype(np.float32) / 255, digits.y, 10)
     features.x[7] = np.inf
     rows = [np.arange(10, 50), np.arange(40), np.arange(60, 100)]
@@ -557,9 +524,7 @@ def test_a_rate_that_is_far_too_high(digits: Examples, shown: dict[str, Examples
 def test_controlled_schedules_say_that_they_diverged(
     schedule: str, digits: Examples, shown: dict[str, Examples]
 ) -> None:
-    training = Training(
-        "mlp", rate=3e38, epochs=40, batch=4, schedule=schedule, validation=0.2, patience=2
-    )
+    training = Training("mlp", rate=3e38, epochs=40, batch=4, schedule=schedule, validation=0.2, patience=2)
     (found,) = trained(training, [assigned(1)], digits, shown)
     assert found.error is not None
     assert found.error.startswith("diverged")
@@ -585,9 +550,7 @@ def test_a_run_that_raises_is_told_and_the_others_go_on(
 
 
 @pytest.mark.parametrize("options", [{"batch_norm": True}, {}])
-def test_a_batch_of_one(
-    options: dict[str, Any], digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_a_batch_of_one(options: dict[str, Any], digits: Examples, shown: dict[str, Examples]) -> None:
     training = Training("mlp", options=options, steps=4)
     runs = [assigned(1), assigned(2, n=1), assigned(3, n=2)]
     first, one, two = trained(training, runs, digits, shown)
@@ -627,9 +590,7 @@ def test_a_network_that_does_not_fit_fails_in_each_run(
         assert "inputs of 64 numbers" in one.error
 
 
-def test_without_a_linear_layer_only_features_fail(
-    digits: Examples, shown: dict[str, Examples], models: Path
-) -> None:
+def test_without_a_linear_layer_only_features_fail(digits: Examples, shown: dict[str, Examples], models: Path) -> None:
     training = Training("nets:headless", steps=2)
     (found,) = trained(training, [assigned(1)], digits, shown, folder=models)
     assert found.error is None
@@ -642,9 +603,7 @@ def test_without_a_linear_layer_only_features_fail(
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:99", "mps", "meta"])
-def test_devices_that_are_not_there(
-    device: str, digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_devices_that_are_not_there(device: str, digits: Examples, shown: dict[str, Examples]) -> None:
     for how in ("all", "head"):
         training = Training("linear", steps=1, trained=how)
         with pytest.raises(InputError, match=device):
@@ -653,9 +612,7 @@ def test_devices_that_are_not_there(
             measure_seconds(training, digits, 40, device=device)
 
 
-def test_an_unknown_architecture_is_an_input_error(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_an_unknown_architecture_is_an_input_error(digits: Examples, shown: dict[str, Examples]) -> None:
     with pytest.raises(InputError, match="is not known"):
         trained(Training("perceptron"), [assigned(1)], digits, shown)
 
@@ -663,9 +620,7 @@ def test_an_unknown_architecture_is_an_input_error(
 # Networks that draw numbers
 
 
-def test_dropout_follows_the_augmentation_seed(
-    digits: Examples, shown: dict[str, Examples], models: Path
-) -> None:
+def test_dropout_follows_the_augmentation_seed(digits: Examples, shown: dict[str, Examples], models: Path) -> None:
     for name in ("nets:dropout", "nets:Hidden"):
         training = Training(name, batch=16, steps=8)
         base = assigned(3)
@@ -750,9 +705,7 @@ def test_frozen_and_unused_weights_stay_and_buffers_start_anew(
             assert any(not np.array_equal(v, end(other)[k]) for k, v in end(one).items())
 
 
-def test_what_was_yielded_does_not_change_later(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_what_was_yielded_does_not_change_later(digits: Examples, shown: dict[str, Examples]) -> None:
     for name in ("mlp", "cnn"):
         training = Training(name, options={"width": 4}, steps=3)
         keep = Keep(checkpoints="end", features=True)

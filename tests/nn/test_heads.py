@@ -14,10 +14,10 @@ from torch.nn import functional
 
 from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
-from curvewise.nn._layers import Scale
-from curvewise.nn.architectures import features_of, head_of, make_network
+from curvewise.nn.architectures import Scale
+from curvewise.nn.chance import visits
 from curvewise.nn.engine import train
-from curvewise.nn.order import visits
+from curvewise.nn.networks import features_of, head_of, make_network
 from curvewise.nn.schedules import rate_factors
 
 NETWORKS = {
@@ -60,9 +60,7 @@ def features(model: torch.nn.Module, x: Any) -> torch.Tensor:
         return features_of(model.eval(), (torch.from_numpy(x).float() / 255 - 0.3) / 0.37)
 
 
-def probed(
-    training: Training, one: Assignment, x: torch.Tensor, y: Any, *, bias: bool
-) -> torch.nn.Linear:
+def probed(training: Training, one: Assignment, x: torch.Tensor, y: Any, *, bias: bool) -> torch.nn.Linear:
     """Multinomial regression by stochastic gradient descent."""
     torch.manual_seed(one.init)
     layer = make_network(Training("linear", options={"bias": bias}), tuple(x.shape[1:]), 10)
@@ -146,9 +144,7 @@ def test_from_a_file_only_the_layer_depends_on_the_initial_seed(
         assert not np.array_equal(first.probabilities["test"], second.probabilities["test"])
 
 
-def test_probes_take_schedules_that_watch_and_pokes(
-    digits: Examples, shown: dict[str, Examples]
-) -> None:
+def test_probes_take_schedules_that_watch_and_pokes(digits: Examples, shown: dict[str, Examples]) -> None:
     for schedule in ("plateau", "early-stop", "searched"):
         training = replace(NETWORKS["cnn"], schedule=schedule, validation=0.25, patience=1)
         keep = Keep(checkpoints="drops")
@@ -157,9 +153,7 @@ def test_probes_take_schedules_that_watch_and_pokes(
     training = replace(NETWORKS["cnn"], epochs=0)
     runs = [assigned(1), replace(assigned(1), poke=Poke(3, 0, 2.0))]
     plain, poked = trained(training, runs, digits, shown)
-    moved = sum(
-        int((v != poked.checkpoints["end"][k]).sum()) for k, v in plain.checkpoints["end"].items()
-    )
+    moved = sum(int((v != poked.checkpoints["end"][k]).sum()) for k, v in plain.checkpoints["end"].items())
     assert moved == 1
 
 

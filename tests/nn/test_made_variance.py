@@ -7,8 +7,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from curvewise.nn import Assignment, Examples, Training
-from curvewise.nn.architectures import make_network
 from curvewise.nn.engine import train
+from curvewise.nn.networks import make_network
 from curvewise.types import Predictions
 from curvewise.variance import decompose_variance
 
@@ -20,10 +20,7 @@ def digits() -> tuple[Examples, Examples]:
     data = load_digits()
     x = (data.images[:, None] * 15.9).astype(np.uint8)
     y = data.target.astype(np.int64)
-    return (
-        Examples(x[:1000], y[:1000], 10, (0.3,), (0.37,)),
-        Examples(x[1000:], y[1000:], 10, (0.3,), (0.37,)),
-    )
+    return (Examples(x[:1000], y[:1000], 10, (0.3,), (0.37,)), Examples(x[1000:], y[1000:], 10, (0.3,), (0.37,)))
 
 
 def plain_loop(fit: Examples, test: Examples, seed: int) -> np.ndarray:

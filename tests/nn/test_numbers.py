@@ -20,18 +20,16 @@ from torch.nn import functional
 
 from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Trained, Training
-from curvewise.nn._flags import reproducible
-from curvewise.nn.architectures import DENSE, make_network, notes_of
 from curvewise.nn.augmentation import make_augmentation
-from curvewise.nn.drive import Goal, drive
+from curvewise.nn.chance import split_rows, visits
+from curvewise.nn.devices import reproducible
 from curvewise.nn.engine import measure_seconds, resident, train
-from curvewise.nn.lane import DENSE_BATCH, EVALUATION_BATCH, Lane, Setup
-from curvewise.nn.losses import make_loss, number_losses
-from curvewise.nn.order import split_rows, visits
-from curvewise.nn.schedules import rate_factors
-from curvewise.nn.single import make_single
+from curvewise.nn.lane import DENSE_BATCH, EVALUATION_BATCH, Lane, Setup, make_single
+from curvewise.nn.networks import DENSE, make_network, notes_of
+from curvewise.nn.optimisers import make_loss, number_losses
+from curvewise.nn.schedules import Goal, drive, rate_factors
 from curvewise.nn.stack import make_stack
-from curvewise.nn.targets import IMAGES, settle_training
+from curvewise.nn.task import IMAGES, settle_training
 
 CPU = torch.device("cpu")
 LOSSES = {"l1": functional.l1_loss, "l2": functional.mse_loss}
@@ -123,14 +121,8 @@ LOOPS: dict[str, tuple[str, Training]] = {
     "mlp, usual loss": (ROWS, Training("mlp", **SMALL, epochs=2.5, weight_decay=0.01)),
     "linear, adamw": (ROWS, Training("linear", optimiser="adamw", rate=0.01, loss="l1", steps=9)),
     "mlp, batch norm": (ROWS, Training("mlp", options={"width": 8, "batch_norm": True}, epochs=3)),
-    "unet, l1": (
-        IMAGE,
-        Training("unet", options={"width": 2}, rate=0.02, loss="l1", steps=4),
-    ),
-    "own, noise": (
-        IMAGE,
-        Training("nets:flat", rate=0.1, batch=7, steps=8, augmentation=("noise:0.1", "cutout:3")),
-    ),
+    "unet, l1": (IMAGE, Training("unet", options={"width": 2}, rate=0.02, loss="l1", steps=4)),
+    "own, noise": (IMAGE, Training("nets:flat", rate=0.1, batch=7, steps=8, augmentation=("noise:0.1", "cutout:3"))),
 }
 
 
@@ -197,9 +189,7 @@ def test_least_absolute_differences_are_at_the_median() -> None:
     training = Training("linear", rate=0.5, loss="l1", momentum=0.0, batch=5, steps=4000)
     (found,) = trained(training, examples, examples, [Assignment(np.arange(5))])
     assert np.allclose(found.predictions["test"], np.median(y, axis=0), atol=0.05)
-    assert found.metrics["train_loss"] == pytest.approx(
-        np.abs(y - np.median(y, axis=0)).mean(), rel=1e-3
-    )
+    assert found.metrics["train_loss"] == pytest.approx(np.abs(y - np.median(y, axis=0)).mean(), rel=1e-3)
 
 
 def driven(lane: Lane, goal: Goal, runs: list[Assignment]) -> list[Trained]:
@@ -219,10 +209,7 @@ def parts(one: Trained) -> list[NDArray[Any]]:
 
 @settings(max_examples=8, deadline=None)
 @given(
-    seed=st.integers(0, 1000),
-    loss=st.sampled_from(["l1", "l2"]),
-    wide=st.integers(1, 30),
-    numbers=st.integers(1, 9),
+    seed=st.integers(0, 1000), loss=st.sampled_from(["l1", "l2"]), wide=st.integers(1, 30), numbers=st.integers(1, 9)
 )
 def test_a_stack_is_nothing_but_its_members(seed: int, loss: str, wide: int, numbers: int) -> None:
     examples = rows_of_numbers(seed, 30, wide, numbers)
@@ -258,9 +245,7 @@ def test_company_does_not_matter(name: str, models: Path) -> None:
 
 def test_numbers_are_only_kept_where_asked_for() -> None:
     examples = rows_of_numbers(0)
-    (found,) = trained(
-        Training("linear"), examples, examples, [Assignment(np.arange(9))], keep=None
-    )
+    (found,) = trained(Training("linear"), examples, examples, [Assignment(np.arange(9))], keep=None)
     assert not found.predictions
     assert found.losses["test"].dtype == np.float32
 
@@ -274,18 +259,14 @@ def test_a_training_that_diverges_says_so() -> None:
 
 def test_early_stopping_goes_by_the_validation_loss() -> None:
     examples = rows_of_numbers(2, count=80)
-    training = Training(
-        "mlp", **SMALL, loss="l1", schedule="early-stop", validation=0.25, patience=3, epochs=60
-    )
+    training = Training("mlp", **SMALL, loss="l1", schedule="early-stop", validation=0.25, patience=3, epochs=60)
     assignment = Assignment(np.arange(60), 1, 2, 3)
     (found,) = trained(training, examples, examples, [assignment])
     _, held = split_rows(assignment.rows, np.zeros(80, dtype=np.int64), 0.25)
     model = make_network(training, examples.shape, examples.outputs)
     model.load_state_dict({k: torch.tensor(v) for k, v in found.checkpoints["end"].items()})
     with torch.no_grad():
-        loss = functional.l1_loss(
-            model.eval()(prepared(examples)[held]), torch.tensor(examples.y[held])
-        )
+        loss = functional.l1_loss(model.eval()(prepared(examples)[held]), torch.tensor(examples.y[held]))
     assert len(held) == 15
     assert found.metrics["validation_loss"] == pytest.approx(float(loss), rel=1e-5)
     assert "validation_error" not in found.metrics
@@ -354,9 +335,7 @@ def test_rows_of_pixels_may_be_moved() -> None:
 def test_a_network_with_other_outputs_is_refused(models: Path) -> None:
     examples = images(0)
     with pytest.raises(InputError, match=r"\(2, 1\).*\(2, 1, 8, 8\)"):
-        trained(
-            Training("nets:wrong"), examples, examples, [Assignment(np.arange(9))], folder=models
-        )
+        trained(Training("nets:wrong"), examples, examples, [Assignment(np.arange(9))], folder=models)
 
 
 @pytest.mark.parametrize("loss", ["l1", "l2"])
@@ -493,9 +472,7 @@ UNET: dict[str, Any] = {"architecture": "unet", "options": {"width": 2}}
 
 
 @pytest.mark.parametrize("file", ["net.safetensors", "net.npz", "net.pt"])
-def test_an_encoder_starts_from_a_classifier(
-    file: str, classifier: tuple[Path, dict[str, NDArray[Any]]]
-) -> None:
+def test_an_encoder_starts_from_a_classifier(file: str, classifier: tuple[Path, dict[str, NDArray[Any]]]) -> None:
     folder, arrays = classifier
     training = Training(**UNET, weights=file, weights_into="encoder")
     torch.manual_seed(1)
@@ -545,12 +522,7 @@ def test_weights_that_do_not_fit_a_part_are_refused(
         make_network(cut, (2, 8, 8), (1, 8, 8), tmp_path)
     assert math.prod(arrays["fc.weight"].shape) == 7 * 16
     with pytest.raises(InputError, match="has no weights"):
-        make_network(
-            Training(**UNET, weights="net.npz", weights_into="encoder.relu"),
-            (2, 8, 8),
-            (1, 8, 8),
-            folder,
-        )
+        make_network(Training(**UNET, weights="net.npz", weights_into="encoder.relu"), (2, 8, 8), (1, 8, 8), folder)
 
 
 HOSTILE: dict[str, tuple[Any, str]] = {
@@ -584,9 +556,7 @@ def test_an_array_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
         make_network(training, (2, 8, 8), (1, 8, 8), tmp_path)
 
 
-def test_notes_of_weights_come_with_the_run(
-    classifier: tuple[Path, dict[str, NDArray[Any]]],
-) -> None:
+def test_notes_of_weights_come_with_the_run(classifier: tuple[Path, dict[str, NDArray[Any]]]) -> None:
     training = Training(**UNET, weights="net.npz", weights_into="encoder", steps=1, batch=4)
     examples = images(0)
     run = Assignment(np.arange(8))

@@ -11,7 +11,7 @@ from pytorch_optimizer import Ranger as OtherRanger
 from torch import Tensor
 
 from curvewise.nn.optimisers import make_optimiser
-from curvewise.nn.settings import Training
+from curvewise.nn.training import Training
 
 SHAPES = [(7, 5), (7,), (4, 3, 3, 3), (1,), (33, 17), (2, 9)]
 STEPS = 40
@@ -40,9 +40,7 @@ def _ours(training: Training, seed: int, gradients: Callable[[int], list[Tensor]
 
 
 def _theirs(
-    make: Callable[[list[Tensor]], torch.optim.Optimizer],
-    seed: int,
-    gradients: Callable[[int], list[Tensor]],
+    make: Callable[[list[Tensor]], torch.optim.Optimizer], seed: int, gradients: Callable[[int], list[Tensor]]
 ) -> list[Any]:
     params = [p.requires_grad_() for p in _drawn(seed)]
     optimizer = make(params)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from curvewise.nn.order import split_rows, visits
+from curvewise.nn.chance import split_rows, visits
 
 
 def epoch(seed: int, number: int, n: int) -> torch.Tensor:

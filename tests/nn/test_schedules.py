@@ -11,7 +11,7 @@ import torch
 from torch.optim import lr_scheduler
 
 from curvewise.nn.schedules import drop_steps, rate_factors
-from curvewise.nn.settings import Training
+from curvewise.nn.training import Training
 
 
 def of_torch(make: Callable[[Any], Any], steps: int) -> list[float]:
@@ -58,9 +58,7 @@ def test_drops_are_milestones(steps: int) -> None:
 def test_shares_that_floats_cannot_hold_drop_where_they_say() -> None:
     for tenth in range(1, 10):
         training = Training(schedule="drops", drops=(tenth / 10,))
-        assert [drop_steps(training, 10 * k)[0] for k in (1, 3, 7)] == [
-            tenth * k for k in (1, 3, 7)
-        ]
+        assert [drop_steps(training, 10 * k)[0] for k in (1, 3, 7)] == [tenth * k for k in (1, 3, 7)]
 
 
 def test_drops_that_come_too_late_or_together() -> None:

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training, crew
-from curvewise.nn._flags import reproducible
-from curvewise.nn.crew import make_probe
-from curvewise.nn.drive import Goal, drive
-from curvewise.nn.engine import resident, train
-from curvewise.nn.lane import Lane, Setup
-from curvewise.nn.single import make_single
+from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
+from curvewise.nn import engine as crew
+from curvewise.nn.devices import reproducible
+from curvewise.nn.engine import make_probe, resident, train
+from curvewise.nn.lane import Lane, Setup, make_single
+from curvewise.nn.schedules import Goal, drive
 from curvewise.nn.stack import make_stack, stackable
 
 CPU = torch.device("cpu")
@@ -106,9 +105,7 @@ def assert_close(one: Any, two: Any, optimiser: str) -> None:
     classes=st.integers(1, 12),
     test=st.integers(1, 9),
 )
-def test_every_stack_rounds_alike(
-    seed: int, optimiser: str, wide: int, hidden: int, classes: int, test: int
-) -> None:
+def test_every_stack_rounds_alike(seed: int, optimiser: str, wide: int, hidden: int, classes: int, test: int) -> None:
     rng = np.random.default_rng(seed)
     examples = made(rng, wide, classes, 30)
     options = {"width": hidden}
@@ -122,11 +119,7 @@ def test_every_stack_rounds_alike(
         for width in (1, 10):
             lane = make_stack(setup, width)()
             order = [runs[(3 * k + 1) % 5] for k in range(10)]  # each in two other places
-            some = [
-                one
-                for k in range(0, 10, lane.width)
-                for one in driven(lane, goal, order[k : k + lane.width])
-            ]
+            some = [one for k in range(0, 10, lane.width) for one in driven(lane, goal, order[k : k + lane.width])]
             for k, other in enumerate(some):
                 mine = whole[(3 * k + 1) % 5]
                 for one, two in zip(parts(mine), parts(other), strict=True):
@@ -195,9 +188,7 @@ def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adamw", "ranger"])
 @pytest.mark.parametrize(("wide", "width", "classes", "batch"), [(13, 7, 3, 5), (33, 18, 10, 1)])
-def test_every_place_is_alike(
-    wide: int, width: int, classes: int, batch: int, optimiser: str, nets: Path
-) -> None:
+def test_every_place_is_alike(wide: int, width: int, classes: int, batch: int, optimiser: str, nets: Path) -> None:
     """The same training at all places of two stacks; sides that begin at no boundary of memory."""
     examples = made(np.random.default_rng(0), wide, classes, 40)
     training = Training(
@@ -243,9 +234,7 @@ class Calls(TorchDispatchMode):
 
 @pytest.mark.parametrize("networks", [1, 9])
 @pytest.mark.parametrize(("wide", "width", "batch"), [(13, 7, 5), (1, 1, 1), (64, 32, 3)])
-def test_matrices_begin_at_boundaries(
-    wide: int, width: int, batch: int, networks: int, nets: Path
-) -> None:
+def test_matrices_begin_at_boundaries(wide: int, width: int, batch: int, networks: int, nets: Path) -> None:
     """What keeps bits from depending on a place, on whichever CPU this is run."""
     examples = made(np.random.default_rng(0), wide, 3, 40)
     training = Training("nets_of_stacks:odd", options={"width": width}, optimiser="ranger")
@@ -291,9 +280,7 @@ def test_a_stack_calculates_what_its_networks_do(nets: Path) -> None:
 def test_hooks_are_called_where_a_network_has_some(nets: Path) -> None:
     examples = made(np.random.default_rng(0), 4, 3, 30)
     training = Training("nets_of_stacks:hooked", steps=0, batch=5)
-    ((_, found),) = train(
-        training, [Assignment(np.arange(9), 1)], examples, {"test": examples}, folder=nets
-    )
+    ((_, found),) = train(training, [Assignment(np.arange(9), 1)], examples, {"test": examples}, folder=nets)
     assert found.error is None
     assert set(crew.KEPT.lanes or {}) == {"single"}
 

@@ -43,8 +43,6 @@ def fit() -> Callable[..., Any]:
         error = alpha + eta * sizes**gamma + scatter
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CurvewiseWarning)
-            return fit_learning_curve(
-                sizes, error, **{"unit": "percent", "learner": learner, **options}
-            )
+            return fit_learning_curve(sizes, error, **{"unit": "percent", "learner": learner, **options})
 
     return make

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking._left_out import CORRELATIONS, left_out
-from curvewise.ranking._selection import drawn_selections, recall_at, rel_at
-from curvewise.ranking.agreement import ranking_agreement
+from curvewise.ranking.agreement import CORRELATIONS, drawn_selections, left_out, ranking_agreement, recall_at, rel_at
 
 
 def scores_and_accuracies(rng: np.random.Generator, tasks: int, size: int, noise: float = 0.5):
@@ -77,11 +75,7 @@ def over_all_orders(scores: np.ndarray, accuracy: np.ndarray, k: int) -> tuple[f
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=2, max_size=6),
-    st.data(),
-    st.integers(1, 7),
-)
+@given(st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=2, max_size=6), st.data(), st.integers(1, 7))
 def test_ties_are_averaged_over_all_their_orders(given_scores, data, k) -> None:
     scores = np.array(given_scores)
     values = st.sampled_from([0.2, 0.5, 0.6, 0.9])
@@ -96,9 +90,7 @@ def test_drawn_orders_average_to_the_exact_values(k: int) -> None:
     scores = np.array([3.0, 2.0, 2.0, 2.0, 1.0, np.nan])
     accuracy = np.array([0.5, 0.6, 0.8, 0.7, 0.4, 0.9])
     rng = np.random.default_rng(0)
-    drawn = drawn_selections(
-        np.tile(scores, (40_000, 1)), np.tile(accuracy, (40_000, 1)), (k,), rng
-    )
+    drawn = drawn_selections(np.tile(scores, (40_000, 1)), np.tile(accuracy, (40_000, 1)), (k,), rng)
     assert drawn[f"rel@{k}"].mean() == pytest.approx(rel_at(scores, accuracy, k), abs=0.003)
     assert drawn[f"recall@{k}"].mean() == pytest.approx(recall_at(scores, accuracy, k), abs=0.01)
 

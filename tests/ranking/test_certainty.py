@@ -12,7 +12,6 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from curvewise.errors import InputError
-from curvewise.ranking._resampling import Replicates
 from curvewise.ranking.certainty import (
     RELIABILITY,
     UNKNOWN,
@@ -23,6 +22,7 @@ from curvewise.ranking.certainty import (
     likely_scores,
     top_certainty,
 )
+from curvewise.ranking.scoring import Replicates
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "ranking_certainty.py"
 

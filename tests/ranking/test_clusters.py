@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvewise.ranking import _clusters
-from curvewise.ranking._clusters import candidates, cluster, nearest, seeds
-from curvewise.ranking._mixture import fit_mixture
+from curvewise.ranking import mixture as _clusters
+from curvewise.ranking.mixture import candidates, cluster, fit_mixture, nearest, seeds
 
 
 def test_rounds_as_scikit_learn():
@@ -47,9 +46,7 @@ def test_parts_give_the_same(monkeypatch):
     rng = np.random.default_rng(2)
     x, draws = rng.standard_normal((300, 4)), rng.random((10, 4))
     expected = cluster(x, draws)
-    monkeypatch.setattr(
-        _clusters, "parts", lambda x, _: [slice(i, i + 37) for i in range(0, 300, 37)]
-    )
+    monkeypatch.setattr(_clusters, "parts", lambda x, _: [slice(i, i + 37) for i in range(0, 300, 37)])
     np.testing.assert_array_equal(cluster(x, draws), expected)
 
 

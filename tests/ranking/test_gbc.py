@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.gbc import MEASURES, gbc
+from curvewise.ranking.moments import MEASURES_GBC, gbc
 
 
 def made(n: int, d: int, classes: int, seed: int):
@@ -100,10 +100,7 @@ def test_class_of_one_example_takes_the_variance_of_the_others():
     with pytest.warns(CurvewiseWarning, match="1 class has a single example"):
         found = gbc(features, labels)
     # By hand: two copies of it, moved so that mean and variance come out as promised.
-    within = sum(
-        ((features[labels == c] - features[labels == c].mean(axis=0)) ** 2).sum(axis=0)
-        for c in range(2)
-    )
+    within = sum(((features[labels == c] - features[labels == c].mean(axis=0)) ** 2).sum(axis=0) for c in range(2))
     step = np.sqrt((within / 60).mean())
     copies = np.vstack([features[0] + step, features[0] - step])
     twice = np.vstack([features[1:], copies])
@@ -173,6 +170,6 @@ def test_refuses_unknown_options(options, said):
 
 
 def test_says_what_it_is():
-    (measure,) = MEASURES
+    (measure,) = MEASURES_GBC
     assert (measure.name, measure.function) == ("gbc", gbc)
     assert measure.flops(10_000, 2048, 10) < measure.flops(10_000, 2048, 1000)

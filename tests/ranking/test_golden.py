@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvewise.io.checkpoint_scores import load_checkpoint_scores
 from curvewise.ranking.agreement import ranking_agreement
-from curvewise.ranking.judge import judge_rankings
-from curvewise.ranking.judgement import RankingJudgement
-from curvewise.types import CheckpointScores
+from curvewise.ranking.judgement import RankingJudgement, judge_rankings
+from curvewise.ranking.load import load_checkpoint_scores
+from curvewise.ranking.scores import CheckpointScores
 
 ARCHITECTURES = "source_model_architectures_table.csv"
 FROZEN, TUNED = False, True
@@ -34,10 +33,7 @@ FIGURES = {
 @pytest.fixture(scope="module")
 def tables(data_dir: Path) -> dict[bool, CheckpointScores]:
     path = data_dir / "ranking" / ARCHITECTURES
-    return {
-        tuned: load_checkpoint_scores(path, where={"Trainable Backbone": tuned})
-        for tuned in (FROZEN, TUNED)
-    }
+    return {tuned: load_checkpoint_scores(path, where={"Trainable Backbone": tuned}) for tuned in (FROZEN, TUNED)}
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +50,7 @@ def test_published_figures(judged: dict[bool, RankingJudgement], measure: str, t
 
 
 @pytest.mark.parametrize("tuned", [FROZEN, TUNED])
-def test_nleep_is_best_there_and_surely_so(
-    judged: dict[bool, RankingJudgement], tuned: bool
-) -> None:
+def test_nleep_is_best_there_and_surely_so(judged: dict[bool, RankingJudgement], tuned: bool) -> None:
     found = judged[tuned].comparisons()
     ahead = {r.two: r for r in found.rows if r.one == "nleep"}
     ahead |= {r.one: r for r in found.rows if r.two == "nleep"}
@@ -67,8 +61,7 @@ def test_nleep_is_best_there_and_surely_so(
 
 
 @pytest.mark.parametrize(
-    ("file", "value"),
-    [(ARCHITECTURES, "Test Accuracy"), ("source_datasets_table.csv", "Test Mean IoU")],
+    ("file", "value"), [(ARCHITECTURES, "Test Accuracy"), ("source_datasets_table.csv", "Test Mean IoU")]
 )
 def test_every_measure_and_target_against_scipy(data_dir: Path, file: str, value: str) -> None:
     """A second reading of the files: rows by the csv module, correlations by scipy."""
@@ -195,15 +188,12 @@ def test_scores_of_one_file_with_accuracies_of_another(data_dir: Path) -> None:
     tasks = {"CIFAR10": "cifar10", "CIFAR100": "cifar100", "DTD": "dtd"}
     tasks |= {"Pet": "oxford_iiit_pet", "SUN397": "sun397"}
     with (folder / "model_spider_baseline_results.csv").open(newline="") as handle:
-        rows = [
-            r | {"Dataset": tasks.get(r["Dataset"], r["Dataset"])} for r in csv.DictReader(handle)
-        ]
+        rows = [r | {"Dataset": tasks.get(r["Dataset"], r["Dataset"])} for r in csv.DictReader(handle)]
     with (folder / ARCHITECTURES).open(newline="") as handle:
         names = {r["Source Architecture"] for r in csv.DictReader(handle)}
     shared = names & {r["Model"] for r in rows}
     truth = load_checkpoint_scores(
-        folder / ARCHITECTURES,
-        where={"Trainable Backbone": True, "Source Architecture": sorted(shared)},
+        folder / ARCHITECTURES, where={"Trainable Backbone": True, "Source Architecture": sorted(shared)}
     )
     truth = truth.select(np.isin(truth.tasks, list(tasks.values())))
     table = load_checkpoint_scores(rows, accuracies=truth)
@@ -211,14 +201,6 @@ def test_scores_of_one_file_with_accuracies_of_another(data_dir: Path) -> None:
     assert len(table) == len(shared) * 5
     found = judge_rankings(table, ["NLEEP", "LogME"])
     chosen = [r for r in rows if r["Dataset"] == "dtd" and r["Model"] in shared]
-    accuracy = dict(
-        zip(
-            truth.checkpoints[truth.tasks == "dtd"],
-            truth.accuracy[truth.tasks == "dtd"],
-            strict=True,
-        )
-    )
-    oracle = stats.kendalltau(
-        [float(r["LogME"]) for r in chosen], [accuracy[r["Model"]] for r in chosen]
-    ).statistic
+    accuracy = dict(zip(truth.checkpoints[truth.tasks == "dtd"], truth.accuracy[truth.tasks == "dtd"], strict=True))
+    oracle = stats.kendalltau([float(r["LogME"]) for r in chosen], [accuracy[r["Model"]] for r in chosen]).statistic
     assert found.row("LogME", "dtd").kendall.estimate == pytest.approx(oracle)

@@ -10,11 +10,11 @@ from scipy.stats import kendalltau
 from scipy.stats import t as student
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking._resampling import split_rows
-from curvewise.ranking._targets import as_targets
 from curvewise.ranking.grid import measure_nleep_grid
-from curvewise.ranking.nleep import nleep
-from curvewise.types.features import CheckpointFeatures
+from curvewise.ranking.measure import as_targets
+from curvewise.ranking.prediction import nleep
+from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.ranking.scoring import split_rows
 
 ENERGIES, COMPONENTS = (0.5, 0.8, 0.99), (1, 2)
 
@@ -23,10 +23,7 @@ def make_task(seed, n=160):
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % 2
     scale = np.array([4.0, 3.0, 2.0, 1.0, 0.5, 0.2])
-    pool = {
-        f"net {i}": scale * rng.normal(size=(n, 6)) + 0.4 * i * labels[:, None] * scale
-        for i in range(5)
-    }
+    pool = {f"net {i}": scale * rng.normal(size=(n, 6)) + 0.4 * i * labels[:, None] * scale for i in range(5)}
     accuracy = {name: 0.5 + 0.1 * i + 0.08 * rng.normal() for i, name in enumerate(pool)}
     return pool, labels, accuracy
 

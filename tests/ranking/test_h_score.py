@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.h_score import MEASURES, h_score
+from curvewise.ranking.moments import MEASURES_H_SCORE, h_score
 from curvewise.ranking.rank import rank_features
 
 
@@ -33,9 +33,7 @@ def test_shrinks_as_scikit_learn(n, d):
     features, labels = made(n, d, 4, seed=n)
     shrinkage = covariance.ledoit_wolf(features)[1]
     assert 0 < shrinkage < 1
-    assert h_score(features, labels) == pytest.approx(
-        by_definition(features, labels, shrinkage), rel=1e-9
-    )
+    assert h_score(features, labels) == pytest.approx(by_definition(features, labels, shrinkage), rel=1e-9)
 
 
 @pytest.mark.parametrize("shrinkage", [0.0, 0.2, 0.9])
@@ -133,7 +131,7 @@ def test_refuses_numbers_as_labels():
 
 
 def test_says_what_it_is():
-    (measure,) = MEASURES
+    (measure,) = MEASURES_H_SCORE
     assert (measure.name, measure.function) == ("h-score", h_score)
     assert measure.flops(10_000, 2048, 10) < measure.flops(10_000, 4096, 10)
 
@@ -159,10 +157,7 @@ def test_parts_that_score_zero_still_vary():
     for seed in range(8):
         samples = {str(i): drawn(rng)[0] for i in range(20)}
         found = rank_features(samples, drawn(rng)[1], "h-score", resamples=20, rng=seed)
-        held += [
-            low <= fresh.mean() <= high
-            for low, high in zip(found.score_low, found.score_high, strict=True)
-        ]
+        held += [low <= fresh.mean() <= high for low, high in zip(found.score_low, found.score_high, strict=True)]
         assert (found.score_low >= 0).all()
         assert (found.scores["h-score"] >= 0).all()
     assert np.mean(held) >= 0.93

@@ -25,12 +25,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.gbc import gbc
-from curvewise.ranking.h_score import h_score
-from curvewise.ranking.knn import knn
-from curvewise.ranking.logme import logme
-from curvewise.ranking.parc import parc
-from curvewise.ranking.transrate import transrate
+from curvewise.ranking.distances import knn, parc
+from curvewise.ranking.moments import gbc, h_score, logme, transrate
 
 Measure = Callable[..., float]
 
@@ -152,10 +148,7 @@ def test_test_examples_in_any_order(seed):
     order = rng.permutation(len(labels))
     test = features + 0.1 * rng.standard_normal(features.shape)
     score = knn(features, labels, test_features=test, test_labels=labels)
-    same(
-        knn(features[order], labels[order], test_features=test[::-1], test_labels=labels[::-1]),
-        score,
-    )
+    same(knn(features[order], labels[order], test_features=test[::-1], test_labels=labels[::-1]), score)
 
 
 @few
@@ -183,9 +176,7 @@ def test_what_they_do_depend_on():
     differs(transrate, features, 10 * features, labels)  # the distortion has a unit
     differs(MEASURES["knn cosine"], features, moved, labels)
     differs(partial(gbc, covariance="diagonal", dims=None), features, turned, labels)
-    differs(
-        h_score, features, features * np.exp(rng.standard_normal(d)), labels
-    )  # the sphere has one
+    differs(h_score, features, features * np.exp(rng.standard_normal(d)), labels)  # the sphere has one
 
 
 def test_the_small_print_is_warned_of():

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.ranking.joining import add_rankings
 from curvewise.ranking.measure import RankingMeasure
-from curvewise.ranking.rank import rank_features
-from curvewise.ranking.ranking_result import CheckpointRanking
-from curvewise.types import CheckpointScores
+from curvewise.ranking.rank import CheckpointRanking, add_rankings, rank_features
+from curvewise.ranking.scores import CheckpointScores
 
 
 def separation(features: np.ndarray, labels: np.ndarray) -> float:
@@ -22,27 +20,20 @@ MEASURE = RankingMeasure("separation", separation, "", "", "", flops=lambda n, d
 
 def ranked(names: str, seed: int = 0) -> CheckpointRanking:
     rng, labels = np.random.default_rng(seed), np.repeat([0, 1], 30)
-    pool = {
-        name: labels[:, None] * (i + 1.0) + rng.normal(size=(60, 3)) for i, name in enumerate(names)
-    }
+    pool = {name: labels[:, None] * (i + 1.0) + rng.normal(size=(60, 3)) for i, name in enumerate(names)}
     return rank_features(pool, labels, MEASURE, reliability=0.8, known={})
 
 
 def table() -> CheckpointScores:
     return CheckpointScores(
-        [*"abc", "scratch"] * 2,
-        np.linspace(0.5, 0.9, 8),
-        tasks=["pets"] * 4 + ["cars"] * 4,
-        reference=("scratch",),
+        [*"abc", "scratch"] * 2, np.linspace(0.5, 0.9, 8), tasks=["pets"] * 4 + ["cars"] * 4, reference=("scratch",)
     )
 
 
 def test_scores_go_to_their_checkpoint_and_task() -> None:
     rankings = {"cars": ranked("cab"), "pets": ranked("abc", 1)}
     found = add_rankings(table(), rankings)
-    for task, name, score in zip(
-        found.tasks, found.checkpoints, found.scores["separation"], strict=True
-    ):
+    for task, name, score in zip(found.tasks, found.checkpoints, found.scores["separation"], strict=True):
         own = rankings[str(task)]
         if name == "scratch":
             assert np.isnan(score)
@@ -53,9 +44,7 @@ def test_scores_go_to_their_checkpoint_and_task() -> None:
 
 def test_what_was_not_ranked_is_unknown() -> None:
     found = add_rankings(table(), {"cars": ranked("ab")})
-    assert (
-        np.isfinite(found.scores["separation"]).tolist() == [False] * 4 + [True] * 2 + [False] * 2
-    )
+    assert np.isfinite(found.scores["separation"]).tolist() == [False] * 4 + [True] * 2 + [False] * 2
 
 
 def test_names_must_agree() -> None:

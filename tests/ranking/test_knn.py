@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.knn import MEASURES, knn
+from curvewise.ranking.distances import MEASURES, knn
 
 
 def made(n: int, d: int, classes: int, seed: int):
@@ -44,17 +44,13 @@ def test_is_its_definition(metric, neighbours):
     features, labels = made(150, 4, 3, seed=neighbours)
     cosine = metric == "cosine"
     left_out = knn(features, labels, neighbours=neighbours, metric=metric)
-    assert left_out == pytest.approx(
-        by_pairs(features, labels, None, None, neighbours, cosine), abs=1e-12
-    )
+    assert left_out == pytest.approx(by_pairs(features, labels, None, None, neighbours, cosine), abs=1e-12)
     train, test = np.arange(150) < 100, np.arange(150) >= 100
     found = knn(
         features[train], labels[train], test_features=features[test], test_labels=labels[test],
         neighbours=neighbours, metric=metric,
     )  # fmt: skip
-    expected = by_pairs(
-        features[train], labels[train], features[test], labels[test], neighbours, cosine
-    )
+    expected = by_pairs(features[train], labels[train], features[test], labels[test], neighbours, cosine)
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -66,9 +62,7 @@ def test_is_scikit_learns_without_ties(metric):
     for classes, neighbours in ((4, 1), (2, 3)):
         features, labels = made(120, 5, classes, seed=classes)
         model = near.KNeighborsClassifier(neighbours, metric=metric)
-        expected = selection.cross_val_score(
-            model, features, labels, cv=selection.LeaveOneOut()
-        ).mean()
+        expected = selection.cross_val_score(model, features, labels, cv=selection.LeaveOneOut()).mean()
         found = knn(features, labels, neighbours=neighbours, metric=metric)
         assert found == pytest.approx(expected, abs=1e-12)
         model.fit(features[:80], labels[:80])
@@ -121,7 +115,7 @@ def test_a_large_offset_does_not_make_ties():
 def test_blocks_make_no_difference(monkeypatch):
     features, labels = made(101, 4, 3, seed=2)
     whole = knn(features, labels)
-    monkeypatch.setattr(import_module("curvewise.ranking.knn"), "BLOCK", 1000)
+    monkeypatch.setattr(import_module("curvewise.ranking.distances"), "BLOCK", 1000)
     assert knn(features, labels) == whole
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.leep import MEASURES, leep, nce
+from curvewise.ranking.prediction import MEASURES, leep, nce
 
 
 def written_out(source, labels, test, asked):
@@ -58,12 +58,7 @@ def test_an_example_with_several_labels_counts_for_each():
     found = leep(source, marks, test_probabilities=source[:9], test_labels=marks[:9].astype(float))
     kept = rows < 9
     assert found == pytest.approx(
-        leep(
-            source[rows],
-            codes,
-            test_probabilities=source[rows[kept]],
-            test_labels=codes[kept],
-        )
+        leep(source[rows], codes, test_probabilities=source[rows[kept]], test_labels=codes[kept])
     )
 
 
@@ -127,10 +122,7 @@ def test_order_and_names_do_not_matter(measure):
     names = np.array(["x", "a", "m"])
     expected = measure(source, labels, test_probabilities=test, test_labels=asked)
     found = measure(
-        source[at][:, z],
-        names[labels[at]],
-        test_probabilities=test[to][:, z],
-        test_labels=names[asked[to]],
+        source[at][:, z], names[labels[at]], test_probabilities=test[to][:, z], test_labels=names[asked[to]]
     )
     assert found == pytest.approx(expected)
 

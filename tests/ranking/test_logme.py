@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.logme import MEASURES, logme
+from curvewise.ranking.moments import MEASURES, logme
 
 
 def made(n: int, d: int, classes: int, seed: int, apart: float = 1.0):
@@ -156,7 +156,7 @@ def test_single_precision_is_enough():
 def test_parts_make_no_difference(monkeypatch):
     features, labels = made(101, 7, 3, seed=4)
     whole = logme(features, labels)
-    monkeypatch.setattr("curvewise.ranking._moments.PART", 50)
+    monkeypatch.setattr("curvewise.ranking.moments.PART", 50)
     assert logme(features, labels) == pytest.approx(whole, rel=1e-12)
 
 

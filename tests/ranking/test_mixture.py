@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvewise.ranking import _mixture
-from curvewise.ranking._mixture import COVARIANCES, FLOOR, fit_mixture
+from curvewise.ranking import mixture as _mixture
+from curvewise.ranking.mixture import COVARIANCES, FLOOR, fit_mixture
 
 NAMES = {"diagonal": "diag", "tied": "tied", "full": "full"}
 

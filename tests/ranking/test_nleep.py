@@ -10,11 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking._clusters import candidates, cluster
-from curvewise.ranking._mixture import COVARIANCES, FLOOR, fit_mixture
-from curvewise.ranking._pca import project
-from curvewise.ranking.leep import leep
-from curvewise.ranking.nleep import MEASURES, Settings, nleep, nleep_reduced
+from curvewise.ranking.mixture import COVARIANCES, FLOOR, candidates, cluster, fit_mixture, project
+from curvewise.ranking.prediction import MEASURES_NLEEP, Settings, leep, nleep, nleep_reduced
 
 
 def drawn(seed=0, n=300, d=20, classes=3, apart=1.5):
@@ -116,9 +113,7 @@ def test_clearer_features_score_higher(covariance):
     for apart in (0.0, 0.4, 0.8, 1.6):
         x, labels = drawn(2, 1500, apart=apart)
         test, asked = drawn(3, 1500, apart=apart)
-        scores.append(
-            nleep(x, labels, test_features=test, test_labels=asked, covariance=covariance)
-        )
+        scores.append(nleep(x, labels, test_features=test, test_labels=asked, covariance=covariance))
     assert scores == sorted(scores)
     # Features that tell nothing score the entropy of labels, a little less for what is overfitted.
     assert -np.log(3) - 0.1 < scores[0] < -np.log(3) + 0.01
@@ -235,7 +230,7 @@ def test_what_cannot_be_used_is_refused(case):
 
 
 def test_it_says_what_it_takes():
-    (measure,) = MEASURES
+    (measure,) = MEASURES_NLEEP
     assert measure.name == "nleep"
     assert measure.splits
     assert measure.seeded

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvewise.ranking import _pca
-from curvewise.ranking._pca import leading, project
+from curvewise.ranking import mixture as _pca
+from curvewise.ranking.mixture import leading, project
 
 
 def drawn(n, d, power=1.0, seed=0):
@@ -117,9 +117,7 @@ def test_turning_moving_scaling_and_shuffling_features_leave_scores(seed):
     order = rng.permutation(80)
     scores, projection = project(x)
     turned, other = project(7 * (x[order] @ turn) - 3)
-    np.testing.assert_allclose(
-        turned * other.scale / 7, scores[order] * projection.scale, atol=1e-6
-    )
+    np.testing.assert_allclose(turned * other.scale / 7, scores[order] * projection.scale, atol=1e-6)
 
 
 def test_a_memory_map_is_read_in_parts(tmp_path, monkeypatch):

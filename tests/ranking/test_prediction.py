@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from curvewise.ranking._prediction import predict_labels
-from curvewise.ranking._targets import as_targets
+from curvewise.ranking.measure import as_targets
+from curvewise.ranking.prediction import predict_labels
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -25,9 +25,7 @@ def test_probabilities_come_in_the_order_of_the_labels(several):
         chance = 0.0
         for k in range(4):
             weight = sum(source[r, k] for r in train.rows)
-            own = sum(
-                source[r, k] for r, c in zip(train.rows, train.codes, strict=True) if c == code
-            )
+            own = sum(source[r, k] for r, c in zip(train.rows, train.codes, strict=True) if c == code)
             chance += tested[row, k] * own / weight
         expected.append(chance)
     np.testing.assert_allclose(found, expected)

@@ -13,24 +13,25 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, norm
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking._limits import rank_limits, score_limits
-from curvewise.ranking._resampling import (
+from curvewise.ranking.certainty import rank_limits, score_limits
+from curvewise.ranking.measure import RankingMeasure, as_targets
+from curvewise.ranking.prediction import MEASURES_NLEEP as NLEEP
+from curvewise.ranking.prediction import nleep
+from curvewise.ranking.rank import rank_candidates, rank_features
+from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.ranking.scoring import (
+    MEASURES,
+    Candidate,
     Replicates,
+    Scorer,
     draw_part,
     draw_parts,
+    find_measures,
     hit_replicates,
+    reused,
     share_for,
     split_rows,
 )
-from curvewise.ranking._reuse import reused
-from curvewise.ranking._scoring import Candidate, Scorer, find_measures
-from curvewise.ranking._targets import as_targets
-from curvewise.ranking.catalogue import MEASURES
-from curvewise.ranking.measure import RankingMeasure
-from curvewise.ranking.nleep import MEASURES as NLEEP
-from curvewise.ranking.nleep import nleep
-from curvewise.ranking.rank import rank_candidates, rank_features
-from curvewise.types.features import CheckpointFeatures
 
 
 def separation(features, labels):
@@ -67,8 +68,7 @@ def make_pool(shifts, n=240, classes=3, seed=0):
     labels = np.arange(n) % classes
     shared = rng.normal(size=(n, 4))
     pool = {
-        f"net {i}": labels[:, None] * shift + shared + 0.5 * rng.normal(size=(n, 4))
-        for i, shift in enumerate(shifts)
+        f"net {i}": labels[:, None] * shift + shared + 0.5 * rng.normal(size=(n, 4)) for i, shift in enumerate(shifts)
     }
     return pool, labels
 
@@ -104,10 +104,7 @@ def test_a_ranking_says_what_it_should():
 
 def test_cost_is_counted_with_the_forward_pass_apart():
     pool, labels = make_pool([0.2, 1.5])
-    given = [
-        CheckpointFeatures("a", pool["net 0"], seconds=2.0, gflops=7.0),
-        CheckpointFeatures("b", pool["net 1"]),
-    ]
+    given = [CheckpointFeatures("a", pool["net 0"], seconds=2.0, gflops=7.0), CheckpointFeatures("b", pool["net 1"])]
     found = rank(given, labels, resamples=0)
     assert found.checkpoints == ("b", "a")
     np.testing.assert_allclose(found.gflops["separation"], 10.0 * 240 * 4 * 3 / 1e9)
@@ -417,9 +414,7 @@ def test_hits_give_intervals_without_training_anew():
         return np.random.default_rng(0).random(len(test_labels)) < 1 / (1 + np.exp(1 - shift))
 
     candidates = [Candidate.of(CheckpointFeatures(name, x)) for name, x in pool.items()]
-    found = rank_candidates(
-        candidates, labels, (KNOWN["right"],), hits={"right": hits}, reliability=0.5
-    )
+    found = rank_candidates(candidates, labels, (KNOWN["right"],), hits={"right": hits}, reliability=0.5)
     assert len(calls) == 2
     share, n = found.scores["right"], found.test_examples
     half = norm.ppf(0.975) * np.sqrt(share * (1 - share) / n)
@@ -450,11 +445,7 @@ def test_failures_are_told_and_kept():
     candidates = [Candidate.of(CheckpointFeatures(name, x)) for name, x in pool.items()]
     with pytest.warns(CurvewiseWarning, match="broken is not ranked: no such file"):
         found = rank_candidates(
-            candidates,
-            labels,
-            (KNOWN["separation"],),
-            failures={"broken": "no such file"},
-            reliability=0.5,
+            candidates, labels, (KNOWN["separation"],), failures={"broken": "no such file"}, reliability=0.5
         )
     assert found.failures == {"broken": "no such file"}
     assert "broken" not in found.checkpoints
@@ -548,9 +539,7 @@ def test_a_measure_without_a_reference_warns_and_takes_that_of_another() -> None
     pool = {n: random.normal(size=(120, 3)) + s * labels[:, None] for n, s in (("a", 1), ("b", 2))}
 
     def wrapped(features, labels, *, test_features, test_labels, rng):
-        return nleep(
-            features, labels, test_features=test_features, test_labels=test_labels, rng=rng
-        )
+        return nleep(features, labels, test_features=test_features, test_labels=test_labels, rng=rng)
 
     def rank_by(measure, **options):
         return rank_features(pool, labels, measure, resamples=0, **options)

@@ -9,16 +9,18 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import CurvewiseWarning
-from curvewise.ranking._left_out import CORRELATIONS, left_out
-from curvewise.ranking._selection import drawn_selections
-from curvewise.ranking._uncertainty import (
+from curvewise.ranking.agreement import (
+    CORRELATIONS,
     _imagined,
     _quantiles,
     correlation_interval,
+    drawn_selections,
+    left_out,
+    metric_of_tasks,
+    ranking_agreement,
     resampled,
     two_way,
 )
-from curvewise.ranking.agreement import metric_of_tasks, ranking_agreement
 
 
 def scores_and_accuracies(rng: np.random.Generator, tasks: int, size: int, noise: float = 0.5):
@@ -52,10 +54,7 @@ def test_intervals_of_correlations_by_hand(name: str) -> None:
     scores, accuracy = scores_and_accuracies(np.random.default_rng(13), 3, 12)
     found = ranking_agreement(scores, accuracy, level=0.9)
     both = list(zip(scores, accuracy, strict=True))
-    without = [
-        np.mean([ORACLES[name](np.delete(s, i), np.delete(a, i)) for s, a in both])
-        for i in range(12)
-    ]
+    without = [np.mean([ORACLES[name](np.delete(s, i), np.delete(a, i)) for s, a in both]) for i in range(12)]
     checkpoints = 11 * np.var(without)
     tasks = np.var(found.by_task[name], ddof=1) / 3
     degrees = (checkpoints + tasks) ** 2 / (checkpoints**2 / 11 + tasks**2 / 2)

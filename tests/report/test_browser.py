@@ -22,7 +22,7 @@ import curvewise as cw
 from curvewise.report.content import Report, Reproduce, Runs, Section, Table
 from curvewise.report.page import page_of
 from curvewise.report.results import results_report
-from curvewise.tables import number
+from curvewise.text import format_number
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -60,9 +60,7 @@ def browser() -> Iterator[Any]:
     if program is None:
         pytest.skip("no chromium here, and `make chromium` could not install Debian's")
     with playwright.sync_playwright() as started:
-        running = started.chromium.launch(
-            executable_path=program, args=["--no-sandbox"], timeout=PATIENCE
-        )
+        running = started.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=PATIENCE)
         yield running
         running.close()
 
@@ -101,12 +99,7 @@ def curves_of(kind: str, laws: dict[str, tuple[float, float]] = LAWS) -> Any:
     for name, (floor, fall) in laws.items():
         noise = rng.standard_normal(len(SIZES)) * np.sqrt(0.02 + 40 / SIZES)
         percent = floor + fall * SIZES**-0.5 + noise
-        turned = {
-            "percent": percent,
-            "fraction": percent / 100,
-            "loss": percent / 20,
-            "score": 30 - percent,
-        }
+        turned = {"percent": percent, "fraction": percent / 100, "loss": percent / 20, "score": 30 - percent}
         found[name] = (SIZES, turned[kind])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cw.CurvewiseWarning)
@@ -140,9 +133,7 @@ def written(folder: Path, report: Report) -> Path:
 def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A page with everything on it, and the curves that it shows."""
     curves = curves_of("percent")
-    report = results_report(
-        {"How fast?": curves, "Which?": cw.compare_learning_curves(curves["oak"], curves["elm"])}
-    )
+    report = results_report({"How fast?": curves, "Which?": cw.compare_learning_curves(curves["oak"], curves["elm"])})
     odd = Table(
         "odd",
         "Odd numbers",
@@ -171,9 +162,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", params=list(UNITS))
-def in_unit(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, Path, Any]:
+def in_unit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Any]:
     curves = curves_of(request.param)
     place = written(tmp_path_factory.mktemp(request.param), results_report(curves))
     return request.param, place, curves
@@ -229,9 +218,7 @@ def test_a_learner_is_chosen_everywhere_and_escape_lets_go(opened: Opened, studi
         others = opacity(page, f'{part}[data-learner]:not([data-learner="elm"])')
         assert set(own) <= {1}, part
         assert max(others, default=0) < 0.5, part
-    first = page.eval_on_selector_all(
-        "#runs-table tbody tr", "all => all.map(r => r.dataset.learner)"
-    )
+    first = page.eval_on_selector_all("#runs-table tbody tr", "all => all.map(r => r.dataset.learner)")
     assert set(first) == {"elm"}  # its runs come first
     assert drawn_above(page) == ["elm"]
     assert opacity(page, ".chart .series") == [1]
@@ -261,8 +248,7 @@ def test_a_click_on_a_curve_chooses_its_learner(opened: Opened, studied: Any) ->
 
 def points_of(page: Any) -> dict[str, list[tuple[float, float]]]:
     paths = page.eval_on_selector_all(
-        ".curves .series",
-        "all => all.map(g => [g.dataset.learner, g.querySelector('.points').getAttribute('d')])",
+        ".curves .series", "all => all.map(g => [g.dataset.learner, g.querySelector('.points').getAttribute('d')])"
     )
     point = r"M([\d.]+),([\d.]+)h0"
     return {name: [(float(x), float(y)) for x, y in re.findall(point, d)] for name, d in paths}
@@ -335,20 +321,17 @@ def same_size(shown: float, computed: float) -> bool:
 def test_slider_reads_off_the_curve(opened: Opened, in_unit: Any) -> None:
     _, path, curves = in_unit
     page = opened(path)
-    field, slider = (
-        page.get_by_label("Training size N as a number"),
-        page.locator("input[type=range]"),
-    )
+    field, slider = (page.get_by_label("Training size N as a number"), page.locator("input[type=range]"))
     assert float(field.input_value()) == 400
     for curve in curves:
         at, shown = curve.interval_at(400), readings(page)[curve.learner]
         for text, wanted in zip(shown, (at.error, at.data_reliance), strict=False):
-            assert text.split()[0] == number(wanted.estimate)  # to the digit where it was measured
+            assert text.split()[0] == format_number(wanted.estimate)  # to the digit where it was measured
     for n in (400.0, 26.0, 77.0, 333.0, 1234.0, 3990.0):
         field.fill(str(n))
         for curve in curves:
             error, reliance, _ = readings(page)[curve.learner]
-            assert error.split()[0] == number(curve.error_at(n))  # and to the digit between
+            assert error.split()[0] == format_number(curve.error_at(n))  # and to the digit between
             close(error, curve.interval_at(n).error, 0.01)
             close(reliance, curve.interval_at(n).data_reliance, 0.01)
     slider.focus()
@@ -455,9 +438,7 @@ def test_intervals_without_end_are_shown_as_such(opened: Opened, tmp_path: Path)
     assert reading(samples)[2] == math.inf
 
 
-def test_a_fit_outside_its_interval_is_read_off_as_in_python(
-    opened: Opened, tmp_path: Path
-) -> None:
+def test_a_fit_outside_its_interval_is_read_off_as_in_python(opened: Opened, tmp_path: Path) -> None:
     n = np.repeat([50.0, 100.0, 200.0, 400.0], [8, 4, 2, 1])
     error = [0.1708, 0.1667, 0.1708, 0.1458, 0.2014, 0.2056, 0.1597, 0.1833]
     error += [0.1056, 0.1014, 0.1306, 0.1181, 0.0903, 0.0667, 0.0736]
@@ -511,23 +492,17 @@ def test_numbers_beside_the_chart_sort_as_they_change(opened: Opened, studied: A
         assert list(readings(page)) == [c.learner for c in wanted]
 
 
-def test_numbers_beside_the_chart_do_not_run_into_each_other(
-    opened: Opened, tmp_path: Path
-) -> None:
+def test_numbers_beside_the_chart_do_not_run_into_each_other(opened: Opened, tmp_path: Path) -> None:
     laws = {"yew": (0.02, 1.2), "fir, with a longer name": (5.0, 20.0)}
     page = opened(written(tmp_path, results_report(curves_of("fraction", laws))))
     for width in (1440, 1000, 390):
         page.set_viewport_size({"width": width, "height": 900})
-        over = page.eval_on_selector_all(
-            ".reading td", "all => all.map((e) => e.scrollWidth - e.clientWidth)"
-        )
+        over = page.eval_on_selector_all(".reading td", "all => all.map((e) => e.scrollWidth - e.clientWidth)")
         assert max(over) <= 0, width
 
 
 def column(page: Any, table: str, index: int) -> list[str]:
-    return page.eval_on_selector_all(
-        f"{table} tbody tr", f"all => all.map((r) => r.children[{index}].textContent)"
-    )
+    return page.eval_on_selector_all(f"{table} tbody tr", f"all => all.map((r) => r.children[{index}].textContent)")
 
 
 def test_tables_sort_numbers_as_numbers_and_leave_gaps_last(opened: Opened, studied: Any) -> None:
@@ -554,9 +529,7 @@ def test_runs_are_turned_filtered_and_sorted(opened: Opened, crowded: Path) -> N
     status, rows = page.locator("#runs-table [role=status]"), page.locator("#runs-table tbody tr")
     assert status.text_content() == "60,000 of 60,000 runs, page 1 of 1200"
     assert rows.count() == 50
-    back, on = (
-        page.locator("#runs-table").get_by_role("button", name=n) for n in ("Previous", "Next")
-    )
+    back, on = (page.locator("#runs-table").get_by_role("button", name=n) for n in ("Previous", "Next"))
     assert back.is_disabled()
     on.click()
     assert status.text_content() == "60,000 of 60,000 runs, page 2 of 1200"
@@ -657,7 +630,7 @@ def test_arrow_keys_move_through_the_points_and_say_them(opened: Opened, studied
 
     def words(curve: Any, i: int) -> str:
         runs = f"mean of {int(curve.runs[i])} runs"
-        return f"{curve.learner}, n = {curve.n[i]:g}, {runs}: {number(curve.mean[i])}%"
+        return f"{curve.learner}, n = {curve.n[i]:g}, {runs}: {format_number(curve.mean[i])}%"
 
     for key, (learner, i) in [
         ("ArrowRight", (0, 0)),
@@ -680,14 +653,7 @@ def test_arrow_keys_move_through_the_points_and_say_them(opened: Opened, studied
 def test_picture_of_the_first_screen_is_on_it_and_only_once(opened: Opened, studied: Any) -> None:
     page = opened(studied[0])
     assert page.locator("svg.chart").count() == 1
-    for part in (
-        ".question",
-        ".answer",
-        ".warnings summary",
-        "svg.chart",
-        ".reading",
-        "input[type=range]",
-    ):
+    for part in (".question", ".answer", ".warnings summary", "svg.chart", ".reading", "input[type=range]"):
         box = page.locator(part).first.bounding_box()
         assert box["y"] + box["height"] <= 900, part
     page.get_by_role("link", name="The picture at the top").click()
@@ -708,9 +674,7 @@ def test_paper_has_no_controls_and_every_warning(opened: Opened, studied: Any) -
         found = page.eval_on_selector_all(part, seen)
         assert found, part
         assert all(found), part
-    heights = page.eval_on_selector_all(
-        ".warnings ul", "all => all.map((e) => e.scrollHeight - e.clientHeight)"
-    )
+    heights = page.eval_on_selector_all(".warnings ul", "all => all.map((e) => e.scrollHeight - e.clientHeight)")
     assert max(heights) <= 1  # nothing to scroll
     assert page.pdf(format="A4")[:5] == b"%PDF-"
 
@@ -829,9 +793,7 @@ def test_many_learners_are_found_by_name(opened: Opened, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_fault_of_accessibility(
-    opened: Opened, studied: Any, scheme: str, width: int
-) -> None:
+def test_no_serious_fault_of_accessibility(opened: Opened, studied: Any, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = opened(studied[0], color_scheme=scheme, viewport={"width": width, "height": 844})
     page.eval_on_selector_all("details", "all => all.forEach((d) => d.setAttribute('open', ''))")

@@ -68,9 +68,7 @@ def test_parts_with_one_name_get_files_of_their_own(curves, tmp_path):
     first = Figure("Same", "one", draw)
     sections = [
         Section("a", figures=(first,), tables=(Table("t", "one", {"x": [1]}),)),
-        Section(
-            "b", figures=(Figure("same", "two", draw),), tables=(Table("t", "two", {"x": [2]}),)
-        ),
+        Section("b", figures=(Figure("same", "two", draw),), tables=(Table("t", "two", {"x": [2]}),)),
     ]
     report = Report("r", "q?", ("a.",), figure=first, sections=tuple(sections))
     text = export_report(report, tmp_path, ["markdown"], ["svg"]).read_text()
@@ -91,25 +89,14 @@ def test_markup_in_names_is_text(tmp_path):
     assert r"50\% \& \$x\_1\$" in (tmp_path / "t.tex").read_text()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [({"formats": ["html"]}, "formats"), ({"figures": "svg"}, "figures")],
-)
+@pytest.mark.parametrize(("given", "message"), [({"formats": ["html"]}, "formats"), ({"figures": "svg"}, "figures")])
 def test_what_is_not_known_is_refused(curves, tmp_path, given, message):
     with pytest.raises(cw.InputError, match=f"{message}=.*give a list of"):
         export_report(curves, tmp_path, **given)
     assert not any(tmp_path.iterdir())
 
 
-BAD = (
-    "=1+1",
-    "+cmd",
-    "-cmd",
-    "@sum",
-    "\tx",
-    "![x](http://evil.example/x.png)",
-    "[x](javascript:x)",
-)
+BAD = ("=1+1", "+cmd", "-cmd", "@sum", "\tx", "![x](http://evil.example/x.png)", "[x](javascript:x)")
 CONTROL = "a\n# head\x1b[31m\x9b2J\u202e\u2028b\x85c www.evil.example"
 
 
@@ -139,8 +126,8 @@ def test_names_are_neither_formulas_nor_links(tmp_path):
 
 
 def test_exports_as_csv_compute_nothing_and_read_back(tmp_path):
-    from curvewise.study.export import export_store
-    from curvewise.study.store import write_run
+    from curvewise.store.export import export_store
+    from curvewise.store.write import write_run
 
     for seed, name in enumerate(("=1+1", "  =2+2", "@sum", "-cmd", "plain")):
         coordinates = {"learner": name, "n": 10, "seed": seed, "rate": -0.5}

@@ -41,11 +41,7 @@ def served() -> Iterator[Callable[[Study], LivePage]]:
 
 
 def asked(
-    page: LivePage,
-    path: str,
-    method: str = "GET",
-    host: str | None = None,
-    with_token: bool = True,
+    page: LivePage, path: str, method: str = "GET", host: str | None = None, with_token: bool = True
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
     place, token, _ = page.url.removeprefix("http://").split("/")
     connection = http.client.HTTPConnection(place, timeout=60)
@@ -65,9 +61,7 @@ def test_state_counts_the_runs_and_their_means(copied):
     assert state["counts"]["to do"] == 10
     assert state["planned"] == 30
     means = frame[frame.status == "done"].groupby(["learner", "n"])["error"].agg(["mean", "size"])
-    shown = {
-        (s["name"], m["n"]): (m["value"], m["runs"]) for s in state["series"] for m in s["means"]
-    }
+    shown = {(s["name"], m["n"]): (m["value"], m["runs"]) for s in state["series"] for m in s["means"]}
     assert shown.keys() == set(means.index)
     for key, (mean, size) in zip(means.index, means.to_numpy(), strict=True):
         assert shown[key] == (pytest.approx(mean), size)

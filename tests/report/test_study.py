@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import curvewise as cw
+from curvewise.report.page import write_report
 from curvewise.report.study import BEST, study_report
-from curvewise.report.writing import write_report
-from curvewise.study import Design, Learner, Study, load_study, standings
-from curvewise.tables import number
+from curvewise.study import Design, Learner, Study, load_study
+from curvewise.study import standing as standings
+from curvewise.text import format_number
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +80,7 @@ def test_what_it_takes_to_make_it_again(report, ran):
 def test_the_store_is_read_once(ran, monkeypatch):
     looked = []
     look_up = standings.look_up
-    monkeypatch.setattr(
-        standings, "look_up", lambda *given: looked.append(given[1].id) or look_up(*given)
-    )
+    monkeypatch.setattr(standings, "look_up", lambda *given: looked.append(given[1].id) or look_up(*given))
     study = load_study(ran)
     study_report(study)
     assert sorted(looked) == sorted(job.id for job in study.jobs)
@@ -126,11 +125,9 @@ def test_learners_without_a_curve_are_named_and_one_that_is_ahead_too(tmp_path):
     ahead = [text for text in found.answer if text.startswith("Yet near has the lowest mean error")]
     errors = found.found["errors"]
     (value,) = (
-        e
-        for k, n, e in zip(errors["learner"], errors["n"], errors["error"], strict=True)
-        if (k, n) == ("near", 200)
+        e for k, n, e in zip(errors["learner"], errors["n"], errors["error"], strict=True) if (k, n) == ("near", 200)
     )
-    assert ahead == [f"Yet near has the lowest mean error at n = 200: {number(value)}."]
+    assert ahead == [f"Yet near has the lowest mean error at n = 200: {format_number(value)}."]
     section = next(s for s in found.sections if s.title.startswith("How does"))
     assert section.text[:2] == (f"There is no curve of {lost}: one takes 3 sizes.", *ahead)
 
@@ -139,9 +136,7 @@ def test_one_reason_with_many_paths_is_one_warning(tmp_path):
     command = f"{shlex.quote(sys.executable)} -c \"raise OSError('cannot write {{out}}')\""
     design = Design(sizes=[50, 100, 200], folds=1)
     good = Learner(estimator="sklearn.naive_bayes:GaussianNB")
-    study = Study(
-        "digits", {"own": Learner(command=command), "bayes": good}, design, folder=tmp_path
-    )
+    study = Study("digits", {"own": Learner(command=command), "bayes": good}, design, folder=tmp_path)
     study.run(workers=0, progress=False)
     found = study_report(study)
     assert [f.count for f in found.runs.failures] == [3]
@@ -212,17 +207,17 @@ def test_the_interval_of_a_mean_is_that_of_student(tmp_path):
     study = small(tmp_path, ["tree"], [50, 100], folds=1, seeds=3)
     values = study.frame().query("n == 100")["error"]
     low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
-    from curvewise.tables import number
+    from curvewise.text import format_number
 
     assert (
-        f"{number(values.mean())} [{number(low)}, {number(high)}]" in study_report(study).answer[0]
+        f"{format_number(values.mean())} [{format_number(low)}, {format_number(high)}]" in study_report(study).answer[0]
     )
 
 
 def test_weights_make_it_a_question_of_transfer(tmp_path):
     pytest.importorskip("torch")
     network = {"architecture": "mlp", "options": {"width": 8}, "epochs": 2.0, "rate": 0.1}
-    from curvewise.nn.settings import Training
+    from curvewise.nn.training import Training
 
     base = Study(
         data="digits",
@@ -237,10 +232,7 @@ def test_weights_make_it_a_question_of_transfer(tmp_path):
     start = Training(**network, weights=str(weights))
     study = replace(
         base,
-        learners={
-            "scratch": Learner(training=Training(**network)),
-            "tuned": Learner(training=start),
-        },
+        learners={"scratch": Learner(training=Training(**network)), "tuned": Learner(training=start)},
         design=Design(sizes=[50, 100, 200], folds=2),
         name="tuned",
     )

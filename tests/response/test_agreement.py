@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.response.agreement import granulated_kendall
+from curvewise.response.judgement import granulated_kendall
 from curvewise.stats.correlation import kendall
 
 

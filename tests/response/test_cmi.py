@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.response._engine import tail
-from curvewise.response.cmi import cmi_score, measure_cmi
+from curvewise.response.cmi import cmi_score, measure_cmi, tail
 
 
 def case_arrays(case: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -21,9 +20,7 @@ def case_arrays(case: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarra
     measure = np.array([case["prediction"][k] for k in specs])
     gap = np.array([s["metrics"]["train_acc"] - s["metrics"]["test_acc"] for s in specs.values()])
     names = next(iter(specs.values()))["hparams"]
-    settings = {
-        h: np.array([s["hparams"][h]["current_value"] for s in specs.values()]) for h in names
-    }
+    settings = {h: np.array([s["hparams"][h]["current_value"] for s in specs.values()]) for h in names}
     return measure, gap, settings
 
 
@@ -111,9 +108,7 @@ def test_pgdl_names_cells_as_the_program_does() -> None:
     assert ("a", "b") in found.skipped
 
 
-def by_hand(
-    measure: np.ndarray, gap: np.ndarray, settings: dict, directed: bool, size: int = 2
-) -> float:
+def by_hand(measure: np.ndarray, gap: np.ndarray, settings: dict, directed: bool, size: int = 2) -> float:
     """Every ordered pair of two models looked at alone."""
     found = []
     for names in combinations(settings, size):
@@ -128,15 +123,12 @@ def by_hand(
         for pairs in cells.values():
             untied = [p for p in pairs if p[1]]
             share = {
-                (g, m): sum(p == (g, m) for p in untied) / max(len(untied), 1)
-                for g, m in product((-1, 1), repeat=2)
+                (g, m): sum(p == (g, m) for p in untied) / max(len(untied), 1) for g, m in product((-1, 1), repeat=2)
             }
             bits = 0.0
             for (g, m), p in share.items():
                 if p:
-                    bits += p * math.log2(
-                        p / (share[g, -1] + share[g, 1]) / (share[-1, m] + share[1, m])
-                    )
+                    bits += p * math.log2(p / (share[g, -1] + share[g, 1]) / (share[-1, m] + share[1, m]))
             sign = np.sign(share[1, 1] * share[-1, -1] - share[1, -1] * share[-1, 1])
             told += bits * len(untied) / len(pairs) * (sign if directed else 1)
             up = sum(p[0] > 0 for p in pairs) / len(pairs)
@@ -218,9 +210,7 @@ def test_without_hyperparameters_only_agreement_matters() -> None:
 def test_one_hyperparameter_is_held_alone() -> None:
     measure, gap, settings = corpus(2)
     one = {"depth": settings["depth"]}
-    assert cmi_score(measure, gap, one) == pytest.approx(
-        by_hand(measure, gap, one, directed=False, size=1), abs=1e-12
-    )
+    assert cmi_score(measure, gap, one) == pytest.approx(by_hand(measure, gap, one, directed=False, size=1), abs=1e-12)
 
 
 def test_smaller_sets_are_held_where_pairs_leave_nothing() -> None:
@@ -294,10 +284,7 @@ def simulated(rng: np.random.Generator, shared: float) -> tuple:
 def test_the_null_keeps_its_level_where_both_follow_the_hyperparameters() -> None:
     """Models dealt anew at random would be rejected in 64% of such corpora."""
     rng = np.random.default_rng(3)
-    found = [
-        measure_cmi(*simulated(rng, 0.0), orientation=1, permutations=99, rng=rng)
-        for _ in range(100)
-    ]
+    found = [measure_cmi(*simulated(rng, 0.0), orientation=1, permutations=99, rng=rng) for _ in range(100)]
     pvalues = np.array([f.pvalue for f in found])
     assert np.mean(pvalues <= 0.05) <= 0.1  # 5% give or take two standard errors
     assert 0.4 < pvalues.mean() < 0.6
@@ -308,10 +295,7 @@ def test_the_null_keeps_its_level_where_both_follow_the_hyperparameters() -> Non
 
 def test_the_null_is_rejected_where_the_measure_tells_more() -> None:
     rng = np.random.default_rng(4)
-    found = [
-        measure_cmi(*simulated(rng, 2.0), orientation=1, permutations=99, rng=rng).pvalue
-        for _ in range(10)
-    ]
+    found = [measure_cmi(*simulated(rng, 2.0), orientation=1, permutations=99, rng=rng).pvalue for _ in range(10)]
     assert max(found) <= 0.05
 
 
@@ -330,8 +314,7 @@ def test_the_interval_holds_the_score_of_a_large_corpus(orientation: int | None)
     measure, gap = (np.concatenate([p[i] for p in parts]) for i in (0, 1))
     truth = cmi_score(measure, gap, settings, orientation=orientation)
     found = [
-        measure_cmi(*simulated(rng, 1.0), orientation=orientation, permutations=0, rng=rng).value
-        for _ in range(80)
+        measure_cmi(*simulated(rng, 1.0), orientation=orientation, permutations=0, rng=rng).value for _ in range(80)
     ]
     assert np.mean([truth in interval for interval in found]) >= 0.92
     assert np.mean([interval.width for interval in found]) < 0.35

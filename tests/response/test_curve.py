@@ -18,9 +18,7 @@ RIGHT = np.array([995, 980, 950, 900, 850, 700])
 
 @pytest.fixture
 def curve() -> ResponseCurve:
-    return ResponseCurve.from_counts(
-        GRID, RIGHT, 1000, clean_correct=995, clean_total=1000, model="net"
-    )
+    return ResponseCurve.from_counts(GRID, RIGHT, 1000, clean_correct=995, clean_total=1000, model="net")
 
 
 def test_scores_are_those_of_the_plain_functions(curve: ResponseCurve) -> None:
@@ -33,9 +31,7 @@ def test_scores_are_those_of_the_plain_functions(curve: ResponseCurve) -> None:
 
 def test_signs_are_those_of_the_curve() -> None:
     both = {"magnitude": [-1, 0, 2], "correct": [50, 100, 80], "total": 100}
-    assert ResponseCurve.from_counts(**both).gi == pytest.approx(
-        gi_score([-1, 0, 2], [0.5, 1, 0.8])
-    )
+    assert ResponseCurve.from_counts(**both).gi == pytest.approx(gi_score([-1, 0, 2], [0.5, 1, 0.8]))
     kept = ResponseCurve.from_counts(**both, signs="keep")
     assert kept.gi == pytest.approx(gi_score([-1, 0, 2], [0.5, 1, 0.8], signs="keep"))
     assert kept.gi != pytest.approx(ResponseCurve.from_counts(**both).gi)
@@ -87,14 +83,7 @@ def test_words_table_and_json(curve: ResponseCurve) -> None:
     pytest.importorskip("pandas")
     assert "net" in curve.summary()
     assert "99.5% clean and 70.0%" in curve.summary()
-    assert list(curve.frame().columns) == [
-        "magnitude",
-        "correct",
-        "total",
-        "accuracy",
-        "low",
-        "high",
-    ]
+    assert list(curve.frame().columns) == ["magnitude", "correct", "total", "accuracy", "low", "high"]
     assert "| 0.50" in curve.table()
     kept = json.loads(json.dumps(curve.to_dict()))
     assert kept["scores"]["gi"]["estimate"] == pytest.approx(curve.gi)
@@ -126,9 +115,7 @@ def test_accuracies_of_pairs_hold_the_truth() -> None:
         partners = np.tile(np.roll(order, 1)[np.argsort(order)], (2, 1))
         hits = np.stack([good & good[partners[0]]] * 2)
         total = np.full(2, examples)
-        curve = ResponseCurve(
-            np.array([0.1, 0.2]), hits.sum(axis=1), total, hits=hits, partners=partners
-        )
+        curve = ResponseCurve(np.array([0.1, 0.2]), hits.sum(axis=1), total, hits=hits, partners=partners)
         low, high = curve.accuracy_interval()
         held.append(low[0] <= 0.81 <= high[0])
     assert 0.925 < np.mean(held) < 0.985

@@ -26,9 +26,9 @@ unit = st.floats(0, 1, allow_subnormal=False)
 @st.composite
 def curves(draw, signed: bool = False) -> tuple[np.ndarray, np.ndarray]:
     places = draw(
-        st.lists(
-            st.integers(-40 if signed else 0, 40), min_size=2, max_size=12, unique=True
-        ).filter(lambda found: len(set(map(abs, found))) > 1)  # or there is nothing to fold
+        st.lists(st.integers(-40 if signed else 0, 40), min_size=2, max_size=12, unique=True).filter(
+            lambda found: len(set(map(abs, found))) > 1
+        )  # or there is nothing to fold
     )
     right = draw(st.lists(unit, min_size=len(places), max_size=len(places)))
     return np.array(sorted(places)) / 10.0, np.array(right)
@@ -70,9 +70,7 @@ def test_an_ideal_network_scores_0_and_84(curve: tuple[np.ndarray, np.ndarray]) 
 
 
 @given(curves())
-def test_pal_is_a_ratio_of_areas_under_the_cumulative_accuracy(
-    curve: tuple[np.ndarray, np.ndarray],
-) -> None:
+def test_pal_is_a_ratio_of_areas_under_the_cumulative_accuracy(curve: tuple[np.ndarray, np.ndarray]) -> None:
     u, density = cumulative_accuracy(*curve)
     fine = np.unique(np.concatenate([np.linspace(0, 1, 2001), u, [0.4, 0.1]]))
     heights = np.interp(fine, u, density)
@@ -94,9 +92,7 @@ def test_folding_by_hand() -> None:
 
 
 def test_negative_magnitudes_alone_are_distances() -> None:
-    assert gi_score([-2, -1, 0], [0.0, 0.5, 1.0]) == pytest.approx(
-        gi_score([0, 1, 2], [1.0, 0.5, 0.0])
-    )
+    assert gi_score([-2, -1, 0], [0.0, 0.5, 1.0]) == pytest.approx(gi_score([0, 1, 2], [1.0, 0.5, 0.0]))
 
 
 def test_order_percent_and_clean_accuracy() -> None:
@@ -125,9 +121,7 @@ def test_weights_are_what_the_scores_are_linear_in(curve: tuple[np.ndarray, np.n
     assert (weights >= -1e-12).all()
     above, below = pal_weights(magnitude)
     if below @ accuracy > 1e-9:
-        assert pal_score(magnitude, accuracy) == pytest.approx(
-            (above @ accuracy) / (below @ accuracy)
-        )
+        assert pal_score(magnitude, accuracy) == pytest.approx((above @ accuracy) / (below @ accuracy))
 
 
 def test_simple_scores() -> None:

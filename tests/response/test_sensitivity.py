@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.response.curve import ResponseCurve
-from curvewise.response.sensitivity import ResponseSensitivity
+from curvewise.response.curve import ResponseCurve, ResponseSensitivity
 
 GRID = np.array([0.0, 0.25, 0.5])
 
@@ -17,9 +16,7 @@ def repeated(examples: int, rng: np.random.Generator, repeats: int = 200) -> lis
     for _ in range(repeats):
         hits = rng.random((3, examples)) < np.array([0.95, 0.9, 0.7])[:, None]
         total = np.full(3, examples)
-        found.append(
-            ResponseCurve(GRID, hits.sum(axis=1), total, hits=hits, settings={"seconds": examples})
-        )
+        found.append(ResponseCurve(GRID, hits.sum(axis=1), total, hits=hits, settings={"seconds": examples}))
     return found
 
 

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.response.curve import ResponseCurve
-from curvewise.response.spread import answers_variance, score_error, score_slope
+from curvewise.response.curve import ResponseCurve, answers_variance, score_error, score_slope
 
 GRID = np.linspace(0, 0.5, 6)
 
@@ -23,9 +22,7 @@ def rings(labels: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarra
     return partners
 
 
-def measured(
-    rng: np.random.Generator, examples: int, pairs: bool, easier: float = 0.0
-) -> ResponseCurve:
+def measured(rng: np.random.Generator, examples: int, pairs: bool, easier: float = 0.0) -> ResponseCurve:
     """Answers that depend on the example, on its partner, and on chance."""
     labels = np.arange(examples) % 4
     own, other = rng.normal(size=(2, examples))

@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvewise.ranking._left_out import left_out
-from curvewise.stats.correlation import (
-    PAIRS_UP_TO,
-    average_ranks,
-    kendall,
-    pearson,
-    spearman,
-    weighted_kendall,
-)
+from curvewise.ranking.agreement import left_out
+from curvewise.stats.correlation import PAIRS_UP_TO, average_ranks, kendall, pearson, spearman, weighted_kendall
 
 
 @pytest.mark.parametrize("decimals", [6, 0])
@@ -93,10 +86,7 @@ def test_many_values_are_correlated_as_few(of, size: int) -> None:
                 place = np.empty(size)
                 place[np.lexsort(keys)[::-1]] = np.arange(size)
                 weights.append(1 / (1 + place[:, None]) + 1 / (1 + place[None]))
-        each = [
-            (w * up * over).sum() / np.sqrt((w * up * up).sum() * (w * over * over).sum())
-            for w in weights
-        ]
+        each = [(w * up * over).sum() / np.sqrt((w * up * up).sum() * (w * over * over).sum()) for w in weights]
         assert value == pytest.approx(np.mean(each), rel=1e-12)
 
 

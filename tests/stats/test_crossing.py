@@ -25,12 +25,7 @@ def falling(middle: float, slope: float, width: float, bend: float = 0.0):
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    st.floats(1.5, 800.0),
-    st.floats(0.1, 5.0),
-    st.sampled_from([0.0, 1e-9, 0.05, 0.5, 3.0]),
-    st.floats(0.0, 0.3),
-)
+@given(st.floats(1.5, 800.0), st.floats(0.1, 5.0), st.sampled_from([0.0, 1e-9, 0.05, 0.5, 3.0]), st.floats(0.0, 0.3))
 def test_ends_against_a_scan(middle: float, slope: float, width: float, bend: float) -> None:
     evaluate = falling(middle, slope, width, bend)
     low, high = crossing_interval(evaluate, GRID)
@@ -76,12 +71,7 @@ def test_nothing_known_is_outside() -> None:
 
 @pytest.mark.parametrize(
     ("offset", "half", "expected"),
-    [
-        (5.0, 1.0, (np.inf, np.inf)),
-        (-5.0, 1.0, (0.0, 0.0)),
-        (5.0, 9.0, (0.0, np.inf)),
-        (-5.0, 9.0, (0.0, np.inf)),
-    ],
+    [(5.0, 1.0, (np.inf, np.inf)), (-5.0, 1.0, (0.0, 0.0)), (5.0, 9.0, (0.0, np.inf)), (-5.0, 9.0, (0.0, np.inf))],
     ids=["above", "below", "above-wide", "below-wide"],
 )
 def test_no_crossing(offset: float, half: float, expected: tuple[float, float]) -> None:

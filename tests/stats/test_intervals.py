@@ -7,18 +7,11 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from curvewise.stats import (
-    difference_interval,
-    excluded_level,
-    paired_t_test,
-    probability_lowest,
-)
+from curvewise.stats import difference_interval, excluded_level, paired_t_test, probability_lowest
 
 
 def test_difference_of_normals_is_exact():
-    low, high = difference_interval(
-        5.0, (5 - 1.96 * 3, 5 + 1.96 * 3), 2.0, (2 - 1.96 * 4, 2 + 1.96 * 4)
-    )
+    low, high = difference_interval(5.0, (5 - 1.96 * 3, 5 + 1.96 * 3), 2.0, (2 - 1.96 * 4, 2 + 1.96 * 4))
     assert (low, high) == pytest.approx((3 - 1.96 * 5, 3 + 1.96 * 5))
 
 

@@ -1,369 +1,425 @@
-"""Commands of one's own in a study: what they are given, and what of theirs is accepted."""
+"""``curvewise study``: from a new file to a report."""
 
 from __future__ import annotations
 
-import errno
-import io
-import json
 import os
 import re
-import shlex
 import signal
+import socket
 import subprocess
 import sys
-import textwrap
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from curvewise.errors import InputError, StoreError
-from curvewise.nn.task import Examples
-from curvewise.study._process import TAIL
-from curvewise.study.commands import fill_command, run_command, write_data
-from curvewise.study.dataset import Dataset
-from curvewise.study.design import Design
-from curvewise.study.execute.local import run_local
-from curvewise.study.learner import FIELDS, Learner
-from curvewise.study.store import list_runs
-from curvewise.study.study import Study
+from curvewise.study import RECIPES, load_study
 
-RNG = np.random.default_rng(0)
-X, Y = RNG.normal(size=(60, 4)), np.arange(60) % 3
-TEST_X, TEST_Y = RNG.normal(size=(12, 4)), np.arange(12) % 3
+SMALL = """
+name = "tiny"
+data = "digits"
 
+[learners.bayes]
+estimator = "sklearn.naive_bayes:GaussianNB"
 
-def study_with(folder: Path, code: str, arguments: str = "{out}", **settings) -> Study:
-    """A study whose command runs this code, with ``out`` as a Path in it."""
-    start = "import json, os, sys, time\nfrom pathlib import Path\nimport numpy as np\n"
-    start += "out = Path(sys.argv[1])\n"
-    (folder / "my script.py").write_text(start + textwrap.dedent(code))
-    timeout = settings.pop("timeout", None)
-    further = settings.pop("further", False)
-    learner = Learner(command=f"python 'my script.py' {arguments}", timeout=timeout)
-    design = Design(sizes=(30,), folds=1, **settings)
-    study = Study(Dataset(X, Y, TEST_X, TEST_Y), {"mine": learner}, design=design, folder=folder)
-    sets = {"test": study.test_examples()}
-    if further:
-        sets["noisy"] = Examples(TEST_X[:5] + 1, TEST_Y[:5], 3)
-    study.__dict__["evaluation_sets"] = sets
-    return study
+[learners.tree]
+estimator = "sklearn.tree:DecisionTreeClassifier"
+max_features = 8
 
-
-def run_one(folder: Path, code: str, *arguments, **settings):
-    study = study_with(folder, code, *arguments, **settings)
-    return run_command(study, study.jobs[0])
-
-
-def test_fields_reach_the_command(tmp_path):
-    names = [*FIELDS[:-1], "rate"]
-    given = " ".join(f"{name}={{{name}}}" for name in names)
-    code = """
-        given = dict(a.split("=", 1) for a in sys.argv[2:])
-        for name, value in given.items():
-            assert os.environ["CURVEWISE_" + name.upper()] == value
-        assert os.environ["CURVEWISE_OUT"] == sys.argv[1] and not list(out.iterdir())
-        assert Path.cwd() == Path(__file__).resolve().parent
-        Path("given.json").write_text(json.dumps(given))
-        rows = np.load(given["rows"])
-        with np.load(given["data"]) as data:
-            np.savez("seen.npz", rows=rows, **data)
-            np.save(out / "predictions.npy", data["test_y"])
-            np.save(out / "predictions.noisy.npy", data["noisy_y"])
-    """
-    study = study_with(
-        tmp_path, code, "{out} " + given, grid={"rate": [0.5, "a b"]}, seeds=2, further=True
-    )
-    for job in study.jobs:
-        trained = run_command(study, job)
-        assert trained.error is None, trained.error
-        assert trained.path == "command"
-        assert trained.seconds > 0
-        got = json.loads((tmp_path / "given.json").read_text())
-        assert (got["n"], got["fold"], got["id"]) == (str(job.n), str(job.fold), job.id)
-        assert got["seed"] == got["init_seed"] == str(job.seeds["init"])
-        assert got["order_seed"] == str(job.seeds["order"])
-        assert got["augmentation_seed"] == str(job.seeds["augmentation"])
-        assert got["rate"] == str(job.settings["rate"])
-        assert not Path(got["rows"]).exists()  # nothing is left lying about
-        with np.load(tmp_path / "seen.npz") as seen:
-            np.testing.assert_array_equal(seen["rows"], study.rows_of(job.n, job.fold))
-            np.testing.assert_array_equal(seen["x"], X)
-            np.testing.assert_array_equal(seen["y"], Y)
-            np.testing.assert_array_equal(seen["test_x"], TEST_X)
-            np.testing.assert_array_equal(seen["noisy_x"], TEST_X[:5] + 1)
-        np.testing.assert_array_equal(trained.probabilities["test"].argmax(axis=1), TEST_Y)
-        np.testing.assert_array_equal(trained.probabilities["noisy"].argmax(axis=1), TEST_Y[:5])
-    files = list((study.runs_folder / "data").iterdir())
-    assert len(files) == 1  # written once, with nothing half-written beside it
-    written = files[0].stat().st_mtime_ns
-    assert write_data(study) == files[0].resolve()
-    assert files[0].stat().st_mtime_ns == written
-
-
-def test_probabilities_and_metrics(tmp_path):
-    code = """
-        p = np.random.default_rng(3).dirichlet([1, 1, 1], 12)
-        np.save(out / "probabilities.npy", p.astype(np.float16))
-        np.save(out / "predictions.npy", p.astype(np.float16).argmax(axis=1).astype(np.uint8))
-        (out / "metrics.json").write_text('{"train_error": 0.25, "epochs": 3}')
-        print("a line")
-    """
-    trained = run_one(tmp_path, code)
-    assert trained.error is None
-    assert not trained.hard
-    assert trained.notes == ()
-    expected = np.random.default_rng(3).dirichlet([1, 1, 1], 12).astype(np.float16)
-    np.testing.assert_array_equal(trained.probabilities["test"], expected.astype(np.float32))
-    assert trained.metrics == {"train_error": 0.25, "epochs": 3.0}
-
-
-def test_classes_alone_are_hard(tmp_path):
-    trained = run_one(tmp_path, "np.save(out / 'predictions.npy', np.arange(12) % 3)")
-    assert trained.hard
-    assert any("no loss" in note for note in trained.notes)
-    np.testing.assert_array_equal(trained.probabilities["test"], np.eye(3)[np.arange(12) % 3])
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("pass", "neither predictions.npy nor probabilities.npy"),
-        ("np.save(out / 'prediction.npy', np.zeros(12, int))", "There is prediction.npy"),
-        (
-            "np.save(out / 'predictions.npy', np.zeros(11, int))",
-            r"shape \(11,\): expected .* \(12,\)",
-        ),
-        ("np.save(out / 'predictions.npy', np.zeros((12, 1), int))", r"shape \(12, 1\)"),
-        ("np.save(out / 'predictions.npy', np.full(12, 3))", "from 3 to 3: expected .* 0 to 2"),
-        ("np.save(out / 'predictions.npy', np.full(12, -1))", "from -1 to -1"),
-        ("np.save(out / 'predictions.npy', np.zeros(12))", "holds float64: expected whole"),
-        ("np.save(out / 'predictions.npy', np.array(['a'] * 12))", "holds <U1"),
-        ("np.save(out / 'predictions.npy', np.array([0] * 12, object))", "Python objects"),
-        ("(out / 'predictions.npy').write_bytes(b'')", "cannot be read as a .npy"),
-        ("(out / 'predictions.npy').write_text('0 1 2')", "cannot be read as a .npy"),
-        ("(out / 'predictions.npy').mkdir()", "cannot be read as a .npy"),
-        (
-            "np.savez(out / 'p', np.zeros(12)); os.rename(out / 'p.npz', out / 'predictions.npy')",
-            "cannot be read as a .npy",
-        ),
-        (
-            "np.save(out / 'predictions.npy', np.zeros(12, int)); "
-            "f = out / 'predictions.npy'; f.write_bytes(f.read_bytes()[:-5])",
-            "predictions.npy cannot be read",
-        ),
-        ("np.save(out / 'probabilities.npy', np.ones((12, 3)))", "sums from 3 to 3.*softmax"),
-        ("np.save(out / 'probabilities.npy', np.eye(3)[[0] * 12] - [2, 0, -2])", "from -1"),
-        ("np.save(out / 'probabilities.npy', np.full((12, 3), np.nan))", "NaN"),
-        ("np.save(out / 'probabilities.npy', np.full((12, 2), 0.5))", r"\(12, 2\).*\(12, 3\)"),
-        ("np.save(out / 'probabilities.npy', np.eye(3, dtype=int)[[0] * 12])", "holds int64"),
-        (
-            "np.save(out / 'probabilities.npy', np.eye(3)[[0] * 12]); "
-            "np.save(out / 'predictions.npy', np.ones(12, int))",
-            "disagree: for 12 of 12",
-        ),
-    ],
-)
-def test_what_is_left_is_checked(tmp_path, code, said):
-    trained = run_one(tmp_path, code)
-    assert trained.error is not None
-    assert not trained.probabilities
-    assert re.search(said, trained.error), trained.error
-
-
-def test_every_evaluation_set_is_asked_for(tmp_path):
-    code = "np.save(out / 'predictions.npy', np.zeros(12, int))"
-    trained = run_one(tmp_path, code, further=True)
-    assert "predictions.noisy.npy" in trained.error
-    more = code + "; np.save(out / 'probabilities.noisy.npy', np.eye(3)[[0] * 5])"
-    trained = run_one(tmp_path, more, further=True)
-    assert trained.error is None
-    assert trained.hard
-    assert trained.probabilities["noisy"].shape == (5, 3)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[1]", "holds a list"),
-        ("{", "not JSON"),
-        ('{"a": "1"}', "'a': '1'"),
-        ('{"a": true}', "'a': True"),
-        ('{"a": NaN}', "not finite"),
-        ('{"a": 1' + " " * 1_000_000 + "}", "bytes long"),
-    ],
-)
-def test_metrics_are_checked(tmp_path, text, said):
-    (tmp_path / "m.json").write_text(text)
-    code = """
-        np.save(out / 'predictions.npy', np.zeros(12, int))
-        (out / "metrics.json").write_text(Path("m.json").read_text())
-    """
-    assert said in run_one(tmp_path, code).error
-
-
-def test_a_failing_command_is_told_with_the_end_of_its_output(tmp_path):
-    code = f"""
-        print("first words")
-        print("x" * {5 * TAIL})
-        np.save(out / 'predictions.npy', np.zeros(12, int))
-        raise RuntimeError("no luck today")
-    """
-    trained = run_one(tmp_path, code)
-    assert "exit status 1" in trained.error
-    assert "RuntimeError: no luck today" in trained.error
-    assert "my script.py" in trained.error
-    assert "first words" not in trained.error
-    assert len(trained.error) < 2 * TAIL
-    assert not trained.probabilities
-    killed = run_one(tmp_path, "import signal; os.kill(os.getpid(), signal.SIGKILL)")
-    assert "SIGKILL" in killed.error
-    assert "printed nothing" in killed.error
-
-
-def test_a_program_that_is_not_there(tmp_path):
-    learner = Learner(command="no-such-program-anywhere {out}")
-    study = Study(Dataset(X, Y, TEST_X, TEST_Y), {"mine": learner}, folder=tmp_path)
-    study.__dict__["evaluation_sets"] = {"test": study.test_examples()}
-    assert "cannot be started" in run_command(study, study.jobs[0]).error
-
-
-def lives(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
-def comes_true(check: Callable[[], bool], seconds: float = 300) -> bool:
-    """Wait for something, on however slow a machine."""
-    limit = time.monotonic() + seconds
-    while not check() and time.monotonic() < limit:
-        time.sleep(0.02)
-    return check()
-
-
-def gone(pid: int) -> bool:
-    return comes_true(lambda: not lives(pid))
-
-
-CHILD = """
-    import subprocess
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(6000)"])
-    Path("self").write_text(str(os.getpid()))
-    Path("child.tmp").write_text(str(child.pid))
-    os.rename("child.tmp", "child")
+[design]
+sizes = [50, 100, 200]
+folds = 1
+seeds = 5
 """
-linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
 
-@linux
-def test_a_timeout_kills_the_whole_group(tmp_path):
-    code = CHILD + "    print('begun', flush=True); time.sleep(6000)"
-    for timeout in (3, 12, 48, 192):  # until it is long enough for the command to begin
-        trained = run_one(tmp_path, code, timeout=timeout)
-        assert f"timeout={timeout} seconds" in trained.error
-        if "begun" in trained.error:
-            break
-    assert "begun" in trained.error
-    assert gone(int((tmp_path / "child").read_text()))
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(SMALL)
+    return path
 
 
-@linux
-def test_what_a_command_left_running_ends_with_it(tmp_path):
-    trained = run_one(tmp_path, CHILD + "    np.save(out / 'predictions.npy', np.zeros(12, int))")
-    assert trained.error is None
-    assert gone(int((tmp_path / "child").read_text()))
+def test_new_writes_a_study_and_never_overwrites(call, tmp_path):
+    path = tmp_path / "study.toml"
+    outcome = call("study", "new", path)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "curvewise study plan" in outcome.err
+    assert set(load_study(path).learners) == {"network", "forest"}
+    path.write_text("mine")
+    outcome = call("study", "new", path)
+    assert outcome.code == 2
+    assert "there already" in outcome.err
+    assert path.read_text() == "mine"
 
 
-@linux
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_command_does_not_outlive_us(tmp_path, number):
-    here = str(Path(__file__).parent)
-    code = f"""
-import sys; sys.path.insert(0, {here!r})
-from pathlib import Path
-import test_commands as t
-study = t.study_with(Path({str(tmp_path)!r}), t.CHILD + "    time.sleep(6000)")
-t.run_command(study, study.jobs[0])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_new_writes_every_recipe(call, tmp_path, recipe):
+    path = tmp_path / "study.toml"
+    assert call("study", "new", "--recipe", recipe, path).code == 0
+    assert load_study(path).name == recipe
+    assert path.read_text().startswith(f"# Recipe {recipe}.")
+
+
+def test_a_recipe_that_is_not_known(call, tmp_path):
+    outcome = call("study", "new", "--recipe", "varience", tmp_path / "study.toml")
+    assert outcome.code == 1
+    assert "Did you mean 'variance'?" in outcome.err
+    assert not (tmp_path / "study.toml").exists()
+
+
+def test_help_names_every_recipe(call):
+    text = " ".join(call("study", "new", "--help").out.split())
+    for recipe in RECIPES:
+        assert re.search(rf"\b{recipe}\b", text), recipe
+
+
+def test_plan_prints_the_runs_and_trains_nothing(call, file):
+    outcome = call("study", "plan", file, "--no-measure")
+    assert outcome.code == 0
+    assert "30 to do" in outcome.out
+    assert re.search(r"bayes\s+50\s+5\s+0\s+0\s+5\s+unknown", outcome.out)
+    assert not (file.parent / "tiny-runs").exists()
+    document = call("study", "plan", file, "--no-measure", "--json").document
+    assert (document["type"], document["total_runs"], document["total_to_do"]) == ("Plan", 30, 30)
+
+
+def test_dry_run_does_nothing(call, file):
+    outcome = call("study", "run", file, "--dry-run")
+    assert outcome.code == 0
+    assert "Nothing was done." in outcome.out
+    assert not (file.parent / "tiny-runs").exists()
+
+
+def test_a_study_from_run_to_report(call, file):
+    outcome = call("study", "run", file, "--workers", 0, "--shard", "1/2", "--json")
+    assert outcome.code == 0
+    assert 0 < outcome.document["done"] < 30
+    outcome = call("study", "run", file, "--workers", 0)
+    assert outcome.code == 0
+    assert "30 of 30 runs done" in outcome.out
+    status = call("study", "status", file, "--json").document
+    assert (status["type"], status["done"], status["to_do"]) == ("Status", 30, 0)
+    assert "30 of 30 runs done" in call("study", "status", file).out
+
+    outcome = call("study", "report", file)
+    assert outcome.code == 0, outcome.err
+    folder = file.parent / "tiny-report"
+    text = (folder / "report.md").read_text()
+    figures = {p.name for p in folder.glob("*.png")}
+    assert {"curves.png", "comparison.png"} < figures
+    assert figures == set(re.findall(r"\]\((.*?)\)", text))
+    assert "Which learner is best" in (folder / "report.html").read_text()
+    assert "| tree" in text
+    assert "tree, n=200" in text
+    assert "How does the error fall with data?" in outcome.out
+    document = call("study", "report", file, "--out", file.parent / "other", "--json").document
+    assert len(document["errors"]["n"]) == 6
+    assert document["variance"]["tree, n=200"]["runs"] == 5
+    assert (file.parent / "other" / "report.md").is_file()
+
+
+def test_failed_runs_make_the_exit_status_one(call, file):
+    file.write_text(SMALL.replace("max_features = 8", "max_features = -1"))
+    outcome = call("study", "run", file, "--workers", 0)
+    assert outcome.code == 1
+    assert "Why runs failed" in outcome.out
+    assert "tree" in outcome.out
+    assert "15 of 30 runs done, 15 failed" in outcome.out
+    again = call("study", "run", file, "--workers", 0, "--no-retry-failed", "--json")
+    assert again.code == 1
+    assert again.document["failures"][0]["count"] == 15
+    report = call("study", "report", file)
+    assert report.code == 0
+    assert "15 failed runs are left out of the curves" in report.out
+
+
+SLOW = """
+import pathlib, time
+from sklearn.naive_bayes import GaussianNB
+
+
+class Slow(GaussianNB):
+    def fit(self, X, y):
+        place = pathlib.Path(__file__).with_suffix(".began")
+        if place.exists():
+            time.sleep(600)  # so that it never gets through all of them
+        place.touch()
+        return super().fit(X, y)
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize(("sent", "code", "workers"), [(signal.SIGINT, 130, 0), (signal.SIGTERM, 143, 1)])
+def test_an_interrupted_study_has_the_exit_status_of_the_signal(file, sent, code, workers):
+    (file.parent / "slow.py").write_text(SLOW)
+    file.write_text(SMALL.replace("sklearn.naive_bayes:GaussianNB", "slow:Slow"))
+    store = file.parent / "tiny-runs"
+    command = [sys.executable, "-m", "curvewise.cli", "study", "run", str(file)]
+    with subprocess.Popen(
+        [*command, "--workers", str(workers)],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        start_new_session=True,
+    ) as started:
+        while not list(store.glob("*/record.json")) and started.poll() is None:
+            time.sleep(0.02)
+        os.killpg(started.pid, sent)  # as a terminal or a scheduler does
+        out, said = started.communicate(timeout=600)
+    assert (started.returncode, out) == (code, "")
+    assert "run the study again and it goes on" in said
+    assert "Traceback" not in said
+    assert not list((store / ".claims").iterdir())
+    assert not list((store / ".partial").iterdir())
+
+
+def test_any_command_can_be_interrupted(call, file, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("curvewise.study.load_study", interrupted)
+    done = call("study", "status", file)
+    assert (done.code, done.out, done.err) == (130, "", "curvewise: Interrupted.\n")
+
+
+def test_a_disk_that_is_full_while_a_report_is_written(call, file, monkeypatch):
+    call("study", "run", file, "--workers", 0)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("curvewise.report.export.export_report", full)
+    monkeypatch.setattr("curvewise.report.export_report", full)
+    done = call("study", "report", file, "--format", "markdown")
+    assert done.code == 1
+    said = " ".join(done.err.split())
+    assert f"The report cannot be written to {file.parent}/tiny-report: No space left" in said
+
+
+def test_fresh_makes_the_runs_anew(call, file):
+    call("study", "run", file, "--workers", 0)
+    store = file.parent / "tiny-runs"
+    before = {p.name: p.stat().st_ino for p in store.glob("?" * 20)}
+    call("study", "run", file, "--workers", 0)
+    assert {p.name: p.stat().st_ino for p in store.glob("?" * 20)} == before
+    call("study", "run", file, "--workers", 0, "--fresh")
+    after = {p.name: p.stat().st_ino for p in store.glob("?" * 20)}
+    assert after.keys() == before.keys()
+    assert all(after[k] != before[k] for k in after)
+
+
+def test_a_report_of_sources(call, file):
+    design = 'vary = [["init", "order"], ["init"]]\n'
+    file.write_text(SMALL.replace("sizes = [50, 100, 200]", "sizes = [50]\n" + design))
+    call("study", "run", file, "--workers", 0)
+    outcome = call("study", "report", file)
+    assert outcome.code == 0, outcome.err
+    assert "What makes runs differ? tree, n=50" in outcome.out
+    assert (file.parent / "tiny-report" / "sources-tree-n-50.png").is_file()
+
+
+THIRD = """[learners.nearest]
+estimator = "sklearn.neighbors:KNeighborsClassifier"
+
+[design]"""
+
+
+def test_a_report_tells_what_to_beware_of_once_and_whose_it_is(call, file):
+    design = "sizes = [50, 700, 1400]\nfolds = [1, 1, 2]"
+    file.write_text(SMALL.replace("sizes = [50, 100, 200]\nfolds = 1", design))
+    assert call("study", "run", file, "--workers", 0).code == 0
+    for third in (False, True):
+        if third:
+            file.write_text(file.read_text().replace("[design]", THIRD))
+            assert call("study", "run", file, "--workers", 0).code == 0
+        outcome = call("study", "report", file)
+        document = call("study", "report", file, "--json").document
+        told = document["warnings"]
+        assert any("share examples" in w for w in told)
+        assert "share examples" in outcome.err
+        text = (file.parent / "tiny-report" / "report.md").read_text()
+        assert all(text.count(f"Beware: {w}") == 1 for w in told)
+        fits = [w for c in document["curves"]["curves"].values() for w in c["warnings"]]
+        assert fits
+        assert all(w not in told for w in fits)  # never without the name
+        assert all(any(t.endswith(f": {w}") for t in told) for w in fits)
+
+
+def test_three_learners_are_ranked(call, file):
+    file.write_text(SMALL.replace("[design]", THIRD))
+    call("study", "run", file, "--workers", 0)
+    outcome = call("study", "report", file)
+    assert "is predicted best" in outcome.out
+    assert "Ranking at n = 200" in outcome.out
+    assert (file.parent / "tiny-report" / "ranking.png").is_file()
+    document = call("study", "report", file, "--json").document
+    at = {k: document["errors"][k] for k in ("learner", "n", "error")}
+    rows = zip(*at.values(), strict=True)
+    least = min((e, k) for k, n, e in rows if n == 200)[1]
+    assert document["ranking"]["learners"][0] == least
+
+
+@pytest.mark.parametrize("form", ["auto", "power2", "constrained", "last"])
+def test_a_report_with_curves_of_another_form(call, file, form):
+    call("study", "run", file, "--workers", 0)
+    outcome = call("study", "report", file, "--form", form)
+    assert outcome.code == 0, outcome.err
+    text = (file.parent / "tiny-report" / "report.md").read_text()
+    assert "comparison.png" in text or f"There is no comparison of curves of form {form}" in text
+    assert "is the mean over the seeds of one training subset" in text
+
+
+def test_a_report_of_every_evaluation_set(call, file):
+    more = '[evaluate.noisy]\nperturbation = "noise"\nmagnitude = 0.5\n'
+    file.write_text(f"{SMALL}\n{more}")
+    outcome = call("study", "run", file, "--workers", 0)
+    assert outcome.code == 0, outcome.err
+    outcome = call("study", "report", file)
+    assert "Error on noisy" in outcome.out
+    assert "Error on noisy" in (file.parent / "tiny-report" / "report.md").read_text()
+    document = call("study", "report", file, "--json").document
+    frame = load_study(file).frame()
+    mean = frame[(frame.learner == "bayes") & (frame.n == 50)]["error.noisy"].mean()
+    assert document["evaluations"]["noisy"]["error"][0] == pytest.approx(mean)
+
+
+def test_a_report_tells_the_rates_that_were_chosen(call, file):
+    pytest.importorskip("torch")
+    file.write_text(
+        'name = "tiny"\ndata = "digits"\n[learners.net]\narchitecture = "linear"\n'
+        "rate = [1e-9, 0.1]\nepochs = 3\n[design]\nsizes = [50]\nfolds = 1\n"
     )
-    try:
-        assert comes_true((tmp_path / "child").exists)
-        process.send_signal(number)
-        _, said = process.communicate(timeout=300)
-    finally:
-        process.kill()
-    assert process.returncode == -number
-    assert ("KeyboardInterrupt" in said) == (number == signal.SIGINT)
-    assert gone(int((tmp_path / "self").read_text()))
-    assert gone(int((tmp_path / "child").read_text()))
+    assert call("study", "run", file, "--workers", 0, "--device", "cpu").code == 0
+    assert "net: 0.1, of 1e-09, 0.1, searched for at n=50." in call("study", "report", file).out
+    assert call("study", "report", file, "--json").document["rates"] == {"net": 0.1}
 
 
-def test_no_shell_is_involved(tmp_path):
-    words = fill_command("a '{out}' ; rm -rf {x} $HOME", {"out": "$(b)", "x": "c d; e"})
-    assert words == ["a", "$(b)", ";", "rm", "-rf", "c d; e", "$HOME"]
-    assert fill_command("python {out}", {"out": "x"})[0] == sys.executable
-    assert shlex.split(shlex.join(words)) == words
+def test_a_report_is_no_place_for_tags(call, file):
+    text = SMALL.replace("[learners.tree]", '[learners."<script>a & b"]')
+    file.write_text(text.replace('"tiny"', '"<b>tiny 🐳"'))
+    assert call("study", "run", file, "--workers", 0).code == 0
+    outcome = call("study", "report", file)
+    assert outcome.code == 0, outcome.err
+    assert "<script>a & b" in outcome.out
+    study = load_study(file)
+    folder = study.folder / study.runs_folder.name.replace("-runs", "-report")
+    written = (folder / "report.md").read_text()
+    assert "<" not in written
+    assert "# &lt;b&gt;tiny 🐳" in written
+    assert "| &lt;script&gt;a &amp; b" in written
+
+
+def test_a_folder_that_cannot_be_written(call, file):
+    call("study", "run", file, "--workers", 0)
+    outcome = call("study", "report", file, "--out", file)
+    assert outcome.code == 2
+    assert "with --out" in outcome.err
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_is_no_study(call, tmp_path, there):
+    if there:
+        (tmp_path / "study.toml").write_text(SMALL)
+    outcome = call("study", "plan", tmp_path)
+    assert outcome.code == 1
+    assert f"{tmp_path} is a folder" in outcome.err
+    assert (str(tmp_path / "study.toml") in outcome.err) == there
+
+
+def test_a_report_without_runs_says_what_is_missing(call, file):
+    outcome = call("study", "report", file)
+    assert outcome.code == 0
+    assert "0 of 30 runs done, 30 to do" in outcome.out
+    assert "30 of 30 planned runs are not made yet" in outcome.err
+    folder = file.parent / "tiny-report"
+    assert "0 of 30 runs done" in (folder / "report.md").read_text()
+    assert "0 of 30 runs done" in (folder / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("format", "endings"),
     [
-        ("train {size} {out}", r"asks for {size}: there is n, out"),
-        ("train {n.real} {out}", r"asks for {n.real}"),
-        ("train {n[0]} {out}", r"asks for {n\[0\]}"),
-        ("train {} {out}", r"asks for {}"),
-        ("train 'a {out}", "cannot be split"),
-        ("train {n:q} {out}", "cannot be filled in"),
+        ("html", {".html"}),
+        ("markdown", {".md", ".png", ".csv"}),
+        ("latex", {".md", ".tex", ".pdf", ".csv"}),
+        ("all", {".html", ".md", ".png", ".tex", ".pdf", ".csv"}),
     ],
 )
-def test_fields_that_there_are_not(command, said):
-    with pytest.raises(InputError, match=said):
-        fill_command(command, {"n": 1, "out": "x"})
+def test_a_report_in_the_format_asked_for(call, file, format, endings):
+    call("study", "run", file, "--workers", 0)
+    document = call("study", "report", file, "--format", format, "--json").document
+    written = {path.name for path in (file.parent / "tiny-report").iterdir()}
+    assert {Path(name).suffix for name in written} == endings
+    assert {Path(path).name for path in document["files"]} == written
 
 
-def test_a_grid_cannot_take_the_name_of_a_field(tmp_path):
-    study = study_with(tmp_path, "", grid={"rows": [1]})
-    with pytest.raises(InputError, match="grid has rows"):
-        run_command(study, study.jobs[0])
+def test_a_report_without_jinja_is_text(call, file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    outcome = call("study", "report", file)
+    assert outcome.code == 0
+    assert "curvewise[report]" in outcome.err
+    assert (file.parent / "tiny-report" / "report.md").is_file()
+    outcome = call("study", "report", file, "--format", "html")
+    assert outcome.code == 1
+    assert "curvewise[report]" in outcome.err
 
 
-def test_what_is_measured_is_not_taken_from_the_command(tmp_path):
-    code = """
-        np.save(out / "predictions.npy", np.zeros(12, int))
-        said = {"error": 0, "loss.noisy": 1, "gap": 2, "seconds": 3}
-        said |= {"train_error": 0.5, "errors": 4}
-        (out / "metrics.json").write_text(json.dumps(said))
-    """
-    trained = run_one(tmp_path, code)
-    assert trained.metrics == {"train_error": 0.5, "errors": 4}
-    assert "error, loss.noisy, gap, seconds ignored" in trained.notes[-1]
+@pytest.mark.parametrize("options", [["--port", 8000], ["--open"], ["--watch", "--json"]])
+def test_options_of_a_report_that_do_not_belong_together(call, file, options):
+    outcome = call("study", "report", file, *options)
+    assert outcome.code == 2
+    assert "--watch" in outcome.err
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
-@pytest.mark.parametrize("place", ["numpy.savez", "numpy.save", "tempfile.TemporaryDirectory"])
-def test_a_full_disk_is_no_fault_of_the_run(tmp_path, monkeypatch, place, number):
-    study = study_with(tmp_path, "", "{out} {data}")
+def test_the_address_of_a_page_can_be_copied(call, file, monkeypatch):
+    monkeypatch.setattr("curvewise.report.live.LivePage.serve", lambda page: None)
+    outcome = call("study", "report", file, "--watch")
+    assert outcome.code == 0
+    assert re.search(r"http://127\.0\.0\.1:\d+/[\w-]+/\s", outcome.err)
 
-    save = np.save
 
-    def refuse(*given, **options):
-        if given and isinstance(given[0], io.BytesIO):  # which is on no disk
-            return save(*given, **options)
-        raise OSError(number, os.strerror(number))
+def test_a_port_that_is_taken(call, file):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        outcome = call("study", "report", file, "--watch", "--port", port)
+    assert outcome.code == 2
+    assert f"--port {port} cannot be used" in outcome.err
 
-    with monkeypatch.context() as patch:
-        patch.setattr(place, refuse)
-        with pytest.raises(StoreError, match=r"cannot be written.* Run the study again"):
-            run_local(study, workers=0, progress=False)
-    assert list_runs(study.runs_folder) == []
-    assert not list(study.runs_folder.glob("data/*.partial"))
+
+@pytest.mark.parametrize("command", ["plan", "run", "status", "report"])
+def test_a_file_that_is_not_there_or_not_a_study(call, tmp_path, command):
+    outcome = call("study", command, tmp_path / "none.toml")
+    assert outcome.code == 2
+    assert "curvewise study new" in outcome.err
+    path = tmp_path / "bad.toml"
+    path.write_text("data = 'digits'\n[learners.a]\narchitectur = 'mlp'\n")
+    outcome = call("study", command, path)
+    assert outcome.code == 1
+    assert "bad.toml, [learners.a]" in outcome.err
+    assert "Did you mean 'architecture'?" in outcome.err
+
+
+def test_options_that_make_no_sense(call, file):
+    assert call("study", "run", file, "--shard", "0/4").code == 1
+    assert call("study", "run", file, "--workers", -1).code == 2
+    outcome = call("study", "run", file, "--on", "ray", "--device", "cpu")
+    assert outcome.code == 2
+    assert "--device is for --on local" in outcome.err
+    outcome = call("study", "run", file, "--gpus", 0.5)
+    assert outcome.code == 2
+    assert "--gpus is for --on ray" in outcome.err
+
+
+def test_gpus_reach_the_cluster(call, file, monkeypatch):
+    from curvewise.study.run import ray
+
+    asked = {}
+
+    def run_ray(study, address=None, **options):
+        asked.update(options, address=address)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ray, "run_ray", run_ray)
+    call("study", "run", file, "--on", "head:6379", "--gpus", 0.5)
+    assert (asked["address"], asked["gpus"]) == ("head:6379", 0.5)

@@ -11,21 +11,20 @@ import pytest
 from sklearn.datasets import load_digits
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.settings import Training
 from curvewise.nn.task import Examples, Keep
+from curvewise.nn.training import Training
 from curvewise.response import judge_measures
-from curvewise.study.dataset import Dataset
-from curvewise.study.design import Design
-from curvewise.study.evaluation import Evaluation
-from curvewise.study.invariance import judge_invariance, measure_invariance
-from curvewise.study.learner import Learner
-from curvewise.study.study import Study
-from curvewise.types import ModelCorpus
+from curvewise.response.load import ModelCorpus
+from curvewise.study.data.dataset import Dataset
+from curvewise.study.response import judge_invariance, measure_invariance
+from curvewise.study.spec.design import Design
+from curvewise.study.spec.evaluation import Evaluation
+from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.study import Study
 
 torch = pytest.importorskip("torch")
 
-from curvewise.nn.invariance import perturbed_accuracy  # noqa: E402
-from curvewise.nn.response import measure_response  # noqa: E402
+from curvewise.response.networks.measurement import measure_response, perturbed_accuracy  # noqa: E402
 
 MEASURES = ["gi-score", "mean accuracy", "augmented accuracy"]
 
@@ -40,10 +39,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
         Design(
             sizes=[120],
             folds=1,
-            grid={
-                "width": [16, 32],
-                "augmentation": [[], ["rotation:45"], ["shift-x:0.2"], ["rotation:45", "flip"]],
-            },
+            grid={"width": [16, 32], "augmentation": [[], ["rotation:45"], ["shift-x:0.2"], ["rotation:45", "flip"]]},
         ),
         evaluate={
             "little": Evaluation(perturbation="rotation", magnitude=(-10, 10)),
@@ -65,15 +61,10 @@ def corpus(study: Study) -> ModelCorpus:
 
 def rows_of(study: Study, corpus: ModelCorpus) -> list[Any]:
     frame = study.frame()
-    return [
-        next(r for _, r in frame.iterrows() if name.endswith(r["run"][:8]))
-        for name in corpus.models
-    ]
+    return [next(r for _, r in frame.iterrows() if name.endswith(r["run"][:8])) for name in corpus.models]
 
 
-def test_only_plain_runs_and_those_with_this_perturbation(
-    study: Study, corpus: ModelCorpus
-) -> None:
+def test_only_plain_runs_and_those_with_this_perturbation(study: Study, corpus: ModelCorpus) -> None:
     assert sorted((r["augmentation"], r["width"]) for r in rows_of(study, corpus)) == [
         ("none", 16),
         ("none", 32),
@@ -103,16 +94,9 @@ def test_measures_are_those_by_hand(study: Study, corpus: ModelCorpus) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CurvewiseWarning)
             curve = measure_response(
-                own.network,
-                own.examples,
-                "rotation",
-                magnitudes=[-90, -45, 0, 45, 90],
-                signs="keep",
-                rng=2,
+                own.network, own.examples, "rotation", magnitudes=[-90, -45, 0, 45, 90], signs="keep", rng=2
             )
-        share = perturbed_accuracy(
-            own.network, own.examples, "rotation", (-90, 90), examples=0.1, rng=2
-        )
+        share = perturbed_accuracy(own.network, own.examples, "rotation", (-90, 90), examples=0.1, rng=2)
         found = [corpus.measures[name][i] for name in MEASURES]
         assert found == [curve.gi, curve.mean_accuracy, share]
 
@@ -151,16 +135,12 @@ def test_processes_agree_bit_by_bit(study: Study, corpus: ModelCorpus) -> None:
 
 
 def test_which_hyperparameters(study: Study) -> None:
-    found = measure_invariance(
-        study, "rotation", hyperparameters=["augmentation", "width"], magnitudes=2
-    )
+    found = measure_invariance(study, "rotation", hyperparameters=["augmentation", "width"], magnitudes=2)
     assert list(found.hyperparameters) == ["augmentation", "width"]
     assert set(found.hyperparameters["augmentation"]) == {"[]", '["rotation:45"]'}
 
 
-def test_a_damaged_network_does_not_lose_the_others(
-    study: Study, corpus: ModelCorpus, tmp_path: Path
-) -> None:
+def test_a_damaged_network_does_not_lose_the_others(study: Study, corpus: ModelCorpus, tmp_path: Path) -> None:
     shutil.copytree(study.runs_folder, tmp_path / "store")
     lost = rows_of(study, corpus)[1]["run"]
     (tmp_path / "store" / lost / "end.safetensors").write_bytes(b"nothing")

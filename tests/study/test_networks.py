@@ -9,15 +9,15 @@ import pytest
 from sklearn.datasets import load_digits
 
 from curvewise.errors import InputError, StoreError
-from curvewise.nn.settings import Training
 from curvewise.nn.task import Keep
-from curvewise.study.dataset import Dataset
-from curvewise.study.design import Design
-from curvewise.study.evaluation import Evaluation
-from curvewise.study.learner import Learner
-from curvewise.study.networks import load_model
-from curvewise.study.store import read_run
-from curvewise.study.study import Study
+from curvewise.nn.training import Training
+from curvewise.store.write import read_run
+from curvewise.study.data.dataset import Dataset
+from curvewise.study.results import load_model
+from curvewise.study.spec.design import Design
+from curvewise.study.spec.evaluation import Evaluation
+from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.study import Study
 
 torch = pytest.importorskip("torch")
 
@@ -34,9 +34,7 @@ def made_study(folder: Path, learners: dict[str, Learner], **options: Any) -> St
     options.setdefault("design", Design(sizes=[40, 80], folds=2, seeds=2))
     options.setdefault("keep", Keep(checkpoints="end"))
     turned = Evaluation(perturbation="rotation", magnitude=30)
-    return Study(
-        digits(), learners, evaluate={"turned": turned}, folder=folder, store=Path("s"), **options
-    )
+    return Study(digits(), learners, evaluate={"turned": turned}, folder=folder, store=Path("s"), **options)
 
 
 @pytest.fixture(scope="module")

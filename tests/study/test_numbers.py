@@ -14,17 +14,17 @@ from sklearn.metrics import mean_absolute_error, mean_squared_error
 
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.settings import Training
 from curvewise.nn.task import Keep
+from curvewise.nn.training import Training
 from curvewise.report.export import export_report
 from curvewise.report.study import study_report
-from curvewise.study.dataset import Dataset
-from curvewise.study.datasets import load_dataset
-from curvewise.study.design import Design
-from curvewise.study.evaluation import Evaluation
-from curvewise.study.learner import Learner, settle_learner
-from curvewise.study.study import Study
-from curvewise.study.toml import load_study
+from curvewise.study.data.dataset import Dataset
+from curvewise.study.data.load import load_dataset
+from curvewise.study.spec.design import Design
+from curvewise.study.spec.document import load_study
+from curvewise.study.spec.evaluation import Evaluation
+from curvewise.study.spec.learner import Learner, settle_learner
+from curvewise.study.spec.study import Study
 
 MLP = Training("mlp", options={"width": 8}, rate=0.05, epochs=5, batch=16)
 
@@ -161,14 +161,7 @@ def test_ids_of_studies_with_classes_are_what_they_were() -> None:
     learners = {
         "a": Learner(Training("mlp", options={"width": 8})),
         "b": Learner(
-            Training(
-                "cnn",
-                rate=(0.1, 0.01),
-                schedule="early-stop",
-                validation=0.2,
-                label_smoothing=0.1,
-            ),
-            members=2,
+            Training("cnn", rate=(0.1, 0.01), schedule="early-stop", validation=0.2, label_smoothing=0.1), members=2
         ),
         "c": Learner(estimator="sklearn.naive_bayes:GaussianNB"),
         "d": Learner(command="python x.py {out}"),
@@ -291,9 +284,7 @@ def test_a_report_speaks_of_losses(tmp_path: Path) -> None:
         place = export_report(report, study.folder / "report", index="report.md")
         texts.append(place.read_text())
         assert report.found["errors"]["loss"] == [
-            pytest.approx(study.measurements(learner=k, n=n).error[0])
-            for k in learners
-            for n in design.sizes or ()
+            pytest.approx(study.measurements(learner=k, n=n).error[0]) for k in learners for n in design.sizes or ()
         ]
         assert "## Losses" in texts[-1]
         assert "Test loss, its mean" in texts[-1]
@@ -372,9 +363,7 @@ def test_images_are_predicted(tmp_path: Path) -> None:
     options: dict[str, Any] = {"rate": 0.02, "batch": 8, "loss": "l1"}
     unet = Training("unet", options={"width": 2}, epochs=2, **options)
     data = pictures()
-    study = made(
-        tmp_path, data, {"unet": Learner(unet)}, design=Design(sizes=[24], folds=1, seeds=2)
-    )
+    study = made(tmp_path, data, {"unet": Learner(unet)}, design=Design(sizes=[24], folds=1, seeds=2))
     assert set(study.frame().status) == {"done"}
     assert study.predictions().shape == (2, 8)
     record = cw.read_run(study.runs_folder / study.jobs[0].id)
@@ -387,9 +376,7 @@ def test_an_encoder_starts_where_a_study_of_classes_ended(tmp_path: Path) -> Non
     net = Training("resnet18", options={"width": 2}, batch=8, epochs=1)
     design = Design(sizes=[24], folds=1)
     classes = Dataset(data.x, np.arange(40) % 4)
-    before = made(
-        tmp_path / "a", classes, {"net": Learner(net)}, keep=Keep(checkpoints="end"), design=design
-    )
+    before = made(tmp_path / "a", classes, {"net": Learner(net)}, keep=Keep(checkpoints="end"), design=design)
     file = before.runs_folder / before.jobs[0].id / "end.safetensors"
     unet = Training("unet", options={"width": 2}, batch=8, epochs=0)
     learners = {

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn.settings import Training
 from curvewise.nn.task import Keep
-from curvewise.study import Dataset, Design, Evaluation, Learner, Study, estimate, plan, write_run
+from curvewise.nn.training import Training
+from curvewise.store.write import write_run
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study, plan
+from curvewise.study import plan as estimate
 
 DATA = Dataset(np.arange(400.0).reshape(200, 2), np.arange(200) % 4)
 NET = Learner(Training("mlp", options={"width": 4}, epochs=2, batch=10))
@@ -34,11 +36,7 @@ def store(study, jobs, seconds=1.0, device="cpu", path="eager", **changes):
         parts = {
             "predictions": None if changes.get("status") == "failed" else classes,
             "metrics": {"error": 0.5, "seconds": seconds},
-            "environment": {
-                "device": device,
-                "path": path,
-                "evaluations": study.label_digests(),
-            },
+            "environment": {"device": device, "path": path, "evaluations": study.label_digests()},
             "labels": {"test": study.test_examples().y},
             **changes,
         }
@@ -196,9 +194,7 @@ def test_an_added_evaluation_set_is_told_before_runs_are_made_again(tmp_path):
     found = more.plan(measure=False)
     assert sum(found.done) == 0
     assert found.total_to_do == len(study.jobs)
-    assert any(
-        "3 runs of the store will be made again, because an eval" in w for w in found.warnings
-    )
+    assert any("3 runs of the store will be made again, because an eval" in w for w in found.warnings)
     kept = replace(study, keep=Keep(probabilities=True)).plan(measure=False)
     assert sum(kept.done) == 0
 
@@ -297,9 +293,7 @@ study = cw.Study(
 plan = study.plan()
 print(plan.total_to_do, plan.device, plan.total_seconds, study.status().missing)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["2", "cpu", "nan", "2"]
 
 
@@ -309,7 +303,7 @@ def test_a_wrong_device_is_refused(tmp_path):
 
 
 def test_without_a_gpu_the_cores_are_taken(tmp_path, monkeypatch):
-    from curvewise.study.execute import options
+    from curvewise.study.run import options
 
     def missing():
         raise MissingDependencyError("no torch")
@@ -319,7 +313,7 @@ def test_without_a_gpu_the_cores_are_taken(tmp_path, monkeypatch):
 
 
 def test_names_of_networks_are_those_there_are():
-    architectures = pytest.importorskip("curvewise.nn.architectures")
+    architectures = pytest.importorskip("curvewise.nn.networks")
     assert set(plan.NETWORKS) == set(architectures.ARCHITECTURES)
 
 

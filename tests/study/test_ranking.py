@@ -11,25 +11,24 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.settings import Training
 from curvewise.nn.task import Keep
-from curvewise.ranking.h_score import MEASURES as H_SCORE
-from curvewise.ranking.joining import add_rankings
-from curvewise.ranking.judge import judge_rankings
-from curvewise.ranking.logme import MEASURES as LOGME
-from curvewise.ranking.rank import rank_features
-from curvewise.study.dataset import Dataset
-from curvewise.study.design import Design
-from curvewise.study.learner import Learner
+from curvewise.nn.training import Training
+from curvewise.ranking.judgement import judge_rankings
+from curvewise.ranking.moments import MEASURES as LOGME
+from curvewise.ranking.moments import MEASURES_H_SCORE as H_SCORE
+from curvewise.ranking.rank import add_rankings, rank_features
+from curvewise.store.write import list_runs
+from curvewise.study.data.dataset import Dataset
 from curvewise.study.ranking import checkpoint_files, ranking_table
-from curvewise.study.recipes import study_recipe
-from curvewise.study.store import list_runs
-from curvewise.study.study import Study
+from curvewise.study.spec.design import Design
+from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.recipes import study_recipe
+from curvewise.study.spec.study import Study
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 
-from curvewise.nn.architectures import features_of, make_network  # noqa: E402
+from curvewise.nn.networks import features_of, make_network  # noqa: E402
 
 MEASURES = {measure.name: measure for measure in (H_SCORE[0], LOGME[0])}
 
@@ -49,14 +48,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Study:
         "ranking-checkpoints",
         patterns(6, 240, 0),
         learners={
-            "net": {
-                "architecture": "mlp",
-                "width": 16,
-                "steps": 90,
-                "batch": 32,
-                "rate": 0.05,
-                "augmentation": [],
-            }
+            "net": {"architecture": "mlp", "width": 16, "steps": 90, "batch": 32, "rate": 0.05, "augmentation": []}
         },
         design={"folds": 1},
         folder=tmp_path_factory.mktemp("source"),

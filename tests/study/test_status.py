@@ -13,9 +13,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import InputError
-from curvewise.nn.settings import Training
-from curvewise.study import Dataset, Design, Learner, Study, write_run
-from curvewise.study.claims import Claims
+from curvewise.nn.training import Training
+from curvewise.store.claims import Claims
+from curvewise.store.write import write_run
+from curvewise.study import Dataset, Design, Learner, Study
 from curvewise.study.status import reason_of
 
 DATA = Dataset(np.arange(80.0).reshape(40, 2), np.arange(40) % 2)
@@ -71,14 +72,7 @@ def test_every_state_is_counted_once(tmp_path):
         assert claims.take(net[5].id)
         status = study.status()
     found = dict(zip(*status.columns().values(), strict=True))
-    assert found == {
-        "done": 4,
-        "failed": 3,
-        "outdated": 0,
-        "damaged": 1,
-        "running": 1,
-        "missing": 3,
-    }
+    assert found == {"done": 4, "failed": 3, "outdated": 0, "damaged": 1, "running": 1, "missing": 3}
     assert sum(found.values()) == status.planned == 12
     assert status.to_do == 12 - 4 - 1  # what failed three times is left alone
     assert status.workers == {f"{socket.gethostname()}, process {os.getpid()}": 1}
@@ -147,9 +141,7 @@ def test_what_was_made_again_is_said(tmp_path):
     (study.runs_folder / study.jobs[0].id / "record.json").write_text("{")
     status = study.run(workers=0, progress=False)
     assert status.done == 2
-    assert status.warnings == (
-        "1 run(s) were made again: they had failed, or were damaged or outdated.",
-    )
+    assert status.warnings == ("1 run(s) were made again: they had failed, or were damaged or outdated.",)
     assert study.run(workers=0, progress=False).warnings == ()
 
 
@@ -197,8 +189,7 @@ def test_a_missing_array_makes_a_run_due(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [(TRACE.format(3), "ValueError: 3 is too much"), ("", "no reason given"), ("a\n\n", "a")],
+    ("text", "reason"), [(TRACE.format(3), "ValueError: 3 is too much"), ("", "no reason given"), ("a\n\n", "a")]
 )
 def test_the_reason_is_the_last_line(text, reason):
     assert reason_of(text) == reason

@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.io.risks import load_risks
-from curvewise.nn.settings import Training
 from curvewise.nn.task import Keep
-from curvewise.study.dataset import Dataset
-from curvewise.study.design import Design
-from curvewise.study.learner import Learner
-from curvewise.study.study import Study
-from curvewise.study.transfer import blind_control, transfer_risks
-from curvewise.study.transfer_wins import study_win_rates
+from curvewise.nn.training import Training
+from curvewise.study.data.dataset import Dataset
+from curvewise.study.spec.design import Design
+from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.study import Study
+from curvewise.study.transfer import blind_control, study_win_rates, transfer_risks
+from curvewise.transfer.load import load_risks
 from curvewise.transfer.measure import measure_transfer
-from curvewise.types import Control, TransferRisks
+from curvewise.transfer.risks import Control, TransferRisks
 
 pytest.importorskip("sklearn")
 
@@ -78,14 +77,10 @@ def test_every_run_is_a_row_and_the_blind_learner_a_control(study):
 
 def test_its_table_and_its_store_read_the_same(study):
     wanted = transfer_risks(study, metric="loss")
-    ours = dict(
-        zip(zip(wanted.methods, wanted.n, wanted.folds, strict=True), wanted.risk, strict=True)
-    )
+    ours = dict(zip(zip(wanted.methods, wanted.n, wanted.folds, strict=True), wanted.risk, strict=True))
     for source in (study.frame(), study.runs_folder):
         found = load_risks(source, risk="loss")
-        theirs = dict(
-            zip(zip(found.methods, found.n, found.folds, strict=True), found.risk, strict=True)
-        )
+        theirs = dict(zip(zip(found.methods, found.n, found.folds, strict=True), found.risk, strict=True))
         assert theirs == ours
         assert found.blind["task"].risk == pytest.approx(wanted.blind["digits"].risk)
 
@@ -95,10 +90,7 @@ def test_a_blind_guess_is_computed_from_the_targets(study):
     y = study.dataset.y
     held = np.setdiff1d(np.arange(len(y)), study.train_rows)
     shares = np.bincount(y[study.train_rows], minlength=10) / len(study.train_rows)
-    wanted = {
-        "loss": -np.log(shares[y[held]]).mean(),
-        "error": np.mean(y[held] != shares.argmax()),
-    }
+    wanted = {"loss": -np.log(shares[y[held]]).mean(), "error": np.mean(y[held] != shares.argmax())}
     for metric, risk in wanted.items():
         found = transfer_risks(alone, metric=metric)
         assert found.blind["digits"].risk == pytest.approx(risk)
@@ -136,23 +128,18 @@ def test_learners_without_weights_are_scratch_and_several_are_asked_about(tmp_pa
 def test_a_network_with_weights_is_no_scratch(tmp_path):
     pytest.importorskip("torch")
     files = pytest.importorskip("safetensors.torch")
-    from curvewise.nn.architectures import make_network
+    from curvewise.nn.networks import make_network
 
     data = Dataset(np.random.default_rng(0).normal(size=(90, 6)), np.arange(90) % 3)
     net = Training("mlp", options={"width": 8}, steps=2, batch=8)
     files.save_file(make_network(net, (6,), 3).state_dict(), tmp_path / "w.safetensors")
-    learners = {
-        "mine": Learner(training=net),
-        "theirs": Learner(training=replace(net, weights="w.safetensors")),
-    }
+    learners = {"mine": Learner(training=net), "theirs": Learner(training=replace(net, weights="w.safetensors"))}
     study = made(tmp_path, data=data, learners=learners, design=Design(sizes=[20, 40]))
     assert transfer_risks(study).scratch == "mine"
 
 
 def test_tasks_come_from_several_studies_and_failed_runs_stay(study, tmp_path):
-    broken = Learner(
-        estimator="sklearn.neighbors:KNeighborsClassifier", options={"n_neighbors": 99}
-    )
+    broken = Learner(estimator="sklearn.neighbors:KNeighborsClassifier", options={"n_neighbors": 99})
     other = made(tmp_path, learners={"scratch": SCRATCH, "neighbours": broken})
     with pytest.warns(CurvewiseWarning, match="2 of 12 runs failed"):
         found = transfer_risks({"one": study, "two": other}, metric="error")

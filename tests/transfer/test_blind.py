@@ -11,10 +11,9 @@ from scipy.stats import entropy, sem
 from scipy.stats import t as student
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.transfer import _blind_targets
-from curvewise.transfer._blind_median import streamed_median, weighted_median
-from curvewise.transfer._blind_sphere import angle, nearest_direction, to_unit
+from curvewise.transfer import constant as _blind_targets
 from curvewise.transfer.blind import blind_guess
+from curvewise.transfer.constant import angle, nearest_direction, streamed_median, to_unit, weighted_median
 
 
 @pytest.fixture
@@ -30,9 +29,7 @@ def test_classes_as_the_dummies_of_another_library(rng):
     empty = np.zeros((200, 1))
     got = blind_guess(train, "error", test_targets=test)
     assert got.prediction == prior.predict(empty)[0]
-    assert got.risk.estimate == pytest.approx(
-        1 - metrics.accuracy_score(test, prior.predict(empty))
-    )
+    assert got.risk.estimate == pytest.approx(1 - metrics.accuracy_score(test, prior.predict(empty)))
     got = blind_guess(train, "cross-entropy", test_targets=test)
     np.testing.assert_allclose(got.prediction, prior.class_prior_)
     expected = metrics.log_loss(test, prior.predict_proba(empty))
@@ -152,17 +149,11 @@ def test_direction_of_smallest_mean_angle_by_brute_force(rng, case):
     if case == "around":
         vectors = to_unit(rng.normal((0, 0, 1.5), size=(200, 3)))
     elif case == "three walls":
-        vectors = to_unit(
-            np.repeat(np.eye(3), [80, 70, 60], axis=0) + rng.normal(0, 0.05, (210, 3))
-        )
+        vectors = to_unit(np.repeat(np.eye(3), [80, 70, 60], axis=0) + rng.normal(0, 0.05, (210, 3)))
     elif case == "opposite":
-        vectors = to_unit(
-            np.repeat([[1, 0, 0], [-1, 0, 0]], [60, 50], axis=0) + 0.1 * rng.normal(size=(110, 3))
-        )
+        vectors = to_unit(np.repeat([[1, 0, 0], [-1, 0, 0]], [60, 50], axis=0) + 0.1 * rng.normal(size=(110, 3)))
     else:
-        vectors = np.concatenate(
-            [np.tile([0, 0.6, 0.8], (60, 1)), to_unit(rng.normal(size=(50, 3)))]
-        )
+        vectors = np.concatenate([np.tile([0, 0.6, 0.8], (60, 1)), to_unit(rng.normal(size=(50, 3)))])
     got = blind_guess(vectors, "angular")
 
     def mean_angle(direction):
@@ -172,9 +163,7 @@ def test_direction_of_smallest_mean_angle_by_brute_force(rng, case):
     grid = _sphere(20_000)
     coarse = np.degrees(np.arccos(np.clip(vectors @ grid.T, -1, 1))).mean(axis=0)
     starts = grid[np.argsort(coarse)[:3]]
-    best = min(
-        minimize(mean_angle, s, method="Nelder-Mead", options={"xatol": 1e-9}).fun for s in starts
-    )
+    best = min(minimize(mean_angle, s, method="Nelder-Mead", options={"xatol": 1e-9}).fun for s in starts)
     assert got.risk.estimate <= min(best, coarse.min()) + 1e-5
     assert got.risk.estimate == pytest.approx(mean_angle(got.prediction), abs=1e-6)
     if case == "half the same":
@@ -257,9 +246,7 @@ def test_streamed_median_of_many_numbers(rng, case, limit):
 def test_medians_of_channels(rng, axis):
     maps = rng.exponential(size=(30, 3, 4, 5))
     given = np.moveaxis(maps, 1, axis)
-    np.testing.assert_allclose(
-        blind_guess(given, "l1", axis=axis).prediction, np.median(maps, axis=(0, 2, 3))
-    )
+    np.testing.assert_allclose(blind_guess(given, "l1", axis=axis).prediction, np.median(maps, axis=(0, 2, 3)))
 
 
 def test_streamed_median_of_equal_values_and_of_a_tie_across_bins():
@@ -296,9 +283,7 @@ def test_groups_are_what_is_counted(rng):
     """Each target four times, in a group: as sure as with one of each."""
     once = rng.normal(size=40)
     one = blind_guess(np.zeros(3), "l2", test_targets=once)
-    four = blind_guess(
-        np.zeros(3), "l2", test_targets=np.repeat(once, 4), groups=np.repeat(np.arange(40), 4)
-    )
+    four = blind_guess(np.zeros(3), "l2", test_targets=np.repeat(once, 4), groups=np.repeat(np.arange(40), 4))
     assert four.risk.low == pytest.approx(one.risk.low)
     assert four.risk.high == pytest.approx(one.risk.high)
     assert four.std == pytest.approx(sem(once**2))
@@ -447,11 +432,7 @@ BAD = {
     "mask type": (([0.0, 1.0], "l1"), {"ignore": np.array([1, 0])}, "must be of bool"),
     "all masked": (([0.0, 1.0], "l1"), {"ignore": np.array([True, True])}, "nothing but"),
     "masked array": ((np.ma.array([1, 2], mask=[0, 1]), "l1"), {}, "its mask as ignore="),
-    "one mask": (
-        ([0.0, 1.0], "l1"),
-        {"ignore": np.array([True, False]), "test_targets": [1.0]},
-        "test_ignore",
-    ),
+    "one mask": (([0.0, 1.0], "l1"), {"ignore": np.array([True, False]), "test_targets": [1.0]}, "test_ignore"),
     "no test": (([0.0, 1.0], "l1"), {"test_ignore": 0}, "without test_targets"),
     "groups": (([0.0, 1.0], "l1"), {"groups": [1]}, "groups has shape"),
     "no group": (([0.0, 1.0], "l1"), {"groups": ["a", None]}, "no value for 1 of 2"),
@@ -497,11 +478,7 @@ SIMULATED = {
     "l2": (lambda r: r.exponential(size=200), "l2", 1.0),
     "error": (lambda r: r.choice(3, 100, p=[0.6, 0.3, 0.1]), "error", 0.4),
     "balanced": (lambda r: r.integers(0, 20, 300), "error", 0.95),
-    "entropy": (
-        lambda r: r.choice(3, 100, p=[0.6, 0.3, 0.1]),
-        "cross-entropy",
-        entropy([0.6, 0.3, 0.1]),
-    ),
+    "entropy": (lambda r: r.choice(3, 100, p=[0.6, 0.3, 0.1]), "cross-entropy", entropy([0.6, 0.3, 0.1])),
     "flat entropy": (lambda r: r.random(100) < 0.42, "binary", entropy([0.42, 0.58])),
     "labels": (lambda r: r.random((100, 8)) < 0.5, "binary-error", 0.5),
     "pixels": (lambda r: r.integers(0, 4, (60, 12)), "error", 0.75),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad, trapezoid
 
 from curvewise.errors import InputError
-from curvewise.transfer.cumulative import cci
+from curvewise.transfer.calibration import cci
 
 N = np.array([100.0, 300.0, 1000.0, 10000.0])
 SCRATCH = np.array([0.9, 0.6, 0.4, 0.1])
@@ -19,14 +19,10 @@ def levels(size: int) -> st.SearchStrategy[np.ndarray]:
 
 
 # Falling curves of scratch whose steps are not too small to be told.
-falling = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(
-    lambda steps: np.cumsum(steps)[::-1].copy()
-)
+falling = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(lambda steps: np.cumsum(steps)[::-1].copy())
 
 
-@pytest.mark.parametrize(
-    ("weight", "x"), [("scratch", SCRATCH), ("uniform", N), ("log", np.log(N))]
-)
+@pytest.mark.parametrize(("weight", "x"), [("scratch", SCRATCH), ("uniform", N), ("log", np.log(N))])
 def test_areas_are_those_of_scipy(weight: str, x: np.ndarray) -> None:
     expected = trapezoid(SCRATCH - METHOD, x) / trapezoid(SCRATCH, x)
     assert cci(N, METHOD, SCRATCH, weight=weight) == pytest.approx(expected, rel=1e-12)
@@ -72,9 +68,7 @@ def test_a_lower_curve_has_the_higher_score(
 
 
 @given(levels(4), falling, st.floats(0.1, 10))
-def test_the_scale_of_the_blind_guess_falls_out(
-    method: np.ndarray, scratch: np.ndarray, scale: float
-) -> None:
+def test_the_scale_of_the_blind_guess_falls_out(method: np.ndarray, scratch: np.ndarray, scale: float) -> None:
     one = cci(N, method, scratch)
     assert cci(N, scale * method, scale * scratch) == pytest.approx(one, rel=1e-9, abs=1e-9)
 

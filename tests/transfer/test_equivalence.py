@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from curvewise.errors import InputError
 from curvewise.learning import fit_learning_curve
-from curvewise.transfer.equivalence import data_equivalence
+from curvewise.transfer.gains import data_equivalence
 
 SIZES = np.array([100.0, 1000.0, 10000.0])
 SCRATCH = np.array([0.8, 0.4, 0.2])
@@ -51,9 +51,7 @@ def test_inversion_of_the_interpolation() -> None:
 def test_interval_of_two_sizes_by_brute_force() -> None:
     """Between two sizes the difference is a weighted sum of three means."""
     n, s, v, m, u, free = np.array([100.0, 10000.0]), [0.7, 0.3], [4e-4, 1e-4], 0.5, 2e-4, 4.0
-    (found,) = data_equivalence(
-        [10], [m], n, s, variance=[u], scratch_variance=v, degrees=free, scratch_degrees=free
-    )
+    (found,) = data_equivalence([10], [m], n, s, variance=[u], scratch_variance=v, degrees=free, scratch_degrees=free)
     share = np.linspace(0, 1, 200001)
     parts = np.array([(1 - share) ** 2 * v[0], share**2 * v[1], np.full_like(share, u)])
     total = parts.sum(axis=0)
@@ -65,9 +63,7 @@ def test_interval_of_two_sizes_by_brute_force() -> None:
 
 
 def test_interpolation_is_sure_at_measured_sizes_only() -> None:
-    at, between = data_equivalence(
-        [10, 20], [0.4, 0.3], SIZES, SCRATCH, variance=[0.0] * 2, scratch_variance=[0.0] * 3
-    )
+    at, between = data_equivalence([10, 20], [0.4, 0.3], SIZES, SCRATCH, variance=[0.0] * 2, scratch_variance=[0.0] * 3)
     assert list(at.equivalent) == pytest.approx([1000, 1000], rel=1e-6)
     assert between.equivalent.low < 0.99 * between.equivalent.estimate
     truth = 100 * (0.8 / 0.3) ** (1 / math.log10(2))  # scratch as a power law
@@ -87,26 +83,19 @@ def test_calibration_changes_nothing() -> None:
         scratch_variance=v / 0.64,
     )
     for a, b in zip(raw, scaled, strict=True):
-        assert [a.equivalent.estimate, *a.equivalent] == pytest.approx(
-            [b.equivalent.estimate, *b.equivalent], rel=1e-6
-        )
+        assert [a.equivalent.estimate, *a.equivalent] == pytest.approx([b.equivalent.estimate, *b.equivalent], rel=1e-6)
 
 
 def test_beyond_the_largest_size_there_is_a_low_end_only() -> None:
     sure, maybe = data_equivalence(
         [10, 20], [0.1, 0.19], SIZES, SCRATCH, variance=[1e-4] * 2, scratch_variance=[1e-4] * 3
     )
-    assert (sure.beyond, sure.equivalent.estimate, sure.equivalent.high) == (
-        "above",
-        math.inf,
-        math.inf,
-    )
+    assert (sure.beyond, sure.equivalent.estimate, sure.equivalent.high) == ("above", math.inf, math.inf)
     assert sure.equivalent.low == 10000
     assert maybe.beyond == "above"
     assert 5000 < maybe.equivalent.low < 10000
     assert sure.text == (
-        "10 samples of the method are worth more than the largest size looked at from scratch: at "
-        "least 10,000."
+        "10 samples of the method are worth more than the largest size looked at from scratch: at least 10,000."
     )
 
 
@@ -117,9 +106,7 @@ def test_below_the_smallest_size_there_is_a_high_end_only() -> None:
     assert (sure.beyond, sure.equivalent.estimate, *sure.equivalent) == ("below", 0, 0, 100)
     assert maybe.beyond == "below"
     assert 100 < maybe.equivalent.high < 300
-    assert sure.text == (
-        "10 samples of the method are worth less than the smallest size of scratch: at most 100."
-    )
+    assert sure.text == ("10 samples of the method are worth less than the smallest size of scratch: at most 100.")
 
 
 def test_where_scratch_rises_the_first_crossing_counts() -> None:
@@ -131,9 +118,7 @@ def test_shared_noise_narrows() -> None:
     v = 1e-3
     matrix = np.full((3, 3), 0.9 * v) + np.diag([0.1 * v] * 3)
     apart, together = (
-        data_equivalence(
-            [100], [0.4], SIZES, SCRATCH, variance=[v], scratch_variance=matrix, covariance=c
-        )[0]
+        data_equivalence([100], [0.4], SIZES, SCRATCH, variance=[v], scratch_variance=matrix, covariance=c)[0]
         for c in (None, np.full((1, 3), 0.9 * v))
     )
     assert together.equivalent.width < 0.5 * apart.equivalent.width
@@ -161,12 +146,7 @@ def test_shared_noise_does_not_use_up_the_degrees_of_freedom() -> None:
 
 def test_unknown_errors_leave_the_estimate() -> None:
     some = data_equivalence(
-        [10, 20, 30],
-        [0.5, math.nan, 0.5],
-        SIZES,
-        SCRATCH,
-        variance=[math.nan, 1e-4, 1e-4],
-        scratch_variance=[1e-4] * 3,
+        [10, 20, 30], [0.5, math.nan, 0.5], SIZES, SCRATCH, variance=[math.nan, 1e-4, 1e-4], scratch_variance=[1e-4] * 3
     )
     assert math.isnan(some[0].equivalent.low)
     assert some[0].equivalent.estimate == some[2].equivalent.estimate
@@ -176,9 +156,7 @@ def test_unknown_errors_leave_the_estimate() -> None:
 
 
 def test_one_size_of_scratch_tells_the_side() -> None:
-    better, worse = data_equivalence(
-        [10, 20], [0.3, 0.5], [100], [0.4], variance=[1e-4] * 2, scratch_variance=[1e-4]
-    )
+    better, worse = data_equivalence([10, 20], [0.3, 0.5], [100], [0.4], variance=[1e-4] * 2, scratch_variance=[1e-4])
     assert (better.beyond, better.equivalent.low) == ("above", 100)
     assert (worse.beyond, worse.equivalent.high) == ("below", 100)
 
@@ -210,9 +188,7 @@ def test_a_curve_outside_its_own_band_is_moved_into_it() -> None:
 
 
 @pytest.mark.parametrize("form", ["power", "auto"])
-def test_a_fitted_learning_curve_will_do(
-    simulated: tuple[np.ndarray, np.ndarray], form: str
-) -> None:
+def test_a_fitted_learning_curve_will_do(simulated: tuple[np.ndarray, np.ndarray], form: str) -> None:
     n, error = simulated
     curve = fit_learning_curve(n, error, unit="percent", form=form)
     sizes = np.unique(n)
@@ -279,11 +255,6 @@ def test_coverage() -> None:
     ],
 )
 def test_bad_input(changed: dict[str, object], said: str) -> None:
-    given: dict[str, Any] = {
-        "n": [10, 20],
-        "method": [0.5, 0.4],
-        "scratch_n": SIZES,
-        "scratch": SCRATCH,
-    }
+    given: dict[str, Any] = {"n": [10, 20], "method": [0.5, 0.4], "scratch_n": SIZES, "scratch": SCRATCH}
     with pytest.raises(InputError, match=said):
         data_equivalence(**{**given, **changed})

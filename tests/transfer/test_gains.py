@@ -26,12 +26,7 @@ def test_a_gain_that_lasts() -> None:
 
 
 def test_a_gain_that_turns_into_a_loss() -> None:
-    end = gain_end(
-        [10, 100, 1000, 10000],
-        [0.3, 0.0, -0.2, -0.3],
-        [0.2, -0.1, -0.3, -0.4],
-        [0.4, 0.1, -0.1, -0.2],
-    )
+    end = gain_end([10, 100, 1000, 10000], [0.3, 0.0, -0.2, -0.3], [0.2, -0.1, -0.3, -0.4], [0.4, 0.1, -0.1, -0.2])
     assert (end.n_last_sure, end.n_from, end.worse_from) == (10, 100, 1000)
     assert end.text == (
         "The gain is sure up to n = 10; from n = 100 on no gain is sure; the method is surely worse"

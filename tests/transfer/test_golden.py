@@ -11,8 +11,8 @@ import pytest
 
 from curvewise.errors import CurvewiseWarning
 from curvewise.transfer.measure import measure_transfer
-from curvewise.transfer.transfer_result import TransferResult
-from curvewise.types import Control, TransferRisks
+from curvewise.transfer.result import TransferResult
+from curvewise.transfer.risks import Control, TransferRisks
 
 TASKS = ("normal", "depth", "imgnet_cls")
 PUBLISHED = {  # Atanov et al. 2022, table 1: surface normals, depth, ImageNet
@@ -62,10 +62,7 @@ def as_risks(table: dict[str, list]) -> TransferRisks:
 
     def of(name: str) -> dict[str, Control]:
         where = columns["method"] == name
-        return {
-            str(t): Control(r)
-            for t, r in zip(columns["task"][where], columns["loss"][where], strict=True)
-        }
+        return {str(t): Control(r) for t, r in zip(columns["task"][where], columns["loss"][where], strict=True)}
 
     return TransferRisks(
         tasks=columns["task"][~control],
@@ -93,24 +90,16 @@ def test_pooled_seeds_give_every_published_value(measured: dict[str, TransferRes
     assert {k: round(v, 3) for k, v in got.items()} == published()
 
 
-def test_risks_with_their_controls_give_the_same(
-    table: dict[str, list], measured: dict[str, TransferResult]
-) -> None:
+def test_risks_with_their_controls_give_the_same(table: dict[str, list], measured: dict[str, TransferResult]) -> None:
     found = measure_transfer(as_risks(table), seeds="pooled", sizes=SIZES, methods=list(PUBLISHED))
     np.testing.assert_array_equal(found.columns()["cci"], measured["pooled"].columns()["cci"])
     np.testing.assert_array_equal(found.columns()["high"], measured["pooled"].columns()["high"])
 
 
-def test_a_frame_is_read_like_a_dictionary(
-    table: dict[str, list], measured: dict[str, TransferResult]
-) -> None:
+def test_a_frame_is_read_like_a_dictionary(table: dict[str, list], measured: dict[str, TransferResult]) -> None:
     pd = pytest.importorskip("pandas")
     found = measure_transfer(
-        pd.DataFrame(table),
-        blind="blind-guess",
-        maximal="gold",
-        sizes=SIZES,
-        methods=list(PUBLISHED),
+        pd.DataFrame(table), blind="blind-guess", maximal="gold", sizes=SIZES, methods=list(PUBLISHED)
     )
     assert found.columns()["method"] == measured["mean"].columns()["method"]
     np.testing.assert_array_equal(found.columns()["cci"], measured["mean"].columns()["cci"])
@@ -122,8 +111,7 @@ def test_scratch_is_no_better_than_itself_only_with_averaged_seeds(table: dict[s
     both = {k: [v[i] for i in (*rows, *again)] for k, v in table.items()}
     both["method"][len(rows) :] = ["again"] * len(again)
     found = {
-        seeds: measure_transfer(both, blind="blind-guess", maximal="gold", seeds=seeds)
-        for seeds in ("mean", "pooled")
+        seeds: measure_transfer(both, blind="blind-guess", maximal="gold", seeds=seeds) for seeds in ("mean", "pooled")
     }
     for task in TASKS:
         assert found["mean"].improvement(task, "again").cci.estimate == 0.0
@@ -131,9 +119,7 @@ def test_scratch_is_no_better_than_itself_only_with_averaged_seeds(table: dict[s
         assert abs(found["pooled"].improvement(task, "again").cci.estimate) > 1e-4
 
 
-def test_averaging_changes_only_methods_with_several_runs(
-    measured: dict[str, TransferResult],
-) -> None:
+def test_averaging_changes_only_methods_with_several_runs(measured: dict[str, TransferResult]) -> None:
     mean, pooled = measured["mean"], measured["pooled"]
     for row in mean.improvements:
         curve = mean.curve(row.task, row.method)
@@ -147,27 +133,17 @@ def test_averaging_changes_only_methods_with_several_runs(
 def test_what_is_odd_in_the_file_is_said(table: dict[str, list]) -> None:
     chosen = ["swav", "pirl", "swav_orig", "simclr"]
     with pytest.warns(CurvewiseWarning) as caught:
-        found = measure_transfer(
-            table, blind="blind-guess", maximal="gold", sizes=SIZES, methods=chosen
-        )
+        found = measure_transfer(table, blind="blind-guess", maximal="gold", sizes=SIZES, methods=chosen)
     said = [str(w.message) for w in caught]
     assert any("swav_orig: no size shared with scratch" in text for text in said)
     assert any("CCIs rest on different sizes" in text for text in said)
     assert any("depth: worse than the blind guess: pirl at n = 100." in w for w in found.warnings)
-    assert any(
-        "normal: better than maximal supervision: simclr at n = 100,000" in w
-        for w in found.warnings
-    )
+    assert any("normal: better than maximal supervision: simclr at n = 100,000" in w for w in found.warnings)
 
 
 def test_the_table_looks_like_the_published_one(measured: dict[str, TransferResult]) -> None:
     head, _, *lines = measured["pooled"].table().splitlines()
-    assert [cell.strip() for cell in head.strip("|").split("|")] == [
-        "Method",
-        "depth",
-        r"imgnet\_cls",
-        "normal",
-    ]
+    assert [cell.strip() for cell in head.strip("|").split("|")] == ["Method", "depth", r"imgnet\_cls", "normal"]
     row = next(line for line in lines if r"swav\_task" in line)
     assert row.count("**0.473**") == 1
     assert row.count("**0.431**") == 1

@@ -10,9 +10,10 @@ import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.result import TransferResult
+from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.transfer.tasks import rank_tasks
-from curvewise.transfer.transfer_result import TransferResult
-from curvewise.types import Control, Interval, TransferRisks
+from curvewise.types import Interval
 
 SIZES = (100, 1000, 10000)
 CURVES = {"scratch": (0.82, 0.54, 0.30), "one": (0.5, 0.33, 0.26), "two": (0.9, 0.6, 0.32)}
@@ -20,10 +21,7 @@ QUIET = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
 
 def rows(
-    curves: dict[str, tuple[float, ...]] | None = None,
-    runs: int = 3,
-    sizes: tuple[float, ...] = SIZES,
-    task: str = "a",
+    curves: dict[str, tuple[float, ...]] | None = None, runs: int = 3, sizes: tuple[float, ...] = SIZES, task: str = "a"
 ) -> list[dict]:
     """Runs that spread by a hundredth, the same in every process."""
     rng = np.random.default_rng(0)
@@ -113,13 +111,7 @@ class TestResult:
         rng = np.random.default_rng(0)
         curves = {"scratch": CURVES["scratch"], "one": (0.80, 0.525, 0.285)}
         given = [
-            {
-                "task": "a",
-                "method": m,
-                "n": n,
-                "risk": r + 0.02 * rng.standard_normal(),
-                "seed": f"{n}, {i}",
-            }
+            {"task": "a", "method": m, "n": n, "risk": r + 0.02 * rng.standard_normal(), "seed": f"{n}, {i}"}
             for m, risks in curves.items()
             for n, r in zip(SIZES, risks, strict=True)
             for i in range(4)
@@ -137,12 +129,7 @@ class TestResult:
         bare = TransferResult(**held)
         check_same(found, bare)
         assert bare.summary() == found.summary()
-        for call in (
-            bare.ranks,
-            bare.comparisons,
-            lambda: bare.compare("one", "two"),
-            lambda: rank_tasks(bare),
-        ):
+        for call in (bare.ranks, bare.comparisons, lambda: bare.compare("one", "two"), lambda: rank_tasks(bare)):
             with pytest.raises(InputError, match=r"holds no runs of task 'a'.*measure_transfer"):
                 call()
 
@@ -210,9 +197,7 @@ class TestResult:
     def test_sizes_at_which_the_gain_is_sure_are_listed(self) -> None:
         found = measure(rows({**CURVES, "gap": (0.5, 0.54, 0.2)}))
         columns = found.columns()
-        for row, text, until in zip(
-            found.improvements, columns["gain_sure_at"], columns["gain_until"], strict=True
-        ):
+        for row, text, until in zip(found.improvements, columns["gain_sure_at"], columns["gain_until"], strict=True):
             sure = row.n[row.gain_low > 0]
             assert [float(n) for n in text.split()] == sure.tolist()
             assert not len(sure) or until == sure[-1]
@@ -243,17 +228,14 @@ class TestResult:
 class TestControls:
     def test_the_rows_of_a_method_with_their_error(self) -> None:
         extra = [
-            {"task": "a", "method": "gold", "n": -1, "seed": s, "risk": r}
-            for s, r in enumerate([0.08, 0.12, 0.13])
+            {"task": "a", "method": "gold", "n": -1, "seed": s, "risk": r} for s, r in enumerate([0.08, 0.12, 0.13])
         ]
         found = measure([*rows(), *extra], maximal="gold")
         assert found.maximal["a"].risk == pytest.approx(0.11)
         assert found.maximal["a"].std == pytest.approx(np.std([0.08, 0.12, 0.13], ddof=1) / 3**0.5)
         assert "gold" not in found.methods
         exact = measure(maximal=0.11)
-        assert found.improvement("a", "one").cci.estimate == pytest.approx(
-            exact.improvement("a", "one").cci.estimate
-        )
+        assert found.improvement("a", "one").cci.estimate == pytest.approx(exact.improvement("a", "one").cci.estimate)
         assert found.improvement("a", "one").cci.width > exact.improvement("a", "one").cci.width
 
     def test_of_rows_with_several_sizes_the_largest_counts(self) -> None:
@@ -397,9 +379,7 @@ class TestOddTables:
         assert found.improvement("a", "one").n.tolist() == [100, 1000, 10000]
         same = measure(given, sizes=[1000, 10000])
         assert same.improvement("a", "one").n.tolist() == [1000, 10000]
-        assert same.improvement("a", "two").cci.estimate == pytest.approx(
-            found.improvement("a", "two").cci.estimate
-        )
+        assert same.improvement("a", "two").cci.estimate == pytest.approx(found.improvement("a", "two").cci.estimate)
 
     def test_what_is_wrong_with_sizes_is_a_short_sentence(self) -> None:
         sizes = (10000, 100000, 1000000)
@@ -424,10 +404,7 @@ class TestOddTables:
         assert len(found.improvement("a", "one").data_equivalence) == 3
 
     def test_nothing_shared_is_said(self) -> None:
-        given = [
-            *(r for r in rows() if r["method"] != "two"),
-            *rows({"two": (0.4, 0.3)}, sizes=(50, 500)),
-        ]
+        given = [*(r for r in rows() if r["method"] != "two"), *rows({"two": (0.4, 0.3)}, sizes=(50, 500))]
         with pytest.warns(CurvewiseWarning, match="two: no size shared with scratch"):
             found = measure(given)
         assert [r.method for r in found.improvements] == ["one"]
@@ -508,9 +485,7 @@ class TestOddTables:
         assert caught[0].filename == __file__
 
     def test_a_size_at_which_all_failed_is_not_there(self) -> None:
-        given = [
-            {**r, "risk": np.nan} if (r["method"], r["n"]) == ("one", 1000) else r for r in rows()
-        ]
+        given = [{**r, "risk": np.nan} if (r["method"], r["n"]) == ("one", 1000) else r for r in rows()]
         with pytest.warns(CurvewiseWarning, match="all of them"):
             found = measure(given, methods=["one"])
         assert found.improvement("a", "one").n.tolist() == [100, 10000]

@@ -11,11 +11,10 @@ from scipy.stats import t as student
 from scipy.stats import ttest_ind, ttest_rel
 
 from curvewise.errors import CurvewiseWarning
-from curvewise.transfer._cells import Estimate, Task, cells_of
-from curvewise.transfer._spread import Error
-from curvewise.transfer.cumulative import cci
+from curvewise.transfer.calibration import cci
 from curvewise.transfer.measure import _covariances, measure_transfer
-from curvewise.types import Control, TransferRisks
+from curvewise.transfer.risks import Control, TransferRisks
+from curvewise.transfer.runs import Error, Estimate, Task, cells_of
 
 SIZES = np.array([100.0, 1000.0, 10000.0])
 TRUE = {
@@ -45,23 +44,14 @@ def draw(
             rows += [(method, n, TRUE[method][k] + e, str(i)) for i, e in enumerate(noise)]
     names, n, risk, fold = zip(*rows, strict=True)
     return TransferRisks(
-        tasks=["a"] * len(rows),
-        methods=names,
-        n=n,
-        risk=risk,
-        seeds=fold,
-        folds=fold if folds else None,
+        tasks=["a"] * len(rows), methods=names, n=n, risk=risk, seeds=fold, folds=fold if folds else None
     )
 
 
-def task_of(
-    risks: TransferRisks, blind: float = 1.0, maximal: float | None = 0.1, value: object = None
-) -> Task:
+def task_of(risks: TransferRisks, blind: float = 1.0, maximal: float | None = 0.1, value: object = None) -> Task:
     held = None if maximal is None else Control(maximal)
     if value is not None:
-        risks = TransferRisks(
-            tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=value, folds=risks.folds
-        )
+        risks = TransferRisks(tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=value, folds=risks.folds)
     return cells_of(risks, "a", Control(blind), held)
 
 
@@ -100,9 +90,7 @@ class TestSlopes:
         risks = draw(np.random.default_rng(1), runs=(4, 3, 1))
         found = numbers(task_of(risks))
         step, at = 1e-6, {"blind": 1.0, "maximal": 0.1}
-        up, down = (
-            numbers(task_of(risks, **{**at, control: at[control] + s})) for s in (step, -step)
-        )
+        up, down = (numbers(task_of(risks, **{**at, control: at[control] + s})) for s in (step, -step))
         for name, estimate in found.items():
             slope = (up[name].value - down[name].value) / (2 * step)
             assert getattr(estimate, control) == pytest.approx(slope, abs=1e-7), name
@@ -122,8 +110,7 @@ class TestSlopes:
                     slopes[name][i] += sign * e.value / (2 * step)
         for name, estimate in numbers(task).items():
             variance = sum(
-                np.var(task.runs.value[task.runs.cell == c], ddof=1)
-                * (slopes[name][task.runs.cell == c] ** 2).sum()
+                np.var(task.runs.value[task.runs.cell == c], ddof=1) * (slopes[name][task.runs.cell == c] ** 2).sum()
                 for c in range(len(task.runs.size))
             )
             assert estimate.error.std == pytest.approx(np.sqrt(variance), rel=1e-5), name
@@ -155,18 +142,14 @@ class TestGains:
         risks = draw(np.random.default_rng(4), runs=(4, 4, 4), shared=0.8, folds=True)
         turned = risks.select(np.random.default_rng(0).permutation(len(risks)))
         for name in ("one", "two"):
-            a, b = (
-                measure_transfer(r, blind=1.0, maximal=0.1).improvement("a", name)
-                for r in (risks, turned)
-            )
+            a, b = (measure_transfer(r, blind=1.0, maximal=0.1).improvement("a", name) for r in (risks, turned))
             assert a.cci.low == pytest.approx(b.cci.low)
             np.testing.assert_allclose(a.gain_low, b.gain_low)
 
     def test_controls_with_an_error_add_theirs(self) -> None:
         risks = draw(np.random.default_rng(5))
         exact, vague = (
-            measure_transfer(risks, blind=Control(1.0, std), maximal=0.1).improvement("a", "one")
-            for std in (0.0, 0.2)
+            measure_transfer(risks, blind=Control(1.0, std), maximal=0.1).improvement("a", "one") for std in (0.0, 0.2)
         )
         task = task_of(risks)
         own = task.gain("one", 100.0)
@@ -195,12 +178,8 @@ class TestSubsets:
     def test_names_that_nobody_shares_change_no_variance(self) -> None:
         risks = draw(np.random.default_rng(6), runs=(3, 3, 3), folds=True)
         names = np.arange(len(risks)).astype(str)
-        told = TransferRisks(
-            tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk, folds=names
-        )
-        plain = TransferRisks(
-            tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk, seeds=names
-        )
+        told = TransferRisks(tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk, folds=names)
+        plain = TransferRisks(tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk, seeds=names)
         for name, estimate in numbers(task_of(plain)).items():
             if "pooled" not in name:
                 other = numbers(task_of(told))[name].error
@@ -217,11 +196,7 @@ class TestSubsets:
     def test_one_subset_for_all_is_said(self) -> None:
         risks = draw(np.random.default_rng(8))
         same = TransferRisks(
-            tasks=risks.tasks,
-            methods=risks.methods,
-            n=risks.n,
-            risk=risks.risk,
-            folds=["0"] * len(risks),
+            tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=risks.risk, folds=["0"] * len(risks)
         )
         found = measure_transfer(same, blind=1.0, maximal=0.1)
         plain = measure_transfer(risks, blind=1.0, maximal=0.1)
@@ -262,9 +237,7 @@ class TestSubsets:
         assert (np.diag(expected) > 0).all()
         options = {"runs": (5, 5, 5), "shared": 0.9, "methods": ("scratch", "again")}
         told, untold = (
-            measure_transfer(
-                draw(np.random.default_rng(17), **options, folds=folds), blind=1.0, maximal=0.1
-            )
+            measure_transfer(draw(np.random.default_rng(17), **options, folds=folds), blind=1.0, maximal=0.1)
             .improvement("a", "again")
             .data_equivalence[1]
             for folds in (True, False)
@@ -372,10 +345,7 @@ class TestSeeds:
         for seed in "012":
             rows = [i for i, s in enumerate(table["seed"]) if s == seed]
             one = {k: [v[i] for i in rows] for k, v in table.items()}
-            curves = {
-                m: np.array(one["risk"])[np.array(one["method"]) == m] - 0.1
-                for m in ("scratch", "one")
-            }
+            curves = {m: np.array(one["risk"])[np.array(one["method"]) == m] - 0.1 for m in ("scratch", "one")}
             gain = trapezoid(curves["scratch"] - curves["one"], np.log(SIZES))
             each.append(gain / trapezoid(curves["scratch"], np.log(SIZES)))
         assert self.measured(table).std == pytest.approx(np.std(each, ddof=1) / np.sqrt(3))
@@ -404,10 +374,7 @@ class TestSeeds:
         for risks in (draw(np.random.default_rng(24)), draw(np.random.default_rng(25), (4, 3, 1))):
             failed = replace(risks, risk=np.where(risks.seeds == "1", np.nan, risks.risk))
             for told in (risks, failed):
-                a, b = (
-                    task_of(r).cci("one", SIZES, "scratch", False).error
-                    for r in (told, replace(told, seeds=None))
-                )
+                a, b = (task_of(r).cci("one", SIZES, "scratch", False).error for r in (told, replace(told, seeds=None)))
                 assert (a.std, a.degrees) == (b.std, b.degrees)
 
     @pytest.mark.parametrize("persisting", [False, True])
@@ -420,14 +387,8 @@ class TestSeeds:
             rows = []
             for name in ("scratch", "one"):
                 own = rng.standard_normal((1 if persisting else 3, 3)) + np.zeros((3, 1))
-                noise = 0.03 * np.sqrt(0.8) * own + 0.03 * np.sqrt(0.2) * rng.standard_normal(
-                    (3, 3)
-                )
-                rows += [
-                    (name, n, TRUE[name][k] + noise[k, i])
-                    for k, n in enumerate(SIZES)
-                    for i in range(3)
-                ]
+                noise = 0.03 * np.sqrt(0.8) * own + 0.03 * np.sqrt(0.2) * rng.standard_normal((3, 3))
+                rows += [(name, n, TRUE[name][k] + noise[k, i]) for k, n in enumerate(SIZES) for i in range(3)]
             method, n, risk = zip(*rows, strict=True)
             risks = TransferRisks(tasks=["a"] * len(rows), methods=method, n=n, risk=risk)
             found = task_of(risks).cci("one", SIZES, "log", False)
@@ -513,10 +474,7 @@ class TestCoverage:
     @pytest.mark.parametrize("pooled", [False, True], ids=["mean", "pooled"])
     def test_the_error_is_the_spread_of_the_estimates(self, pooled: bool) -> None:
         rng = np.random.default_rng(15)
-        found = [
-            task_of(draw(rng, runs=(4, 4, 4))).cci("one", SIZES, "scratch", pooled)
-            for _ in range(600)
-        ]
+        found = [task_of(draw(rng, runs=(4, 4, 4))).cci("one", SIZES, "scratch", pooled) for _ in range(600)]
         spread = np.std([e.value for e in found])
         stated = np.sqrt(np.mean([e.error.std**2 for e in found]))
         assert stated == pytest.approx(spread, rel=0.12)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.transfer.measure import measure_transfer
-from curvewise.transfer.transfer_result import TransferResult
+from curvewise.transfer.result import TransferResult
 
 pytestmark = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
@@ -35,13 +35,7 @@ def all_numbers(found: TransferResult) -> np.ndarray:
     row = found.improvement("task", "one")
     curves = [getattr(c, k) for c in found.curves for k in ("calibrated", "low", "high", "std")]
     return np.concatenate(
-        [
-            [row.cci.estimate, row.cci.low, row.cci.high, row.pvalue],
-            row.gain,
-            row.gain_low,
-            row.gain_high,
-            *curves,
-        ]
+        [[row.cci.estimate, row.cci.low, row.cci.high, row.pvalue], row.gain, row.gain_low, row.gain_high, *curves]
     )
 
 
@@ -53,9 +47,7 @@ def test_a_change_of_unit_changes_nothing_that_is_calibrated(
     given = table(scratch, method)
     moved = {**given, "loss": scale * given["loss"] + shift}
     one = measure_transfer(given, blind=1.5, maximal=0.05, weight=weight)
-    two = measure_transfer(
-        moved, blind=scale * 1.5 + shift, maximal=scale * 0.05 + shift, weight=weight
-    )
+    two = measure_transfer(moved, blind=scale * 1.5 + shift, maximal=scale * 0.05 + shift, weight=weight)
     np.testing.assert_allclose(all_numbers(two), all_numbers(one), rtol=1e-4, atol=1e-6)
 
 
@@ -88,9 +80,7 @@ def test_a_method_that_is_scratch_gains_nothing(scratch: list[float], weight: st
 
 @few
 @given(steps, weights, st.floats(-1, 0.09))
-def test_a_method_at_maximal_supervision_gains_all(
-    scratch: list[float], weight: str, maximal: float
-) -> None:
+def test_a_method_at_maximal_supervision_gains_all(scratch: list[float], weight: str, maximal: float) -> None:
     given = table(scratch, [maximal] * 6)
     found = measure_transfer(given, blind=1.5, maximal=maximal, weight=weight)
     assert found.improvement("task", "one").cci.estimate == pytest.approx(1)
@@ -98,13 +88,9 @@ def test_a_method_at_maximal_supervision_gains_all(
 
 @few
 @given(steps, risks, st.floats(0.001, 1), weights)
-def test_a_lower_curve_has_the_higher_cci(
-    scratch: list[float], method: list[float], more: float, weight: str
-) -> None:
+def test_a_lower_curve_has_the_higher_cci(scratch: list[float], method: list[float], more: float, weight: str) -> None:
     low, high = (
-        measure_transfer(
-            table(scratch, [m + x for m in method]), blind=3, maximal=0.0, weight=weight
-        )
+        measure_transfer(table(scratch, [m + x for m in method]), blind=3, maximal=0.0, weight=weight)
         .improvement("task", "one")
         .cci.estimate
         for x in (0.0, more)
@@ -114,9 +100,7 @@ def test_a_lower_curve_has_the_higher_cci(
 
 @few
 @given(steps, risks)
-def test_one_run_each_is_the_same_pooled_or_averaged(
-    scratch: list[float], method: list[float]
-) -> None:
+def test_one_run_each_is_the_same_pooled_or_averaged(scratch: list[float], method: list[float]) -> None:
     given = {k: v[::2] for k, v in table(scratch, method).items()}
     one, two = (
         measure_transfer(given, blind=1.5, maximal=0.05, seeds=s).improvement("task", "one").cci
@@ -127,14 +111,10 @@ def test_one_run_each_is_the_same_pooled_or_averaged(
 
 @few
 @given(steps, risks)
-def test_a_larger_maximal_control_only_helps_the_better(
-    scratch: list[float], method: list[float]
-) -> None:
+def test_a_larger_maximal_control_only_helps_the_better(scratch: list[float], method: list[float]) -> None:
     """The lower maximal supervision, the nearer to 0 an improvement of either sign."""
     near, far = (
-        measure_transfer(table(scratch, method), blind=1.5, maximal=m)
-        .improvement("task", "one")
-        .cci.estimate
+        measure_transfer(table(scratch, method), blind=1.5, maximal=m).improvement("task", "one").cci.estimate
         for m in (0.04, -0.5)
     )
     assert abs(far) <= abs(near) + 1e-12

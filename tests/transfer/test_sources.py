@@ -74,11 +74,7 @@ def test_a_better_method_never_scores_below_0_and_a_beaten_control_is_said(weigh
 
 def test_sizes_of_one_method_at_which_the_sign_turns_round():
     rows = table("loss")
-    keep = [
-        i
-        for i, (m, n) in enumerate(zip(rows["method"], rows["n"], strict=True))
-        if m == "scratch" or n > 100
-    ]
+    keep = [i for i, (m, n) in enumerate(zip(rows["method"], rows["n"], strict=True)) if m == "scratch" or n > 100]
     few = {k: [v[i] for i in keep] for k, v in rows.items()}
     with pytest.warns(CurvewiseWarning) as caught:
         found = measure_transfer(few, blind=0.95, maximal=0.53)

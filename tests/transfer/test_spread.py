@@ -11,8 +11,8 @@ from scipy.stats import chi2, ttest_ind
 
 from curvewise.errors import InputError
 from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.transfer.spread import measure_spread
-from curvewise.types import Control, TransferRisks
 
 
 @pytest.fixture
@@ -89,10 +89,7 @@ def test_it_knows_who_starts_from_nothing(runs):
 def test_a_task_may_be_called_like_a_method():
     """Rows stay in the order of tasks, then of methods."""
     risks = TransferRisks(
-        tasks=["b", "b", "a", "a"] * 2,
-        methods=["a"] * 4 + ["b"] * 4,
-        n=[10] * 8,
-        risk=np.linspace(0.1, 0.8, 8),
+        tasks=["b", "b", "a", "a"] * 2, methods=["a"] * 4 + ["b"] * 4, n=[10] * 8, risk=np.linspace(0.1, 0.8, 8)
     )
     rows = [(r.task, r.method) for r in measure_spread(risks).rows]
     assert rows == [("b", "a"), ("b", "b"), ("a", "a"), ("a", "b")]
@@ -100,10 +97,7 @@ def test_a_task_may_be_called_like_a_method():
 
 def test_single_and_failed_runs_have_no_spread():
     risks = TransferRisks(
-        tasks=["t"] * 5,
-        methods=["scratch"] * 3 + ["a"] * 2,
-        n=[10] * 5,
-        risk=[0.5, 0.6, np.nan, 0.3, np.nan],
+        tasks=["t"] * 5, methods=["scratch"] * 3 + ["a"] * 2, n=[10] * 5, risk=[0.5, 0.6, np.nan, 0.3, np.nan]
     )
     found = measure_spread(risks)
     assert found.row("t", "scratch", 10).runs == 2
@@ -116,10 +110,7 @@ def test_single_and_failed_runs_have_no_spread():
 
 def test_runs_without_spread_are_told_apart_if_they_differ():
     risks = TransferRisks(
-        tasks=["t"] * 6,
-        methods=["a", "a", "b", "b", "c", "c"],
-        n=[10] * 6,
-        risk=[0.5, 0.5, 0.5, 0.5, 0.25, 0.25],
+        tasks=["t"] * 6, methods=["a", "a", "b", "b", "c", "c"], n=[10] * 6, risk=[0.5, 0.5, 0.5, 0.5, 0.25, 0.25]
     )
     pvalue = {(p.one, p.two): p.pvalue for p in measure_spread(risks).pairs}
     assert pvalue == {("a", "b"): 1.0, ("a", "c"): 0.0, ("b", "c"): 0.0}
@@ -166,9 +157,5 @@ def test_figure_three_of_the_paper(data_dir):
     outside = [p.outside for p in found.pairs]
     assert sum(outside) == 17
     inside = next(p for p in found.pairs if not p.outside)
-    assert (inside.task, inside.n, {inside.one, inside.two}) == (
-        "normal",
-        100,
-        {"swav_task", "moco_task"},
-    )
+    assert (inside.task, inside.n, {inside.one, inside.two}) == ("normal", 100, {"swav_task", "moco_task"})
     assert np.median([r.std.estimate for r in found.rows]) < 0.02

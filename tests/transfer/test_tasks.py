@@ -12,8 +12,9 @@ from scipy.integrate import trapezoid
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.transfer.tasks import TaskNeeds, _alike, rank_tasks
-from curvewise.types import Control, Interval, TransferRisks
+from curvewise.types import Interval
 
 SIZES = np.array([100.0, 300.0, 1000.0, 3000.0, 10000.0])
 
@@ -45,9 +46,7 @@ def test_a_power_law_halves_where_it_must():
     risk = (SIZES / 100) ** -0.5
     expected = np.exp(np.interp(-0.5, -risk, np.log(SIZES)))
     assert row.at(0.5).n.estimate == pytest.approx(expected)
-    assert row.mean.estimate == pytest.approx(
-        trapezoid(risk, np.log(SIZES)) / np.log(SIZES[-1] / SIZES[0])
-    )
+    assert row.mean.estimate == pytest.approx(trapezoid(risk, np.log(SIZES)) / np.log(SIZES[-1] / SIZES[0]))
     assert row.at(0.1).n.estimate == pytest.approx(10000)
 
 
@@ -172,9 +171,7 @@ def test_means_are_comparable_over_the_sizes_all_tasks_span():
         maximal={**long.maximal, **short.maximal},
     )
     found = rank_tasks(both)
-    assert found.row("long").shared_mean.estimate == pytest.approx(
-        found.row("short").shared_mean.estimate
-    )
+    assert found.row("long").shared_mean.estimate == pytest.approx(found.row("short").shared_mean.estimate)
     assert found.row("short").mean.estimate == found.row("short").shared_mean.estimate
     assert found.row("long").mean.estimate != found.row("long").shared_mean.estimate
 

@@ -19,20 +19,13 @@ from curvewise.types import Predictions
 
 
 def draw(
-    rng: np.random.Generator,
-    runs: tuple[int, int],
-    examples: int,
-    truth: float = 0.7,
-    spread: float = 0.2,
+    rng: np.random.Generator, runs: tuple[int, int], examples: int, truth: float = 0.7, spread: float = 0.2
 ) -> tuple[np.ndarray, np.ndarray]:
     """Difficulty, effects of runs and noise, with a known chance that the method wins."""
     uneven = 0.5
     shift = ndtri(truth) * math.sqrt(uneven**2 + 2 * spread**2 + 2)
     hard = rng.standard_normal(examples)
-    own, other = (
-        spread * rng.standard_normal((count, 1)) + rng.standard_normal((count, examples))
-        for count in runs
-    )
+    own, other = (spread * rng.standard_normal((count, 1)) + rng.standard_normal((count, examples)) for count in runs)
     return hard + uneven * rng.standard_normal(examples) - shift + own, hard + other
 
 
@@ -219,9 +212,7 @@ def test_exchanging_the_two_mirrors_all() -> None:
     st.sampled_from([0.3, 0.5, 0.6, 0.8]),
     st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99]),
 )
-def test_pvalue_and_interval_agree(
-    seed: int, runs: int, rivals: int, truth: float, level: float
-) -> None:
+def test_pvalue_and_interval_agree(seed: int, runs: int, rivals: int, truth: float, level: float) -> None:
     a, b = draw(np.random.default_rng(seed), (runs, rivals), 60, truth)
     found = quiet(a, b, level=level)
     left_out = not found.rate.low <= 0.5 <= found.rate.high
@@ -233,20 +224,14 @@ def test_pvalue_and_interval_agree(
 def test_examples_repeated_in_groups_add_nothing() -> None:
     a, b = draw(np.random.default_rng(8), (4, 4), 60)
     once = win_rate(a, b)
-    grouped = win_rate(
-        np.repeat(a, 5, axis=1), np.repeat(b, 5, axis=1), groups=np.repeat(np.arange(60), 5)
-    )
+    grouped = win_rate(np.repeat(a, 5, axis=1), np.repeat(b, 5, axis=1), groups=np.repeat(np.arange(60), 5))
     naive = win_rate(np.repeat(a, 5, axis=1), np.repeat(b, 5, axis=1))
     assert list(grouped.rate) == pytest.approx(list(once.rate))
     assert grouped.groups == 60
     assert naive.examples_std == pytest.approx(once.examples_std / math.sqrt(5), rel=0.02)
     shuffled = np.random.default_rng(0).permutation(300)
     names = np.array([f"video {i}" for i in np.repeat(np.arange(60), 5)])
-    again = win_rate(
-        np.repeat(a, 5, axis=1)[:, shuffled],
-        np.repeat(b, 5, axis=1)[:, shuffled],
-        groups=names[shuffled],
-    )
+    again = win_rate(np.repeat(a, 5, axis=1)[:, shuffled], np.repeat(b, 5, axis=1)[:, shuffled], groups=names[shuffled])
     assert list(again.rate) == pytest.approx(list(once.rate))
 
 
@@ -280,9 +265,7 @@ def test_predictions_are_read_in_blocks(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", a)
     mapped = win_rate(Predictions(np.load(tmp_path / "a.npy", mmap_mode="r"), "losses"), b)
     for found in (blocks, mapped):
-        assert [found.rate.estimate, *found.rate] == pytest.approx(
-            [whole.rate.estimate, *whole.rate], abs=1e-12
-        )
+        assert [found.rate.estimate, *found.rate] == pytest.approx([whole.rate.estimate, *whole.rate], abs=1e-12)
     five = [Predictions(Slices(values), "losses") for values in (a[:5], b)]
     pairs = win_rate(*five, paired=True)
     assert pairs.rate.estimate == pytest.approx((a[:5] < b).mean())

@@ -27,9 +27,7 @@ def test_classes_beyond_a_byte_do_not_wrap_around():
     labels = LABELS + 256
     assert as_predictions(PREDS.astype(np.uint8), labels).errors().all()
     assert as_predictions(PREDS + 256, labels).errors().tolist() == ERRORS.tolist()
-    assert as_predictions((PREDS + 253).astype(np.uint8), LABELS + 253).errors().tolist() == (
-        ERRORS.tolist()
-    )
+    assert as_predictions((PREDS + 253).astype(np.uint8), LABELS + 253).errors().tolist() == (ERRORS.tolist())
 
 
 @pytest.mark.parametrize("kind", ["errors", "correct"])
@@ -169,10 +167,7 @@ def test_subset_keeps_what_belongs_together():
         (lambda: as_predictions("runs.npz"), "load_predictions"),
         (lambda: as_predictions([[1, 0, 1], [0, 1]]), "unequal lengths"),
         (lambda: as_predictions(PREDS.astype(complex), LABELS), "dtype"),
-        (
-            lambda: as_predictions(np.ones((2, 5, 3)) / 3, np.full(5, 4)),
-            "3 classes along its last axis",
-        ),
+        (lambda: as_predictions(np.ones((2, 5, 3)) / 3, np.full(5, 4)), "3 classes along its last axis"),
     ],
 )
 def test_bad_input_is_named(make, message):

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import curvewise as cw
-from curvewise.tables import format_table, number
+from curvewise.tables import format_table
+from curvewise.text import format_number
 from curvewise.types import plain
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
 def test_every_number_can_be_written(value):
-    text = number(value)
+    text = format_number(value)
     assert text
     if math.isfinite(value) and value != 0 and 1e-4 <= abs(value) < 1e15:
         back = float(text.replace(",", ""))
@@ -28,11 +29,7 @@ def test_json_is_strict(simulated):
     curve = cw.fit_learning_curve(*simulated, unit="percent")
     text = json.dumps(curve.to_dict(), allow_nan=False)
     assert json.loads(text)["gamma"] == curve.gamma
-    assert plain({"a": math.nan, "b": math.inf, "c": -math.inf}) == {
-        "a": None,
-        "b": "Infinity",
-        "c": "-Infinity",
-    }
+    assert plain({"a": math.nan, "b": math.inf, "c": -math.inf}) == {"a": None, "b": "Infinity", "c": "-Infinity"}
 
 
 def test_html_escapes_names(simulated):

@@ -10,15 +10,15 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.variance._error_counts import (
+from curvewise.variance.accuracy import (
     binomial_pmf,
     drawn_together,
     expected_range,
     kolmogorov,
+    measure_accuracy_distribution,
     sample_distances,
 )
-from curvewise.variance._estimates import run_std
-from curvewise.variance.accuracy import measure_accuracy_distribution
+from curvewise.variance.anova import run_std
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +85,7 @@ def test_binomial_pmf_at_the_ends():
 
 def test_false_alarms_and_power_of_the_distance():
     rng = np.random.default_rng(2)
-    p = [
-        measure_accuracy_distribution(independent(rng), kind="errors").distance_pvalue
-        for _ in range(200)
-    ]
+    p = [measure_accuracy_distribution(independent(rng), kind="errors").distance_pvalue for _ in range(200)]
     assert 0.005 <= np.mean(np.array(p) < 0.05) <= 0.1
     logit = rng.standard_normal(400) * 2 - 1 + rng.standard_normal((100, 1))
     shared = rng.random((100, 400)) < 1 / (1 + np.exp(-logit))

@@ -10,9 +10,9 @@ import pytest
 
 from curvewise.errors import InputError
 from curvewise.types import Predictions
-from curvewise.variance.bipartitions import measure_bipartitions
+from curvewise.variance.calibration import measure_bipartitions
 from curvewise.variance.decompose import decompose_variance
-from curvewise.variance.disagreement import measure_disagreement
+from curvewise.variance.votes import measure_disagreement
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,9 @@ from scipy.special import ndtr
 
 from curvewise.errors import InputError
 from curvewise.types import Predictions
-from curvewise.variance._calibration_checks import GAP, IDENTITY, reliability
-from curvewise.variance._run_jackknife import mean_statistics
-from curvewise.variance._votes import count_votes
-from curvewise.variance.calibration import measure_calibration
+from curvewise.variance.calibration import GAP, IDENTITY, mean_statistics, measure_calibration, reliability
 from curvewise.variance.decompose import decompose_variance
+from curvewise.variance.votes import count_votes
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +48,7 @@ def test_moments_are_those_of_all_triples_of_runs():
     apart = np.mean([votes[a] != votes[b] for a, b in itertools.permutations(runs, 2)])
     wrong = np.mean(votes != labels)
     two_of_three = [
-        np.mean((votes[a] == votes[b]) & (votes[a] != votes[d]))
-        for a, b, d in itertools.permutations(runs, 3)
+        np.mean((votes[a] == votes[b]) & (votes[a] != votes[d])) for a, b, d in itertools.permutations(runs, 3)
     ]
     spread, variance = np.mean(two_of_three), np.var(votes != labels, axis=0, ddof=1).mean()
     assert c.checks[0].difference.estimate == pytest.approx(wrong - apart)
@@ -63,9 +60,7 @@ def test_moments_are_those_of_all_triples_of_runs():
     assert c.ratios[IDENTITY].estimate == pytest.approx(np.sqrt(spread / variance))
     by_class = [check.difference.estimate for check in c.class_checks]
     assert sum(by_class) == pytest.approx(wrong - apart)
-    true = max(
-        0.0, decompose_variance(votes, labels, axes=("runs", "examples")).distribution_variance
-    )
+    true = max(0.0, decompose_variance(votes, labels, axes=("runs", "examples")).distribution_variance)
     total = np.sqrt(spread / n + (1 - 1 / n) * true)
     assert c.total["calibrated"].estimate == pytest.approx(total)
 
@@ -99,9 +94,7 @@ def test_leaving_out_runs_is_leaving_out_runs():
     assert means.classes[1].statistic == pytest.approx(column.mean() / np.sqrt(total))
 
 
-@pytest.mark.parametrize(
-    ("runs", "n", "k", "shared"), [(20, 600, 4, 0.0), (8, 500, 3, 0.0), (12, 300, 2, 0.2)]
-)
+@pytest.mark.parametrize(("runs", "n", "k", "shared"), [(20, 600, 4, 0.0), (8, 500, 3, 0.0), (12, 300, 2, 0.2)])
 def test_false_alarms(runs, n, k, shared):
     """With calibrated votes each test rejects 5%, also where whole runs are better or worse."""
     rng = np.random.default_rng(runs)
@@ -227,10 +220,7 @@ def test_bad_input():
         measured(np.zeros((5, 30), dtype=int), np.zeros(30, dtype=int))
     with pytest.raises(InputError, match="repeats"):
         measure_calibration(
-            np.zeros((5, 30, 2), dtype=int),
-            labels,
-            kind="labels",
-            axes=("runs", "examples", "repeats"),
+            np.zeros((5, 30, 2), dtype=int), labels, kind="labels", axes=("runs", "examples", "repeats")
         )
 
 

@@ -78,11 +78,7 @@ def test_exact_permutations_match_scipy():
         return np.abs(x.mean(axis=axis) - y.mean(axis=axis)) / np.sqrt(v)
 
     oracle = stats.permutation_test(
-        (a.mean(axis=1), b.mean(axis=1)),
-        t,
-        vectorized=True,
-        n_resamples=np.inf,
-        alternative="greater",
+        (a.mean(axis=1), b.mean(axis=1)), t, vectorized=True, n_resamples=np.inf, alternative="greater"
     )
     assert c.test_set_pvalue == pytest.approx(oracle.pvalue, abs=1e-9)
 
@@ -96,12 +92,8 @@ def test_both_sampled_covers_the_true_difference_where_welch_does_not():
         a, b = two(rng, runs=(30, 30), n=300, shift=0.0, spread=0.05, wobble=2.0)
         # the truth, by a sample too large to matter
         d = predictions_difference(Predictions(a, "errors"), Predictions(b, "errors"), False)
-        hits["both"] += (
-            d.distribution.interval(0.95).low <= TRUTH <= d.distribution.interval(0.95).high
-        )
-        hits["runs only"] += (
-            d.test_set.interval(0.95).low <= TRUTH <= d.test_set.interval(0.95).high
-        )
+        hits["both"] += d.distribution.interval(0.95).low <= TRUTH <= d.distribution.interval(0.95).high
+        hits["runs only"] += d.test_set.interval(0.95).low <= TRUTH <= d.test_set.interval(0.95).high
     assert 0.92 <= hits["both"] / reps <= 0.985
     assert hits["runs only"] / reps < 0.7
 
@@ -135,9 +127,7 @@ def test_run_ids_pair_and_reorder():
     shuffled = Predictions(b[order], "errors", run_ids=ids[order])
     c = compare_runs(one, shuffled)
     assert c.paired
-    assert tuple(c.difference) == pytest.approx(
-        tuple(compare_runs(a, b, paired=True, kind="errors").difference)
-    )
+    assert tuple(c.difference) == pytest.approx(tuple(compare_runs(a, b, paired=True, kind="errors").difference))
     assert not compare_runs(one, shuffled, paired=False).paired
     strangers = Predictions(b, "errors", run_ids=np.array([f"x{i}" for i in range(6)]))
     assert not compare_runs(one, strangers).paired
@@ -158,10 +148,7 @@ def test_chance_to_beat_covers():
 
     rng = np.random.default_rng(7)
     truth = float(stats.norm.cdf(0.8 / np.sqrt(2)))
-    hits = [
-        truth in probability_below(rng.standard_normal(15), 0.8 + rng.standard_normal(12))
-        for _ in range(1000)
-    ]
+    hits = [truth in probability_below(rng.standard_normal(15), 0.8 + rng.standard_normal(12)) for _ in range(1000)]
     assert 0.92 <= np.mean(hits) <= 0.985
 
 
@@ -262,25 +249,16 @@ def test_groups_widen_the_interval_on_the_distribution():
         (lambda a, b: compare_runs(a, b, margin=0, kind="errors"), "margin=0"),
         (lambda a, b: compare_runs(a, b, level=1, kind="errors"), "level=1"),
         (lambda a, b: compare_runs(a, b, unit="percent"), "one score per run"),
-        (
-            lambda a, b: compare_runs(a, [0.1, 0.2], higher_is_better=False),
-            "a is not one score per run",
-        ),
+        (lambda a, b: compare_runs(a, [0.1, 0.2], higher_is_better=False), "a is not one score per run"),
         (lambda a, b: compare_runs([0.1], [0.1, 0.2], higher_is_better=False), "two or more"),
         (lambda a, b: compare_runs([10, 12], [11, 12], higher_is_better=False), "unit='percent'"),
         (lambda a, b: compare_runs([0.1, np.nan], [0.1, 0.2], higher_is_better=False), "NaN"),
-        (
-            lambda a, b: compare_runs(Predictions(a, "errors"), Predictions(b + 0.5, "losses")),
-            "same",
-        ),
+        (lambda a, b: compare_runs(Predictions(a, "errors"), Predictions(b + 0.5, "losses")), "same"),
         (lambda a, b: compare_runs(a.T, b, kind="errors"), "axes="),
         (lambda a, b: compare_runs(a, b, distribution_std=-1, kind="errors"), "distribution_std"),
         (lambda a, b: compare_trainings({"a": a}), "fewer than two"),
         (lambda a, b: compare_trainings({"a": a, "b": b}, baseline="c"), "baseline='c'"),
-        (
-            lambda a, b: compare_trainings({"a": a, "b": [0.1, 0.2]}, higher_is_better=False),
-            "mixes",
-        ),
+        (lambda a, b: compare_trainings({"a": a, "b": [0.1, 0.2]}, higher_is_better=False), "mixes"),
         (lambda a, b: compare_trainings({"a": a, "b": b}, multiplicity="no"), "multiplicity"),
     ],
 )
@@ -450,13 +428,7 @@ def test_a_margin_in_percent_is_refused():
     with pytest.raises(InputError, match="half a percentage point"):
         compare_runs(a, b, margin=1, kind="errors")
     with pytest.warns(CurvewiseWarning):
-        compare_runs(
-            [10.0, 11, 12, 11, 10],
-            [9.0, 10, 9, 9, 8],
-            unit="percent",
-            margin=5,
-            higher_is_better=False,
-        )
+        compare_runs([10.0, 11, 12, 11, 10], [9.0, 10, 9, 9, 8], unit="percent", margin=5, higher_is_better=False)
 
 
 def test_equivalent_and_yet_better_is_said():
@@ -471,26 +443,10 @@ def test_every_verdict_is_said():
     rng = np.random.default_rng(27)
     base = rng.random(3000) ** 3
     a, b, c = (rng.random((30, 3000)) < np.clip(base + x, 0, 1) for x in (0, 0, 0.05))
-    assert (
-        compare_runs(a, b, kind="errors")
-        .summary()
-        .startswith("a and b cannot be told apart on the distr")
-    )
-    assert (
-        compare_runs(a, b, margin=0.03, kind="errors")
-        .summary()
-        .startswith("a and b are equivalent on the d")
-    )
-    assert (
-        compare_runs(a, c, kind="errors")
-        .summary()
-        .startswith("a is better than b on the distribution.")
-    )
-    assert (
-        compare_runs(c, a, kind="errors")
-        .summary()
-        .startswith("b is better than a on the distribution.")
-    )
+    assert compare_runs(a, b, kind="errors").summary().startswith("a and b cannot be told apart on the distr")
+    assert compare_runs(a, b, margin=0.03, kind="errors").summary().startswith("a and b are equivalent on the d")
+    assert compare_runs(a, c, kind="errors").summary().startswith("a is better than b on the distribution.")
+    assert compare_runs(c, a, kind="errors").summary().startswith("b is better than a on the distribution.")
     here = Predictions(
         np.load(EXAMPLES / "units128.npz")["preds"],
         "labels",
@@ -516,9 +472,7 @@ def test_scores_never_contradict_themselves():
         shift = rng.choice([0, 0.005, 0.01, 0.02])
         a, b = (rng.normal(0.1 + s, 0.005, k) for s, k in zip((0, shift), sizes, strict=True))
         margin = rng.choice([None, 0.01, 0.03])
-        c = compare_runs(
-            a, b, paired=paired, margin=margin, permutations=499, higher_is_better=False
-        )
+        c = compare_runs(a, b, paired=paired, margin=margin, permutations=499, higher_is_better=False)
         if c.verdict == "undecided":
             assert not c.worse
             assert not c.better
@@ -543,9 +497,7 @@ def test_scores_without_spread_are_undecided():
 
 def test_margins_of_every_unit():
     with pytest.warns(CurvewiseWarning):
-        compare_runs(
-            [9, 8, 9, 8, 9.5], [8, 7, 8, 9, 8], unit="score", higher_is_better=True, margin=2
-        )
+        compare_runs([9, 8, 9, 8, 9.5], [8, 7, 8, 9, 8], unit="score", higher_is_better=True, margin=2)
     losses = np.random.default_rng(29).gamma(2, size=(2, 6, 50))
     compare_runs(losses[0], losses[1], kind="losses", margin=1.5)
 
@@ -555,9 +507,7 @@ def test_groups_of_one_training_hold_for_all():
     groups = np.arange(200) // 10
     shared = rng.normal(size=20)[groups]
     a, b, c = (rng.normal(size=(6, 200)) < shared - 1 for _ in range(3))
-    some = compare_trainings(
-        {"a": Predictions(a, "errors", groups=groups), "b": b, "c": c}, kind="errors"
-    )
+    some = compare_trainings({"a": Predictions(a, "errors", groups=groups), "b": b, "c": c}, kind="errors")
     every = compare_trainings({"a": a, "b": b, "c": c}, groups=groups, kind="errors")
     for one, two in zip(some.differences, every.differences, strict=True):
         assert tuple(one) == pytest.approx(tuple(two))

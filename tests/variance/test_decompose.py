@@ -15,10 +15,8 @@ from scipy import stats
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
 from curvewise.variance import decompose_totals, decompose_variance
-from curvewise.variance.anova import example_variance, f_interval, split_variance
-from curvewise.variance.bootstrap import bootstrap_variances
-from curvewise.variance.tails import judge_tails
-from curvewise.variance.totals import measure_totals
+from curvewise.variance.anova import example_variance, f_interval, judge_tails, measure_totals, split_variance
+from curvewise.variance.decompose import bootstrap_variances
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
@@ -347,13 +345,9 @@ def test_equal_groups_are_a_decomposition_of_their_means():
     rng = np.random.default_rng(10)
     errors = rng.random((12, 90)) < 0.3
     grouped = decompose_variance(errors, groups=np.repeat(np.arange(30), 3))
-    means = decompose_variance(
-        errors.reshape(12, 30, 3).mean(axis=2), kind="losses", axes=("runs", "examples")
-    )
+    means = decompose_variance(errors.reshape(12, 30, 3).mean(axis=2), kind="losses", axes=("runs", "examples"))
     assert grouped.distribution_variance == pytest.approx(means.distribution_variance, abs=1e-15)
-    assert tuple(grouped.distribution_interval) == pytest.approx(
-        tuple(means.distribution_interval), abs=1e-12
-    )
+    assert tuple(grouped.distribution_interval) == pytest.approx(tuple(means.distribution_interval), abs=1e-12)
     assert tuple(grouped.error) == pytest.approx(tuple(means.error), rel=1e-9)
 
 
@@ -399,17 +393,10 @@ def test_repeats_agree_with_statsmodels_anova():
     values = rng.gamma(2.0, size=(runs, n, k)) + rng.normal(size=(runs, 1, 1))
     v = decompose_variance(values, axes=("runs", "examples", "repeats"), kind="losses")
     index = np.indices(values.shape)
-    frame = pd.DataFrame(
-        {"y": values.ravel(), "run": index[0].ravel(), "example": index[1].ravel()}
-    )
+    frame = pd.DataFrame({"y": values.ravel(), "run": index[0].ravel(), "example": index[1].ravel()})
     table = anova_lm(ols("y ~ C(run) * C(example)", data=frame).fit())
     ms = table["sum_sq"] / table["df"]
-    run, example, both, rest = (
-        ms["C(run)"],
-        ms["C(example)"],
-        ms["C(run):C(example)"],
-        ms["Residual"],
-    )
+    run, example, both, rest = (ms["C(run)"], ms["C(example)"], ms["C(run):C(example)"], ms["Residual"])
     assert v.components["run"] == pytest.approx((run - both) / (n * k))
     assert v.components["example"] == pytest.approx((example - both) / (runs * k))
     assert v.components["run × example"] == pytest.approx((both - rest) / k)
@@ -469,19 +456,12 @@ def test_all_forms_of_input_agree(tmp_path):
         decompose_variance(scores / scores.sum(axis=2, keepdims=True), labels),
         decompose_variance(names[preds], names[labels]),
         decompose_totals(errors.mean(axis=1), errors.sum(axis=0)),
-        decompose_totals(
-            100 * (1 - errors.mean(axis=1)),
-            (~errors).sum(axis=0),
-            unit="percent",
-            higher_is_better=True,
-        ),
+        decompose_totals(100 * (1 - errors.mean(axis=1)), (~errors).sum(axis=0), unit="percent", higher_is_better=True),
     ]
     for v in forms:
         assert v.error.estimate == pytest.approx(errors.mean())
         assert v.distribution_variance == pytest.approx(forms[0].distribution_variance, abs=1e-15)
-        assert tuple(v.distribution_interval) == pytest.approx(
-            tuple(forms[0].distribution_interval), abs=1e-12
-        )
+        assert tuple(v.distribution_interval) == pytest.approx(tuple(forms[0].distribution_interval), abs=1e-12)
 
 
 @quiet
@@ -490,9 +470,7 @@ def test_packed_groups_agree():
     groups = np.arange(77) // 4
     one = decompose_variance(errors, groups=groups)
     packed = Predictions(np.packbits(errors, axis=1), "errors", packed=77, groups=groups)
-    assert decompose_variance(packed).distribution_variance == pytest.approx(
-        one.distribution_variance
-    )
+    assert decompose_variance(packed).distribution_variance == pytest.approx(one.distribution_variance)
 
 
 @pytest.mark.parametrize(
@@ -506,18 +484,12 @@ def test_packed_groups_agree():
         (lambda: decompose_variance(np.zeros(20)), "enough to compare trainings"),
         (lambda: decompose_variance(np.full((5, 20), np.nan)), "diverged"),
         (lambda: decompose_variance(np.arange(100).reshape(5, 20)), "labels="),
-        (
-            lambda: decompose_variance(np.zeros((5, 20), int), np.zeros(19, int)),
-            "one label for each",
-        ),
+        (lambda: decompose_variance(np.zeros((5, 20), int), np.zeros(19, int)), "one label for each"),
         (lambda: decompose_variance(np.zeros((5, 20, 3)), np.zeros(20, int)), "three axes"),
         (lambda: decompose_variance(np.zeros((5, 20), int), interval="t"), "interval='t'"),
         (lambda: decompose_variance(np.zeros((5, 20), int), level=95), "level=95"),
         (lambda: decompose_variance(np.zeros((5, 20), int), groups=np.zeros(20)), "one group"),
-        (
-            lambda: decompose_variance(np.zeros((5, 20), int), groups=np.zeros(3)),
-            "groups has shape",
-        ),
+        (lambda: decompose_variance(np.zeros((5, 20), int), groups=np.zeros(3)), "groups has shape"),
         (lambda: decompose_variance(np.zeros((5, 20)) + 0.5, np.zeros(20, int)), "kind='losses'"),
         (lambda: decompose_variance(np.full((5, 20), 2), kind="errors"), "only 0 and 1"),
         (lambda: decompose_variance([["a"] * 20] * 5), "labels="),
@@ -628,9 +600,7 @@ def test_counts_beyond_a_byte():
     v = decompose_variance(errors, axes=("runs", "examples"), interval="F")
     assert v.example_errors == pytest.approx(errors.mean(axis=0))
     covariance = np.cov(errors.T)
-    assert v.distribution_variance == pytest.approx(
-        (covariance.sum() - np.trace(covariance)) / (40 * 39)
-    )
+    assert v.distribution_variance == pytest.approx((covariance.sum() - np.trace(covariance)) / (40 * 39))
 
 
 def test_blocks_of_losses_are_merged():

@@ -13,7 +13,7 @@ from scipy import stats
 
 from curvewise.errors import InputError
 from curvewise.types import Predictions
-from curvewise.variance.disagreement import measure_disagreement
+from curvewise.variance.votes import measure_disagreement
 
 AXES = ("runs", "examples")
 
@@ -91,9 +91,7 @@ def test_intervals_hold_for_new_examples():
     held = 0
     for _ in range(400):
         p = rng.beta(1, 2, 150)  # E 2p(1 − p) = 2(1/3 − 1/6) = 1/3
-        d = measure_disagreement(
-            (rng.random((200, 150)) < p).astype(int), np.zeros(150, int), axes=AXES, kind="labels"
-        )
+        d = measure_disagreement((rng.random((200, 150)) < p).astype(int), np.zeros(150, int), axes=AXES, kind="labels")
         held += 1 / 3 in d.disagreement
     assert 0.915 <= held / 400 <= 0.98
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.variance.ensemble import measure_ensemble, vote_errors
+from curvewise.variance.votes import measure_ensemble, vote_errors
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ from scipy import stats
 
 from curvewise.errors import InputError
 from curvewise.types import Interval, Predictions
-from curvewise.variance._halves import (
+from curvewise.variance.decompose import decompose_variance
+from curvewise.variance.luck import (
     best_of,
     expected_correlation,
     expected_of_pair,
     expected_of_parts,
+    measure_seed_luck,
 )
-from curvewise.variance.decompose import decompose_variance
-from curvewise.variance.luck import measure_seed_luck
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +97,7 @@ def test_intervals_of_gains_hold(runs, rho, top):
 
 def test_independent_errors_carry_nothing_over():
     rng = np.random.default_rng(4)
-    found = [
-        measure_seed_luck(runs_with_skill(rng, 50, 300, 0.0), splits=0, kind="errors")
-        for _ in range(200)
-    ]
+    found = [measure_seed_luck(runs_with_skill(rng, 50, 300, 0.0), splits=0, kind="errors") for _ in range(200)]
     assert 0.01 <= np.mean([f.pvalue < 0.05 for f in found]) <= 0.1
     assert np.mean([0 in f.gain_second for f in found]) > 0.9
     assert min(f.gain_first.low for f in found) > 0
@@ -109,10 +106,7 @@ def test_independent_errors_carry_nothing_over():
 def test_no_real_variance_is_not_read_as_none():
     """A negative variance gives 0 inside an interval that holds what independent errors leave."""
     rng = np.random.default_rng(9)
-    found = [
-        measure_seed_luck(runs_with_skill(rng, 20, 300, 0.0), splits=0, kind="errors")
-        for _ in range(40)
-    ]
+    found = [measure_seed_luck(runs_with_skill(rng, 20, 300, 0.0), splits=0, kind="errors") for _ in range(40)]
     assert all(f.expected.low <= f.expected.estimate <= f.expected.high for f in found)
     below = next(f for f in found if f.expected.estimate == 0 < f.expected.high)
     assert "not to say there is none" in below.summary()
@@ -128,9 +122,7 @@ def test_no_real_variance_is_not_read_as_none():
 
 @pytest.mark.parametrize("runs", [4, 9, 10])
 def test_few_runs_are_said_to_be_few(runs):
-    luck = measure_seed_luck(
-        runs_with_skill(np.random.default_rng(10), runs, 300), splits=0, kind="errors"
-    )
+    luck = measure_seed_luck(runs_with_skill(np.random.default_rng(10), runs, 300), splits=0, kind="errors")
     assert any(f"{runs} runs are few" in w for w in luck.warnings) == (runs < 10)
 
 

@@ -12,9 +12,9 @@ from scipy.stats import fisher_exact
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import benjamini_hochberg, holm
 from curvewise.types import Predictions
-from curvewise.variance import _pair_search, pairs
-from curvewise.variance._hypergeometric import FisherTest, smallest_pvalue
-from curvewise.variance.pairs import measure_dependent_pairs
+from curvewise.variance import pairs
+from curvewise.variance import pairs as _pair_search
+from curvewise.variance.pairs import FisherTest, measure_dependent_pairs, smallest_pvalue
 
 AXES = ("runs", "examples")
 
@@ -27,9 +27,7 @@ def scipy_pvalue(a: int, b: int, both: int, runs: int) -> float:
 def test_pvalues_are_scipys(runs):
     rng = np.random.default_rng(runs)
     a, b = rng.integers(0, runs + 1, (2, 200))
-    anything = [
-        rng.integers(max(0, x + y - runs), min(x, y) + 1) for x, y in zip(a, b, strict=True)
-    ]
+    anything = [rng.integers(max(0, x + y - runs), min(x, y) + 1) for x, y in zip(a, b, strict=True)]
     likely = [rng.hypergeometric(x, runs - x, y) if y else 0 for x, y in zip(a, b, strict=True)]
     both = np.where(rng.random(200) < 0.5, anything, likely)
     expected = [scipy_pvalue(*row, runs) for row in zip(a, b, both, strict=True)]

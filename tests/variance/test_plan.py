@@ -10,12 +10,10 @@ from scipy.stats import f as f_distribution
 
 from curvewise.errors import InputError
 from curvewise.types import Predictions
-from curvewise.variance._power import t_power
-from curvewise.variance.anova import f_interval, split_variance
+from curvewise.variance.anova import f_interval, measure_totals, split_variance
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.difference import score_difference, unpaired_difference
-from curvewise.variance.plan import plan_runs
-from curvewise.variance.totals import measure_totals
+from curvewise.variance.plan import plan_runs, t_power
 
 
 def two_trainings(rng, runs, n, std=0.01, gap=0.0, spread=0.1):
@@ -32,16 +30,8 @@ def test_power_is_statsmodels(effect, runs):
     plan = plan_runs(difference=effect * 0.002, test_set_std=0.002, target="test set")
     expected = power.TTestIndPower().power(effect, runs, 0.05)
     assert plan.power_at(runs) == pytest.approx(expected, abs=1e-6)
-    paired = plan_runs(
-        difference=effect * 0.002,
-        test_set_std=0.002,
-        target="test set",
-        paired=True,
-        correlation=0.5,
-    )
-    assert paired.power_at(runs) == pytest.approx(
-        power.TTestPower().power(effect, runs, 0.05), abs=1e-6
-    )
+    paired = plan_runs(difference=effect * 0.002, test_set_std=0.002, target="test set", paired=True, correlation=0.5)
+    assert paired.power_at(runs) == pytest.approx(power.TTestPower().power(effect, runs, 0.05), abs=1e-6)
 
 
 @pytest.mark.parametrize("runs", [3, 4, 6])
@@ -50,8 +40,7 @@ def test_power_of_few_runs_is_that_of_the_comparison(runs):
     rng = np.random.default_rng(runs)
     plan = plan_runs(difference=3.0, test_set_std=1.0, target="test set")
     found = [
-        score_difference(rng.normal(3, 1, runs), rng.normal(0, 1, runs), False).test_set.pvalue
-        < 0.05
+        score_difference(rng.normal(3, 1, runs), rng.normal(0, 1, runs), False).test_set.pvalue < 0.05
         for _ in range(2000)
     ]
     assert plan.power_at(runs) == pytest.approx(np.mean(found), abs=0.05)
@@ -129,9 +118,7 @@ def test_a_test_set_can_be_too_small():
     z = 1.959964 + 0.841621
     fewest = 0.05 * z**2 / 0.002**2  # with runs without end
     assert fewest < plan.examples_needed < 1.01 * fewest
-    again = plan_runs(
-        difference=0.002, test_set_std=0.002, examples=plan.examples_needed, disagreement=0.05
-    )
+    again = plan_runs(difference=0.002, test_set_std=0.002, examples=plan.examples_needed, disagreement=0.05)
     assert again.runs is not None
     assert "too small" in plan.summary()
     few = plan_runs(difference=1e-5, test_set_std=0.002, target="test set", runs_max=50)
@@ -174,13 +161,7 @@ def test_one_more_run_buys_less_and_less():
 
 @pytest.mark.parametrize("question", ["difference", "distribution_std"])
 def test_the_table_fits_a_terminal(question):
-    plan = plan_runs(
-        **{question: 0.002},
-        test_set_std=0.003,
-        independent_std=0.002,
-        examples=9000,
-        disagreement=0.002,
-    )
+    plan = plan_runs(**{question: 0.002}, test_set_std=0.003, independent_std=0.002, examples=9000, disagreement=0.002)
     assert max(map(len, plan.table("text", digits=5).splitlines())) <= 80
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.variance.poisson_binomial import GROUP, poisson_binomial_pmf
+from curvewise.variance.accuracy import GROUP, poisson_binomial_pmf
 
 
 def exact(p):

@@ -12,9 +12,8 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
 from curvewise.variance.anova import Split
 from curvewise.variance.decompose import decompose_variance
-from curvewise.variance.ratio import adjusted_degrees, variance_ratio
 from curvewise.variance.sources import measure_sources
-from curvewise.variance.variances import compare_variances
+from curvewise.variance.variances import adjusted_degrees, compare_variances, variance_ratio
 
 
 def split(test_set, noise=1e-6, runs=20, units=1000.0):

@@ -8,7 +8,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from curvewise.errors import InputError
 from curvewise.types import Predictions
-from curvewise.variance.stopping import check_stopping, plan_stopping
+from curvewise.variance.plan import check_stopping, plan_stopping
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +82,9 @@ def test_each_decision(plan):
     rng = np.random.default_rng(4)
     low, high = rng.normal(0.1, 0.001, 20), rng.normal(0.2, 0.001, 20)
     same = rng.normal(0.1, 0.001, 20)
-    assert (
-        check_stopping(low[:5], high[:5], plan, higher_is_better=False).decision == "stop: a better"
-    )
-    assert (
-        check_stopping(high[:5], low[:5], plan, higher_is_better=False).decision == "stop: b better"
-    )
-    assert check_stopping(1 - low[:5], 1 - high[:5], plan, higher_is_better=True).decision == (
-        "stop: a better"
-    )
+    assert check_stopping(low[:5], high[:5], plan, higher_is_better=False).decision == "stop: a better"
+    assert check_stopping(high[:5], low[:5], plan, higher_is_better=False).decision == "stop: b better"
+    assert check_stopping(1 - low[:5], 1 - high[:5], plan, higher_is_better=True).decision == ("stop: a better")
     equal = check_stopping(low[:5], same[:5], plan, margin=0.01, higher_is_better=False)
     assert equal.decision == "stop: equivalent within margin"
     assert equal.next_look is None
@@ -108,9 +102,7 @@ def test_each_decision(plan):
 def test_predictions_are_compared_by_their_test_errors(plan):
     rng = np.random.default_rng(5)
     a, b = (Predictions(rng.random((10, 300)) < p, "errors") for p in (0.3, 0.4))
-    by_run = check_stopping(
-        a.errors().mean(axis=1), b.errors().mean(axis=1), plan, higher_is_better=False
-    )
+    by_run = check_stopping(a.errors().mean(axis=1), b.errors().mean(axis=1), plan, higher_is_better=False)
     found = check_stopping(a, b, plan)
     assert found.decision == by_run.decision == "stop: a better"
     assert found.pvalues == pytest.approx(by_run.pvalues)
@@ -123,17 +115,13 @@ def test_options_of_arrays_are_passed_on(plan):
     groups = np.arange(8) // 2
     found = check_stopping(a, b, plan, axes=("runs", "examples"), groups=groups, kind="errors")
     assert found.pvalues == pytest.approx(plain.pvalues)
-    mixed = check_stopping(
-        Predictions(a, "errors"), b.T, plan, axes=("examples", "runs"), kind="errors"
-    )
+    mixed = check_stopping(Predictions(a, "errors"), b.T, plan, axes=("examples", "runs"), kind="errors")
     assert mixed.pvalues == plain.pvalues
     losses = check_stopping(a * 1.0, b * 1.0, plan, kind="losses", axes=("runs", "examples"))
     assert (losses.unit, plain.unit) == ("loss", "fraction")
     assert losses.pvalues == pytest.approx(plain.pvalues)
     with pytest.raises(InputError, match="axes= is for predictions"):
-        check_stopping(
-            a.mean(axis=1), b.mean(axis=1), plan, axes=("runs", "examples"), higher_is_better=False
-        )
+        check_stopping(a.mean(axis=1), b.mean(axis=1), plan, axes=("runs", "examples"), higher_is_better=False)
 
 
 def test_unequal_spreads_from_two_runs_on():
@@ -145,10 +133,7 @@ def test_unequal_spreads_from_two_runs_on():
     p = [ttest_ind(a[:, :k], b[:, :k], axis=1, equal_var=False).pvalue for k in looks]
     assert (np.min(p, axis=0) <= found.nominal_level).mean() > 0.06
     wrong = sum(
-        any(
-            d.startswith(("stop: a", "stop: b"))
-            for d in check_stopping(x, y, found, higher_is_better=False).decisions
-        )
+        any(d.startswith(("stop: a", "stop: b")) for d in check_stopping(x, y, found, higher_is_better=False).decisions)
         for x, y in zip(a[:1500], b[:1500], strict=True)
     )
     assert wrong / 1500 < 0.055

@@ -12,7 +12,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
 from curvewise.types import Predictions
 from curvewise.variance.decompose import decompose_variance
-from curvewise.variance.sweep import measure_sweep
+from curvewise.variance.variances import measure_sweep
 
 
 def errors_of(std, rate, seed, runs=60, n=900):
@@ -92,10 +92,7 @@ def test_axes_are_passed_on():
 
 def test_order_does_not_matter(runs):
     backwards = dict(reversed(runs.items()))
-    assert (
-        measure_sweep(backwards, kind="errors").to_dict()
-        == measure_sweep(runs, kind="errors").to_dict()
-    )
+    assert measure_sweep(backwards, kind="errors").to_dict() == measure_sweep(runs, kind="errors").to_dict()
 
 
 def test_no_false_excess_over_many_values():
@@ -105,17 +102,13 @@ def test_no_false_excess_over_many_values():
     for _ in range(60):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CurvewiseWarning)  # tails that look heavy by chance
-            sweep = measure_sweep(
-                {k: rng.random((20, 300)) < 0.2 for k in range(10)}, kind="errors"
-            )
+            sweep = measure_sweep({k: rng.random((20, 300)) < 0.2 for k in range(10)}, kind="errors")
         flagged += any(sweep.has_excess)
     assert flagged <= 8
 
 
 def test_everything_in_excess():
-    found = measure_sweep(
-        {1.0: errors_of(0.05, 0.3, 0), 2.0: errors_of(0.05, 0.3, 1)}, kind="errors"
-    )
+    found = measure_sweep({1.0: errors_of(0.05, 0.3, 0), 2.0: errors_of(0.05, 0.3, 1)}, kind="errors")
     assert found.largest_without_excess is None
     assert "at 1, 2" in found.summary()
 

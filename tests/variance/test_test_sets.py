@@ -11,9 +11,8 @@ from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
-from curvewise.variance._true_correlation import true_correlation
 from curvewise.variance.decompose import decompose_variance
-from curvewise.variance.test_sets import compare_test_sets
+from curvewise.variance.luck import compare_test_sets, true_correlation
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
@@ -122,9 +121,7 @@ def test_runs_are_matched_by_their_names():
     assert c.run_errors["b"] == pytest.approx(b.mean(axis=1))
     order = rng.permutation(1000)
     moved = compare_test_sets({"a": a[:, order], "b": b[:, order[::-1]]})
-    assert tuple(moved.pairs[0].true_correlation) == pytest.approx(
-        tuple(plain.pairs[0].true_correlation)
-    )
+    assert tuple(moved.pairs[0].true_correlation) == pytest.approx(tuple(plain.pairs[0].true_correlation))
     with pytest.raises(InputError, match="lack the run"):
         compare_test_sets({"a": first, "b": Predictions(b, "errors", run_ids=ids + 1)})
 
@@ -132,10 +129,7 @@ def test_runs_are_matched_by_their_names():
 def test_shared_examples_are_noticed():
     a, b = two(np.random.default_rng(4))
     ids = np.arange(1000)
-    sets = {
-        "a": Predictions(a, "errors", example_ids=ids),
-        "b": Predictions(b, "errors", example_ids=ids + 990),
-    }
+    sets = {"a": Predictions(a, "errors", example_ids=ids), "b": Predictions(b, "errors", example_ids=ids + 990)}
     with pytest.warns(CurvewiseWarning, match="share 10 example ids"):
         compare_test_sets(sets)
 
@@ -158,9 +152,7 @@ def test_golden(fashion):
     votes, labels = fashion
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        c = compare_test_sets(
-            {"even": (votes[:, ::2], labels[::2]), "odd": (votes[:, 1::2], labels[1::2])}
-        )
+        c = compare_test_sets({"even": (votes[:, ::2], labels[::2]), "odd": (votes[:, 1::2], labels[1::2])})
     assert c.pairs[0].correlation.estimate == pytest.approx(0.217, abs=5e-4)
     assert 1.0 in c.pairs[0].true_correlation
     assert "even and odd" in c.summary()

@@ -9,8 +9,7 @@ import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
-from curvewise.variance._crossed import Crossed, Spread
-from curvewise.variance.twins import measure_twins
+from curvewise.variance.sources import Crossed, Spread, measure_twins
 
 
 def trained(rng, runs=8, n=60, poke=0.4, classes=4, unsure=None):
@@ -219,16 +218,10 @@ def test_bad_input():
         measure_twins(runs, twins[:7], truth)
     with pytest.raises(InputError, match="examples"):
         measure_twins(Predictions(runs > 1, "errors"), Predictions(twins[:, :50] > 1, "errors"))
-    named = [
-        Predictions(x > 1, "errors", run_ids=i)
-        for x, i in ((runs, np.arange(8)), (twins, np.arange(8)[::-1]))
-    ]
+    named = [Predictions(x > 1, "errors", run_ids=i) for x, i in ((runs, np.arange(8)), (twins, np.arange(8)[::-1]))]
     with pytest.raises(InputError, match="run_ids"):
         measure_twins(*named)
-    ids = [
-        Predictions(x > 1, "errors", example_ids=i)
-        for x, i in ((runs, np.arange(60)), (twins, np.arange(60) + 1))
-    ]
+    ids = [Predictions(x > 1, "errors", example_ids=i) for x, i in ((runs, np.arange(60)), (twins, np.arange(60) + 1))]
     with pytest.raises(InputError, match="example_ids"):
         measure_twins(*ids)
     with pytest.raises(InputError, match="at least three"):

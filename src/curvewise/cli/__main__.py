@@ -1,5 +1,7 @@
 """``python -m curvewise.cli``."""
 
+from __future__ import annotations
+
 import sys
 
 from curvewise.cli import main

@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from curvewise.cli._console import FAILED, Page, UsageError
-from curvewise.cli._demo_lenses import LENSES, Shown
-from curvewise.cli._demo_study import demo_text, is_demo_text
-from curvewise.cli._demo_told import Told
+from curvewise.cli.console import FAILED, Page, UsageError, sentences, warn_each
+from curvewise.cli.options import quietly
 from curvewise.errors import CurvewiseError, MissingDependencyError
+from curvewise.learning.commands import Fitting, fit_files, show_curves
+from curvewise.text import format_size
 
 if TYPE_CHECKING:
-    from curvewise.report.content import Report
-    from curvewise.study import Status, Study
+    from curvewise.learning.comparison import CurveComparison, LearnerRanking
+    from curvewise.learning.curve import SamplesToReach
+    from curvewise.learning.fit import LearningCurves
+    from curvewise.ranking.rank import CheckpointRanking
+    from curvewise.report.content import Report, Section
+    from curvewise.response.comparison import ResponseComparison
+    from curvewise.response.curve import ResponseCurve
+    from curvewise.study.spec.study import Study
+    from curvewise.study.status import Status
+    from curvewise.transfer.result import TransferResult
+    from curvewise.types.measurements import Measurements
+    from curvewise.types.predictions import Predictions
+    from curvewise.types.results import Result
+    from curvewise.variance.compare import RunComparison
+    from curvewise.variance.decompose import VarianceDecomposition
+
 
 STUDY = "study.toml"
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def demo(
-    *,
-    out: Path = Path("curvewise-demo"),
-    seed: int = 0,
-    fast: Flag = False,
-    dry_run: Flag = False,
-    json: Flag = False,
+    *, out: Path = Path("curvewise-demo"), seed: int = 0, fast: Flag = False, dry_run: Flag = False, json: Flag = False
 ) -> int:
     """See it work: a study of two networks on handwritten digits, through every lens.
 
@@ -80,7 +92,7 @@ def demo(
 
 def _say_plan(page: Page, text: str, out: Path) -> int:
     """Say what would be trained; needs neither torch nor the data."""
-    from curvewise.study.document import study_from_document
+    from curvewise.study.spec.document import study_from_document
 
     study = study_from_document(tomllib.loads(text), out)
     design, names = study.design, list(study.learners)
@@ -122,7 +134,7 @@ def _has(module: str) -> bool:
 
 def _written(path: Path, text: str) -> Study:
     """Write the study file, unless somebody made it another."""
-    from curvewise.study import load_study
+    from curvewise.study.spec.document import load_study
 
     if path.exists() and not is_demo_text(path.read_text(encoding="utf-8")):
         raise UsageError(
@@ -145,8 +157,8 @@ def _say_in_short(page: Page, shown: list[Shown]) -> None:
 def _report(told: Told, study: Study, status: Status) -> Report:
     """What the demo has told, as a report: the first answers, then all in short, then each."""
     from curvewise.report.content import Report, Section
-    from curvewise.report.runs import reproduction, runs_of
-    from curvewise.study.standings import planned_runs
+    from curvewise.report.study import reproduction, runs_of
+    from curvewise.study.standing import planned_runs
 
     in_short, planned = told.page.document["in_short"], planned_runs(study)
     sections = (Section("In short", text=tuple(in_short)), *told.sections)
@@ -174,10 +186,586 @@ def _say_how(page: Page, out: Path, shown: list[Shown]) -> None:
 
 def _say_files(told: Told, report: Report) -> None:
     """Write the report as a page and as text with figures, and name all files."""
-    from curvewise.cli._study_report import write_files
+    from curvewise.study.commands import write_files
 
     written = write_files(report, told.folder, index="summary.md")
     files = [str(told.folder / STUDY), *written, *told.files]
     told.page.document["files"] = files
     told.page.say("Written", style="bold")
     told.page.code("\n".join(files))
+
+
+# What the demo asks of the trained networks: one function for each lens.
+
+TARGET = 0.05
+MOVED, BY = "shift-x", [-0.25, -0.125, 0, 0.125, 0.25]
+TURNED, EXAMPLES = ("nleep", "logme", "knn"), 800
+TURNED_STUDY = "turned.toml"
+LEGEND = (
+    "e_N: error after training on N digits. β_N: how much it would rise with a quarter of them. γ: how fast it falls."
+)
+
+
+@dataclass
+class Shown:
+    """What a lens leaves for the end of the demo.
+
+    Attributes
+    ----------
+    in_short : list of str
+        Its answers in plain words, a sentence or two for each.
+    python, commands : list of str
+        Lines that do the same, after ``study = cw.load_study(…)``, and in a shell.
+    """
+
+    in_short: list[str] = field(default_factory=list)
+    python: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+
+
+def show_learning(told: Told, study: Study) -> Shown:
+    """Say how error falls with data, and who is better with how much."""
+    table = told.folder / "errors.csv"
+    measurements = _write_errors(told, study, table)
+    curves = fit_files(measurements, Fitting())
+    told.page.document["curves"] = curves
+    show_curves(told.page, curves, Fitting(), None, LEGEND)
+    told.sections.append(curves_section(curves, measurements))
+    in_short, four_times = _decide(told, measurements, curves)
+    file = shlex.quote(str(table))
+    return Shown(
+        in_short,
+        [
+            'errors = study.measurements(seeds="mean")',
+            "print(cw.compare_learning_curves(*cw.fit_learning_curves(errors)))",
+        ],
+        [
+            f"curvewise learning compare {file}",
+            f"curvewise learning fit {file} --reach {TARGET:g}",
+            f"curvewise learning rank {file} --at {four_times:.0f} --form auto",
+        ],
+    )
+
+
+def _write_errors(told: Told, study: Study, path: Path) -> Measurements:
+    """One row per subset: runs that share one are not independent, so their seeds are averaged."""
+    from curvewise.learning.load import load_measurements
+
+    rows = study.measurements(seeds="mean").frame()
+    rows[["learner", "n", "fold", "error"]].to_csv(path, index=False, lineterminator="\n")
+    told.files.append(str(path))
+    return load_measurements(path)
+
+
+def _decide(told: Told, measurements: Measurements, curves: LearningCurves) -> tuple[list[str], float]:
+    """Compare, ask for a target error, rank at four times the data; give that size, too."""
+    from curvewise.learning.comparison import compare_learning_curves, rank_learners
+
+    a, b = curves[A], curves[B]
+    smallest, largest = float(measurements.n.min()), float(measurements.n.max())
+    few, many = (compare_learning_curves(a, b, at=n) for n in (smallest, largest))
+    reach = [curve.samples_to_reach(TARGET) for curve in curves]
+    ranking = rank_learners(fit_files(measurements, Fitting(form="auto")), at=4 * largest)
+    told.page.document |= {"comparison": many, "samples_to_reach": reach, "ranking": ranking}
+    ask(told, f"Which is better with {largest:,.0f} digits to learn from?", many, figures={"comparison": many.plot})
+    ask(told, f"How many digits does an error of {TARGET:.0%} take?", *reach)
+    ask(told, "Which will be better with four times the data?", ranking)
+    return [said_crossing(few, many, curves), said_reach(reach), said_ranking(ranking)], ranking.at
+
+
+def show_variance(told: Told, study: Study) -> Shown:
+    """Say how much of a difference is chance: seeds, and the finite test set."""
+    from curvewise.variance.compare import compare_runs
+    from curvewise.variance.decompose import decompose_variance
+
+    n = max(study.partition.sizes)
+    runs = {name: study.predictions(name, n=n) for name in (A, B)}
+    files = {name: _write_predictions(told, name, found) for name, found in runs.items()}
+    with quietly():
+        spread = {name: decompose_variance(found) for name, found in runs.items()}
+        better = compare_runs(runs[A], runs[B], names=(A, B), paired=False)
+    told.page.document |= {"seeds": spread, "better": better}
+    question = f"How much of the difference between {runs[A].runs} seeds is real?"
+    ask(told, question, *spread.values(), names=list(spread), figures={"spread": spread[A].plot})
+    ask(told, f"Is the {A} better than the {B} on new digits, too?", better, figures={"seeds": better.plot})
+    a, b = (shlex.quote(files[name]) for name in (A, B))
+    return Shown(
+        [said_spread(spread), said_real(better, n)],
+        [
+            f'cnn, mlp = (study.predictions(k, n={n}) for k in ("{A}", "{B}"))',
+            "print(cw.decompose_variance(cnn))",
+            f'print(cw.compare_runs(cnn, mlp, names=("{A}", "{B}"), paired=False))',
+        ],
+        [f"curvewise variance decompose {a}", f"curvewise variance compare {a} {b} --fail-if worse"],
+    )
+
+
+def _write_predictions(told: Told, name: str, found: Predictions) -> str:
+    """A file that other tools can read, too; the store has the same, run by run."""
+    import numpy as np
+
+    path = told.folder / f"{name.lower()}.npz"
+    classes = np.asarray(found.values).astype(np.uint8)
+    np.savez_compressed(path, preds=classes, labels=np.asarray(found.labels, dtype=np.uint8))
+    told.files.append(str(path))
+    return str(path)
+
+
+def show_response(told: Told, study: Study) -> Shown:
+    """Say which network holds up when the digits it has learned move."""
+    from curvewise.response.comparison import compare_responses
+    from curvewise.response.networks.measurement import measure_responses
+    from curvewise.response.plot.curves import plot_responses
+    from curvewise.response.plot.sheet import plot_perturbed
+
+    n = max(study.partition.sizes)
+    found = {name: study.network(name, n=n) for name in (A, B)}
+    networks = {name: one.network for name, one in found.items()}
+    examples = found[A].examples
+    with quietly():
+        curves = measure_responses(networks, examples, MOVED, magnitudes=BY, progress=False)
+        better = compare_responses(curves[A], curves[B])
+    told.page.document |= {"responses": curves, "response": better}
+    ask(
+        told,
+        "Which holds up when the digits it has learned move?",
+        *curves.values(),
+        better,
+        figures={"responses": lambda: plot_responses(curves), "moved": lambda: plot_perturbed(examples, MOVED, BY)},
+    )
+    return Shown(
+        [said_response(better, curves, "up to two pixels")],
+        [
+            f'nets = {{k: study.network(k, n={n}) for k in ("{A}", "{B}")}}',
+            f'data = nets["{A}"].examples',
+            "moved = cw.measure_responses("
+            f'{{k: v.network for k, v in nets.items()}}, data, "{MOVED}", magnitudes={BY})',
+            f'print(cw.compare_responses(moved["{A}"], moved["{B}"]))',
+        ],
+        ["curvewise response perturbations", "curvewise response measures"],
+    )
+
+
+def show_ranking(told: Told, study: Study) -> Shown:
+    """Say which of the networks is the best start for digits that lie on their side."""
+    import numpy as np
+
+    from curvewise.ranking.networks.preprocessing import Preprocessing
+    from curvewise.ranking.networks.rank import rank_checkpoints
+
+    found = {f"{name}, {n} digits": study.network(name, n=n) for name in (A, B) for n in study.partition.sizes}
+    seen = next(iter(found.values())).examples
+    turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()
+    with quietly():
+        ranking = rank_checkpoints(
+            {name: one.network for name, one in found.items()},
+            (turned, study.dataset.y),
+            TURNED,
+            preprocessing=Preprocessing(mean=seen.mean or 0, std=seen.std or 1, channels="grey"),
+            examples=EXAMPLES,
+            progress=False,
+        )
+    told.page.document["checkpoints"] = ranking
+    question = "Which network to start from, if digits come lying on their side?"
+    ask(told, question, ranking, figures={"checkpoints": ranking.plot})
+    return Shown(
+        [said_checkpoints(ranking)],
+        [
+            "import numpy as np",
+            "turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()",
+            'scale = cw.Preprocessing(mean=data.mean, std=data.std, channels="grey")',
+            f'starts = [(k, n) for k in ("{A}", "{B}") for n in study.partition.sizes]',
+            'pool = {f"{k}, {n} digits": study.network(k, n=n).network for k, n in starts}',
+            f"print(cw.rank_checkpoints(pool, (turned, study.dataset.y), {list(TURNED)}, "
+            f"preprocessing=scale, examples={EXAMPLES}))",
+        ],
+        ["curvewise ranking measures"],
+    )
+
+
+def show_transfer(told: Told, study: Study) -> Shown:
+    """Say what upright digits are worth to a network that learns them lying on their side."""
+    import numpy as np
+
+    from curvewise.study.transfer import transfer_risks
+    from curvewise.transfer.measure import measure_transfer
+
+    turned = _turned_study(told, study)
+    turned.run(device="cpu")
+    most = max(study.partition.sizes)
+    maximal = round(float(np.mean(study.measurements(n=most).of(A).error)), 4)
+    with quietly():
+        found = measure_transfer(transfer_risks(turned, metric="error", maximal=maximal))
+    told.page.document["transfer"] = found
+    question = "Is a network that knows upright digits a better start than none?"
+    before = about_transfer(most, "upright", maximal)
+    after = [worth_said(found, "upright")]
+    figures = {"transfer": found.plot}
+    ask(told, question, found, first=before, last=after, figures=figures)
+    file = told.folder / TURNED_STUDY
+    return Shown(
+        [said_transfer(found, "upright")],
+        [
+            f"turned = cw.load_study({str(file)!r})",
+            f'risks = cw.transfer_risks(turned, metric="error", maximal={maximal})',
+            "print(cw.measure_transfer(risks))",
+        ],
+        [f"curvewise transfer measure {shlex.quote(str(file))} --risk-column error --maximal {maximal}"],
+    )
+
+
+def _turned_study(told: Told, study: Study) -> Study:
+    """Write digits that the first study held out, turned, and a study of them."""
+    import os
+
+    import numpy as np
+
+    from curvewise.study.ranking import checkpoint_files
+    from curvewise.study.spec.document import load_study
+
+    held_out = study.test_examples()
+    turned = np.rot90(held_out.x, axes=(-2, -1)).copy()
+    np.savez_compressed(told.folder / "turned.npz", x=turned, y=held_out.y)
+    weights = next(iter(checkpoint_files(study, A, n=max(study.partition.sizes)).values()))
+    training = study.learners[A].training
+    assert training is not None
+    place = os.path.relpath(weights, told.folder.resolve()).replace(os.sep, "/")
+    path = told.folder / TURNED_STUDY
+    text = turned_text(study.seed, training.epochs, place)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    told.files += [str(told.folder / "turned.npz"), str(path)]
+    return load_study(path)
+
+
+LENSES = (show_learning, show_variance, show_response, show_ranking, show_transfer)
+"""Every lens there is, in the order of the demo."""
+
+
+# The study that the demo runs, as a file to read and to change.
+
+A, B = "CNN", "MLP"
+"""The two networks, the one with more to gain from data first."""
+
+HEAD = """\
+# Two networks on handwritten digits: which is better with how much data, what do seeds do, and
+# what happens when the digits move?
+#   curvewise study plan study.toml      what it would train, and how long that takes
+#   curvewise study run study.toml       train what is not there yet
+#   curvewise study status study.toml    how far it is
+"""
+
+TEXT = """\
+name = "digits"
+seed = {seed}
+
+[data]
+name = "digits"
+
+[learners.{A}]
+architecture = "cnn"
+width = 8
+rate = 0.03
+batch = 25
+epochs = {epochs}
+
+[learners.{B}]
+architecture = "mlp"
+width = 64
+depth = 1
+rate = 0.1
+batch = 25
+epochs = {epochs}
+
+[design]
+test = 797    # digits held out; up to 1,000 are left to train on
+sizes = {sizes}
+folds = {folds}    # disjoint subsets of each size
+seeds = {seeds}    # networks on each subset
+
+[keep]
+checkpoints = "end"    # the weights
+"""
+
+FULL = {"sizes": [62, 125, 250, 500, 1000], "folds": [8, 8, 4, 2, 1], "seeds": 16, "epochs": 25}
+FAST = {"sizes": [60, 100, 160, 250, 400], "folds": [4, 4, 2, 2, 1], "seeds": 6, "epochs": 20}
+
+
+def demo_text(seed: int = 0, *, fast: bool = False) -> str:
+    """Text of the demo's study file.
+
+    >>> "seeds = 6 " in demo_text(fast=True)
+    True
+    """
+    return HEAD + "\n" + TEXT.format(seed=seed, A=A, B=B, **(FAST if fast else FULL))
+
+
+TURNED_TEXT = """\
+# The same digits, lying on their side: is a network that knows them upright a better start than
+# none? Trained on digits that the first study held out.
+name = "turned digits"
+seed = {seed}
+
+[data]
+path = "turned.npz"
+
+[learners.scratch]
+architecture = "cnn"
+width = 8
+rate = 0.03
+batch = 25
+epochs = {epochs}
+
+[learners.upright]
+architecture = "cnn"
+width = 8
+weights = "{weights}"
+rate = 0.03
+batch = 25
+epochs = {epochs}
+
+[design]
+test = 197
+sizes = [25, 50, 100, 200]
+folds = 3
+"""
+
+
+def turned_text(seed: int, epochs: float, weights: str) -> str:
+    """Text of the second study file, on digits that lie on their side.
+
+    >>> 'weights = "a.safetensors"' in turned_text(0, 20, "a.safetensors")
+    True
+    """
+    return TURNED_TEXT.format(seed=seed, epochs=f"{epochs:g}", weights=weights)
+
+
+def is_demo_text(text: str) -> bool:
+    """Whether a study file is as the demo writes it, for any seed.
+
+    >>> is_demo_text(demo_text(7)), is_demo_text(demo_text(7) + "# mine")
+    (True, False)
+    """
+    found = [line.removeprefix("seed = ") for line in text.splitlines() if "seed = " in line]
+    seed = int(found[0]) if found and found[0].isdecimal() else 0
+    return any(text == demo_text(seed, fast=fast) for fast in (False, True))
+
+
+# What the demo tells: on the page at once, and in a report at the end.
+
+
+@dataclass
+class Told:
+    """What the demo has told so far: on the page, and in sections for its report.
+
+    Attributes
+    ----------
+    page : Page
+        Where it is shown.
+    folder : Path
+        Where files are written.
+    sections : list of Section
+        For the report.
+    files : list of str
+        What was written.
+    """
+
+    page: Page
+    folder: Path
+    sections: list[Section] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+
+def curves_section(curves: LearningCurves, measurements: Measurements) -> Section:
+    """The section of the learning curves, whose numbers the page has shown as a table."""
+    from curvewise.report.lenses import drawn, named
+    from curvewise.report.results import section_of
+
+    section = drawn(
+        section_of(curves, "How does error fall with data?", runs=measurements),
+        "curves",
+        "Error e_N and data-reliance β_N",
+    )
+    return replace(
+        section,
+        text=tuple(sentences(c) for c in curves),
+        warnings=tuple(w for c in curves for w in named(c.all_warnings, c.learner)),
+    )
+
+
+def ask(
+    told: Told,
+    question: str,
+    *answers: Result,
+    names: Sequence[str] = (),
+    first: Sequence[str] = (),
+    last: Sequence[str] = (),
+    figures: Mapping[str, Callable[[], Any]] | None = None,
+) -> None:
+    """Put a question, its answers and their pictures on the page and into the report.
+
+    ``names`` says whom each is about, where the answers do not say it themselves; ``first`` and
+    ``last`` are what to know before and after them.
+    """
+    from curvewise.report.content import Figure, Section
+    from curvewise.report.lenses import named
+    from curvewise.report.results import METHODS, lens_of
+    from curvewise.study.commands import show_section
+
+    text: list[str] = []
+    found: list[str] = []
+    for answer, name in zip(answers, names or [""] * len(answers), strict=True):
+        text.append(f"{name}: {sentences(answer)}" if name else sentences(answer))
+        about = name or getattr(answer, "learner", "")
+        found += named(answer.all_warnings, about) if about else answer.all_warnings
+    section = Section(
+        question,
+        text=(*first, *text, *last),
+        warnings=tuple(found),
+        figures=tuple(Figure(k, question, draw) for k, draw in (figures or {}).items()),
+        method=METHODS.get(lens_of(answers[0]), ()),
+    )
+    show_section(told.page, section)
+    warn_each(found)
+    told.sections.append(section)
+
+
+# The demo's answers in plain words: what to remember of each question.
+
+CLOSE = 0.8
+"""Chance of being best up to which a ranking is no more than a lean."""
+
+
+def said_crossing(few: CurveComparison, many: CurveComparison, curves: LearningCurves) -> str:
+    """Which is better with little and with much data, by the fitted curves."""
+    first, errors = _leader(few, curves)
+    second, others = _leader(many, curves)
+    again = "still " if first == second else ""
+    text = (
+        f"With {few.at:,.0f} digits the {first} {_sure(few)} ({errors}); with {many.at:,.0f} the "
+        f"{second} {_sure(many, again)} ({others})."
+    )
+    crossing = many.crossing.estimate
+    if few.at < crossing < many.at:
+        text += f" The curves cross near {format_size(crossing)}."
+    return text
+
+
+def _leader(found: CurveComparison, curves: LearningCurves) -> tuple[str, str]:
+    """Whose curve is lower, and the errors of both."""
+    errors = {name: float(curves[name].error_at(found.at)) for name in (found.a, found.b)}
+    better, worse = sorted(errors, key=lambda name: errors[name])
+    return better, f"{errors[better]:.1%} wrong against {errors[worse]:.1%}"
+
+
+def _sure(found: CurveComparison, again: str = "") -> str:
+    return f"is {again}ahead, not surely" if found.verdict == "undecided" else f"is {again}better"
+
+
+def said_response(found: ResponseComparison, curves: Mapping[str, ResponseCurve], at: str) -> str:
+    """Which network holds up better when its own digits are moved."""
+    better, worse = sorted(curves, key=lambda name: curves[name].gi)
+    parts = [f"the {name} is right on {curves[name].accuracy.min():.0%}" for name in (better, worse)]
+    sure = "" if found.verdict != "undecided" else ", which may be chance"
+    return f"With the digits it learned moved by {at}, {parts[0]} at worst, {parts[1]}{sure}."
+
+
+def about_transfer(most: int, method: str, maximal: float) -> list[str]:
+    """What is compared, and by which measure: to be read before the answer."""
+    return [
+        f"The ranking above chose among networks. This asks whether to start from one at all: "
+        f"{method!r} is the {A} of the first study, which has learned {most:,} upright digits, and "
+        "'scratch' the same network with random weights; both are trained on a few digits that lie "
+        "on their side.",
+        "CCI (calibrated cumulative improvement) is how far the start closes the gap between "
+        "scratch and maximal supervision over all training sizes: 0 is no better than scratch, 1 "
+        f"as good as maximal supervision. That is the error of {maximal:.1%} which the {A} has on "
+        f"upright digits after {most:,} of them; the blind guess is the most frequent digit.",
+    ]
+
+
+def worth_said(found: TransferResult, method: str) -> str:
+    """What the fewest digits of a start are worth in digits without one."""
+    one = found.improvement(found.tasks[0], method)
+    first, n = one.data_equivalence[0], one.n[0]
+    lead = f"With {n:.0f} digits it is"
+    if first.beyond == "above":
+        most = found.curve(found.tasks[0], found.scratch).n[-1]
+        return f"{lead} better than scratch with {most:,.0f}."
+    worth = first.equivalent
+    if first.beyond == "below":
+        return f"{lead} no better than scratch with as many."
+    ends = f" [{_digits(worth.low)}, {_digits(worth.high)}]" if worth.low == worth.low else ""
+    return f"{lead} as good as scratch with about {_digits(worth.estimate)}{ends}."
+
+
+def _digits(n: float) -> str:
+    return f"{round(float(f'{n:.3g}')):,}" if math.isfinite(n) else "∞"
+
+
+def said_transfer(found: TransferResult, method: str) -> str:
+    """What a start is worth against none."""
+    one = found.improvement(found.tasks[0], method)
+    cci = one.cci
+    start = f"Digits that lie on their side: a {A} that knows {method} ones is"
+    sure = f"(CCI {cci.estimate:.2f} [{cci.low:.2f}, {cci.high:.2f}])"
+    if cci.high < 0:
+        return f"{start} a worse start than none {sure}."
+    if not cci.low > 0:
+        return f"{start} no better a start than none, as far as can be told {sure}."
+    return f"{start} a better start than none {sure}. {worth_said(found, method)}"
+
+
+def said_checkpoints(ranking: CheckpointRanking) -> str:
+    """Which network is the best start for another task."""
+    first = ranking.checkpoints[0]
+    tied = int((ranking.rank_low == 1).sum()) - 1
+    text = f"For digits that lie on their side, {first} is the network to start from"
+    return text + (f", though {tied} others may be as good." if tied else ".")
+
+
+def said_reach(answers: Sequence[SamplesToReach]) -> str:
+    """How much data a target takes."""
+    parts = [
+        f"the {a.learner} about {format_size(a.estimate)} digits"
+        if math.isfinite(a.estimate)
+        else f"the {a.learner} more than there will ever be"
+        for a in answers
+    ]
+    return f"An error of {answers[0].error:.0%} takes {' and '.join(parts)}."
+
+
+def said_ranking(ranking: LearnerRanking) -> str:
+    """Who is ahead with more data than there is."""
+    best = int(ranking.probability_best.argmax())
+    name, chance = ranking.learners[best], float(ranking.probability_best[best])
+    if chance > CLOSE:
+        return f"With {ranking.at:,.0f} digits the {name} would probably be better (chance {chance:.0%})."
+    return f"Who would be better with {ranking.at:,.0f} digits is open: the {name} has a chance of {chance:.0%}."
+
+
+def said_spread(spread: Mapping[str, VarianceDecomposition]) -> str:
+    """What of the difference between seeds would be there again on new digits."""
+    parts = [
+        f"for the {name} about {found.distribution_share:.0%} "
+        f"({found.share_interval.low:.0%} to {found.share_interval.high:.0%})"
+        for name, found in spread.items()
+    ]
+    text = f"Of the variance between seeds, {' and '.join(parts)} is real"
+    if all(found.distribution_share < 0.5 for found in spread.values()):
+        return f"{text}; the rest is which digits are in the test set. The seed that looks best is mostly the luckiest."
+    return f"{text}: it would be there again on new digits."
+
+
+def said_real(found: RunComparison, n: int) -> str:
+    """Whether the difference at the largest size holds beyond this test set."""
+    points = f"{100 * abs(found.difference.estimate):.1f} points"
+    if found.verdict == "undecided":
+        return (
+            f"Trained on these {n:,} digits, the {found.a} and the {found.b} differ by {points}: "
+            "no more than seeds and the choice of test digits can explain."
+        )
+    pair = (found.a, found.b) if found.verdict == "a better" else (found.b, found.a)
+    return (
+        f"Trained on these {n:,} digits, the {pair[0]} beats the {pair[1]} on new ones, too, by "
+        f"about {points}: more than seeds and the choice of test digits explain."
+    )

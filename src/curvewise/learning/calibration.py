@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, ndtri
 
-from curvewise.learning.extrapolate import Ensemble, fit_ensemble
-from curvewise.learning.replicates import Replicates
-from curvewise.types import FloatArray
+from curvewise.learning.extrapolation import Ensemble, fit_ensemble
+from curvewise.learning.power import Replicates
+from curvewise.types.units import FloatArray
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Levels whose quantiles are stored; others are interpolated."""
@@ -85,22 +85,7 @@ class Table:
 # Fitted to the LCDB 1.0 datasets of even id: `python benchmarks/intervals.py --regenerate`.
 TABLE = Table(
     lower=Side(
-        size=(
-            2.822,
-            0.388,
-            -0.410,
-            0.227,
-            -0.202,
-            0.085,
-            0.147,
-            0.186,
-            -0.151,
-            0.160,
-            1.034,
-            0.113,
-            -0.241,
-            0.445,
-        ),
+        size=(2.822, 0.388, -0.410, 0.227, -0.202, 0.085, 0.147, 0.186, -0.151, 0.160, 1.034, 0.113, -0.241, 0.445),
         growth=(
             -0.177,
             0.319,
@@ -120,38 +105,8 @@ TABLE = Table(
         quantiles=(0.281, 0.550, 0.739, 0.954, 1.548),
     ),
     upper=Side(
-        size=(
-            2.466,
-            -0.046,
-            0.021,
-            0.613,
-            -0.166,
-            0.324,
-            0.029,
-            0.177,
-            -0.265,
-            0.014,
-            1.292,
-            -0.637,
-            0.049,
-            0.133,
-        ),
-        growth=(
-            -4.830,
-            0.504,
-            0.435,
-            -0.538,
-            -0.030,
-            0.677,
-            0.007,
-            0.166,
-            0.278,
-            -0.430,
-            -0.267,
-            0.011,
-            0.106,
-            0.379,
-        ),
+        size=(2.466, -0.046, 0.021, 0.613, -0.166, 0.324, 0.029, 0.177, -0.265, 0.014, 1.292, -0.637, 0.049, 0.133),
+        growth=(-4.830, 0.504, 0.435, -0.538, -0.030, 0.677, 0.007, 0.166, 0.278, -0.430, -0.267, 0.011, 0.106, 0.379),
         quantiles=(0.136, 0.446, 0.686, 1.004, 2.347),
     ),
 )
@@ -186,9 +141,7 @@ def ensemble_interval(
     ends = prediction_interval(centre, x, reach, level=level)
     # Features change at the sizes measured; between them half widths are drawn out straight.
     order = np.argsort(known)
-    down, up = (
-        np.interp(np.log(sizes), np.log(known[order]), np.abs(end - centre)[order]) for end in ends
-    )
+    down, up = (np.interp(np.log(sizes), np.log(known[order]), np.abs(end - centre)[order]) for end in ends)
     extra = float(ndtri(0.5 + level / 2.0)) ** 2 * np.asarray(noise, dtype=np.float64)
     middle = ensemble.predict(sizes)
     return middle - np.hypot(down, np.sqrt(extra)), middle + np.hypot(up, np.sqrt(extra))
@@ -250,9 +203,7 @@ def prediction_interval(
     bounds : tuple of float
         To which the ends are clipped.
     """
-    down, up = (
-        quantile(side, level) * scale(x, reach, side) for side in (table.lower, table.upper)
-    )
+    down, up = (quantile(side, level) * scale(x, reach, side) for side in (table.lower, table.upper))
     return np.clip(centre - down, *bounds), np.clip(centre + up, *bounds)
 
 
@@ -343,10 +294,7 @@ def calibrate(
     names, index = np.unique(groups, return_inverse=True)
     part = np.random.default_rng(0).permutation(len(names))[index] % folds
     sides = []
-    for miss, room in (
-        (centre - target, centre - bounds[0]),
-        (target - centre, bounds[1] - centre),
-    ):
+    for miss, room in ((centre - target, centre - bounds[0]), (target - centre, bounds[1] - centre)):
         room = np.maximum(room, 1e-3)
         size, growth = _fit_side(x, reach, miss, room)
         relative = np.empty_like(miss)
@@ -365,9 +313,7 @@ def _distance(reach: FloatArray) -> FloatArray:
     return np.asarray(np.log((reach + INTERPOLATION) / (np.log(2.0) + INTERPOLATION)))
 
 
-def _nearby(
-    n: FloatArray, mean: FloatArray, residual: FloatArray, n_new: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _nearby(n: FloatArray, mean: FloatArray, residual: FloatArray, n_new: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Misfit and rising (T,) at the measured sizes nearest to each new one.
 
     Beyond the largest size these are the last three and the last two; step is the rms difference

@@ -1,36 +1,354 @@
-"""A fitted extended power law and what it says, with intervals that cover."""
+"""What every fitted learning curve can be asked, whatever form was fitted."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from curvewise.learning.base import (
-    EXTRAPOLATION_LIMIT,
-    Curve,
-    CurveIntervals,
-    check_interval,
-)
+from curvewise.errors import InputError
 from curvewise.learning.calibration import power_interval
-from curvewise.learning.power import FORMS, PowerFits, size_weights
+from curvewise.learning.power import (
+    FORMS,
+    Constants,
+    PowerFits,
+    Replicates,
+    Scale,
+    bounds,
+    fit_power,
+    gamma_grid,
+    size_variance,
+    size_weights,
+    slope_variance,
+)
 from curvewise.learning.profile import (
     FINE_GRID,
     Basis,
     Coefficients,
     NoiseAverage,
     Profile,
+    RunNoise,
     error_of,
     gain_of,
     large_sample_of,
     profile_replicates,
     reliance_of,
 )
-from curvewise.learning.units import bounds
-from curvewise.tables import number
-from curvewise.types import FloatArray, Interval, check_level
+from curvewise.stats.intervals import crossing_interval
+from curvewise.text import as_count, format_number, format_size
+from curvewise.types.results import Interval, Result, check_level, data_frame
+from curvewise.types.units import FloatArray, Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+EXTRAPOLATION_LIMIT = 4.0
+"""Beyond this multiple of the largest size the paper does not trust its curves (§4.2)."""
+
+INTERVALS = ("confidence", "prediction", "conditional")
+
+
+@dataclass(frozen=True)
+class CurveIntervals:
+    """Error and data-reliance at one size, each with its interval.
+
+    Attributes
+    ----------
+    n : float
+        The size N.
+    error : Interval
+        e_N.
+    data_reliance : Interval
+        β_N, how much the error would rise with a quarter of the data.
+    large_sample : Interval
+        e_N − β_N, the linearised estimate of error with unlimited data.
+    """
+
+    n: float
+    error: Interval
+    data_reliance: Interval
+    large_sample: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Curve(Result):
+    """A fitted learning curve; see :class:`LearningCurve` and :class:`EnsembleCurve`.
+
+    Attributes
+    ----------
+    learner : str
+        Name, for legends and sentences.
+    form : str
+        What was fitted.
+    unit : Unit
+        Unit of every number on this object.
+    n, runs, mean, variance : ndarray, shape (S,)
+        The measurements, by size: runs, mean value, variance of one run (NaN where unknown).
+    warnings : tuple of str
+        What to beware of.
+    notes : tuple of str
+        How the input was read.
+    constants : Constants
+        λ and σ0² of the fit, in percentage points.
+    """
+
+    learner: str
+    form: str
+    unit: Unit
+    n: FloatArray
+    runs: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    constants: Constants
+    _data: Replicates
+    _scale: Scale
+    _at_chance: bool  # whether the largest size is within a tenth of the blind guess named
+
+    @abstractmethod
+    def _error_points(self, n: FloatArray) -> FloatArray:
+        """The curve at sizes n, in points."""
+
+    @abstractmethod
+    def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
+        """Low and high of the curve at sizes n, in points, before clipping to what is possible."""
+
+    @abstractmethod
+    def _likely_points(self, n: FloatArray) -> FloatArray:
+        """A centre at sizes n that lies inside every interval, in points."""
+
+    @abstractmethod
+    def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Low and high of how much better n is than the largest size, in the unit."""
+
+    @abstractmethod
+    def _reliance_points(self, n: float) -> float:
+        """β_N in points."""
+
+    @abstractmethod
+    def interval_at(
+        self, n: float | None = None, *, level: float = 0.95, interval: str | None = None
+    ) -> CurveIntervals:
+        """e_N, β_N and e_N − β_N with their intervals."""
+
+    @property
+    @abstractmethod
+    def _profile(self) -> Profile | NoiseAverage:
+        """The likelihood along γ."""
+
+    @abstractmethod
+    def _probability_never(self, target: float) -> float:
+        """Probability that the error, in points, never falls to ``target``."""
+
+    @property
+    def default_interval(self) -> str:
+        """The kind of interval that this form gives when none is named."""
+        return "confidence"
+
+    @property
+    def largest_n(self) -> float:
+        """The largest training size measured: the default N."""
+        return float(self.n[-1])
+
+    @property
+    def r_squared(self) -> float:
+        """Share of the variance of the size means that the curve explains."""
+        total = float(((self.mean - self.mean.mean()) ** 2).sum())
+        rest = float(((self.mean - self.errors_at(self.n)) ** 2).sum())
+        return 1.0 - rest / total if total > 0 else float("nan")
+
+    def error_at(self, n: float | None = None) -> float:
+        """e_N, the error at training size N (default: the largest size measured)."""
+        return float(self.errors_at([self._size(n)])[0])
+
+    def errors_at(self, n: ArrayLike) -> FloatArray:
+        """The curve at several training sizes."""
+        return self._scale.values(self._error_points(check_sizes_to_predict(n)))
+
+    def data_reliance_at(self, n: float | None = None) -> float:
+        """β_N = N^−½ ∂e/∂n^−½: to first order, the rise of error with a quarter of the data."""
+        return self._scale.amount(self._reliance_points(self._size(n)))
+
+    def linearised_at(self, n: ArrayLike, at: float | None = None) -> FloatArray:
+        """Eq. 1 of the paper: e(dN) ≈ e_N + (d^−½ − 1) β_N, from e_N and β_N alone."""
+        anchor = self._size(at)
+        d = check_sizes_to_predict(n) / anchor
+        e = float(self._error_points(np.array([anchor]))[0])
+        return self._scale.values(e + (d**-0.5 - 1.0) * self._reliance_points(anchor))
+
+    def predict(
+        self, n: ArrayLike, interval: str | None = None, *, level: float = 0.95, runs: float = 1
+    ) -> pd.DataFrame:
+        """The curve at sizes n, with an interval.
+
+        Parameters
+        ----------
+        n : array_like
+            Training sizes.
+        interval : {"confidence", "prediction", "conditional"}, optional
+            "confidence" is for the curve itself and supposes its form; "prediction" is for what
+            will be measured there, calibrated on real curves; "conditional" is the paper's Eq. 3,
+            which treats γ as known and is far too narrow.
+        level : float
+            Coverage.
+        runs : int
+            With "prediction": the mean of how many new runs. ``float("inf")`` for the true mean.
+
+        Returns
+        -------
+        DataFrame
+            Columns n, error, low, high, in the unit of the fit. Where the fitted curve lies outside
+            its own interval, error is the most likely value; where no error can be that low or
+            high, it is NaN, and the interval is all that is known.
+        """
+        sizes = check_sizes_to_predict(n)
+        return data_frame({"n": sizes, **self.band(sizes, interval, level=level, runs=runs)})
+
+    def band(
+        self, n: ArrayLike, interval: str | None = None, *, level: float = 0.95, runs: float = 1
+    ) -> dict[str, FloatArray]:
+        """What :meth:`predict` tabulates, as arrays: error, low, high."""
+        kind = interval or self.default_interval
+        check_interval(kind)
+        check_level(level)
+        n = check_sizes_to_predict(n)
+        if not runs > 0:
+            raise InputError(f"runs={runs} must be positive: the number of new runs averaged.")
+        low, high = self._clip(*self._band_points(n, level, kind, runs))
+        ends = [self._scale.values(low), self._scale.values(high)]
+        if self._scale.sign < 0:
+            ends.reverse()
+        error = self._scale.values(self._answer_points(n, low, high))
+        return {"error": error, "low": ends[0], "high": ends[1]}
+
+    def samples_to_reach(self, error: float, *, level: float = 0.95) -> SamplesToReach:
+        """How many training samples it takes to reach an error, given in the unit of the fit."""
+        return samples_to_reach(self, error, level=level)
+
+    def budget(self, n: ArrayLike, *, cost_per_sample: float = 1.0, level: float = 0.95) -> pd.DataFrame:
+        """What more data would cost and bring, from the largest size measured."""
+        return budget(self, n, cost_per_sample=cost_per_sample, level=level)
+
+    def run_std_at(self, n: ArrayLike) -> FloatArray:
+        """Standard deviation of one run at size n, see :mod:`curvewise.learning.profile`."""
+        sizes = check_sizes_to_predict(n)
+        return np.sqrt(self._run_noise.variance(sizes)) / self._scale.factor
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row: learner, N, e_N, β_N, γ where there is one, with intervals."""
+        at = self.interval_at()
+        return {
+            "learner": [self.learner],
+            "N": [as_count(self.largest_n)],
+            "e_N": [at.error.estimate],
+            "e_N low": [at.error.low],
+            "e_N high": [at.error.high],
+            "beta_N": [at.data_reliance.estimate],
+            "beta_N low": [at.data_reliance.low],
+            "beta_N high": [at.data_reliance.high],
+            "gamma": [float(getattr(self, "gamma", np.nan))],
+            "form": [self.form],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of the result as plain Python values, intervals at the largest size included."""
+        from curvewise.types.results import plain
+
+        return {**super().to_dict(), "at_largest_n": plain(self.interval_at())}
+
+    @cached_property
+    def _run_noise(self) -> RunNoise:
+        data, s0 = self._data, self.constants.sigma0_squared
+        profile, level = self._profile, s0
+        if isinstance(profile, Profile):
+            return RunNoise(data, s0, None, level, 0.0)
+        noise, freedom = profile.power.noise, float(data.freedom.sum())
+        if data.replicated and noise is not None:
+            relative = noise.relative_variance(data.n)[0]
+            level = float((data.freedom * data.known_variance / relative).sum()) / freedom
+        elif (freedom := float(profile.power.freedom[0])) >= 1:
+            # Without replicates the noise is how far the sizes lie from the curve.
+            level = float(profile.power.residual[0].min()) / freedom
+        return RunNoise(data, s0, noise, level, max(freedom, 1.0))
+
+    def _noise_of_mean(self, n: FloatArray, level: float, runs: float) -> FloatArray:
+        """Variance in points² that gives a normal interval the width of the mean of new runs."""
+        z = float(ndtri(0.5 + level / 2.0))
+        return (self._run_noise.half_width(n, level) / z) ** 2 / runs
+
+    def _clip(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Cut an interval off at what is possible; one that lies wholly below 0 says nothing."""
+        floor, ceiling = bounds(self.unit, self._data.mean)
+        void = high < floor
+        low, high = np.where(void, floor, low), np.where(void, ceiling, high)
+        return np.clip(low, floor, ceiling), np.clip(high, floor, ceiling)
+
+    def _may_drop(self, n: FloatArray, low: FloatArray) -> FloatArray:
+        """Let intervals of a curve still at chance reach down to the lowest possible error.
+
+        Nothing measured tells when the error will leave chance, or how far it will fall.
+        """
+        floor, _ = bounds(self.unit, self._data.mean)
+        if not self._at_chance or not np.isfinite(floor):
+            return low
+        return np.where(n > self.largest_n, floor, low)
+
+    def _answer_points(self, n: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The curve at sizes n, in points, where it can be an answer; see :meth:`predict`."""
+        fitted = self._error_points(n)
+        slack = 1e-9 * (1.0 + np.abs(fitted))
+        outside = (fitted < low - slack) | (fitted > high + slack)
+        answer = np.where(outside, self._likely_points(n), fitted) if outside.any() else fitted
+        floor, ceiling = bounds(self.unit, self._data.mean)
+        possible = (answer >= floor - slack) & (answer <= ceiling + slack)
+        return np.where(possible, np.clip(answer, low, high), np.nan)
+
+    def _size(self, n: float | None) -> float:
+        return self.largest_n if n is None else check_size(n, "n", infinite=True)
+
+    def _say(self, interval: Interval) -> str:
+        unit = self.unit.suffix
+        low, high = format_number(interval.low), format_number(interval.high)
+        if np.isnan(interval.estimate):
+            return f"between {low} and {high}{unit}"
+        return f"{format_number(interval.estimate)}{unit} [{low}, {high}]"
+
+
+def check_interval(interval: str) -> None:
+    """Raise unless the kind of interval is known."""
+    if interval not in INTERVALS:
+        raise InputError(f"interval={interval!r} is not known: use one of {', '.join(map(repr, INTERVALS))}.")
+
+
+def check_size(n: float, argument: str, *, infinite: bool = False) -> float:
+    """One training size as a float, or an error that names the argument."""
+    if not isinstance(n, int | float | np.number) or not n > 0:
+        raise InputError(f"{argument}={n!r} must be a positive training size.")
+    if np.isinf(n) and not infinite:
+        raise InputError(f"{argument}={n!r} must be finite.")
+    return float(n)
+
+
+def check_sizes_to_predict(n: ArrayLike) -> FloatArray:
+    """Training sizes as an array, or an error that names the argument."""
+    try:
+        sizes = np.atleast_1d(np.asarray(n, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"n={n!r} must be one training size or a list of them.") from None
+    if sizes.ndim != 1 or not (sizes > 0).all():
+        raise InputError("n must be one positive size or a list of them.")
+    return sizes
+
+
+# A fitted extended power law and what it says, with intervals that cover.
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,22 +419,15 @@ class LearningCurve(Curve):
         check_interval(kind)
         other = "conditional" if kind == "conditional" else "confidence"
         low, high = self._clip(*self._band_points(np.array([size]), level, kind, np.inf))
-        fitted, reliance = (
-            float(self._error_points(np.array([size]))[0]),
-            self._reliance_points(size),
-        )
+        fitted, reliance = (float(self._error_points(np.array([size]))[0]), self._reliance_points(size))
         error = float(self._answer_points(np.array([size]), low, high)[0])
         beta, *beta_ends = self._linear_answer(reliance_of(size), reliance, level, other)
-        large, *large_ends = self._linear_answer(
-            large_sample_of(size), fitted - reliance, level, other
-        )
+        large, *large_ends = self._linear_answer(large_sample_of(size), fitted - reliance, level, other)
         value, ends, amount = self._scale.value, self._scale.ends, self._scale.amount
         return CurveIntervals(
             n=size,
             error=Interval(value(error), *ends(float(low[0]), float(high[0])), level, kind),
-            data_reliance=Interval(
-                amount(beta), amount(beta_ends[0]), amount(beta_ends[1]), level, other
-            ),
+            data_reliance=Interval(amount(beta), amount(beta_ends[0]), amount(beta_ends[1]), level, other),
             large_sample=Interval(value(large), *ends(*large_ends), level, other),
         )
 
@@ -130,9 +441,9 @@ class LearningCurve(Curve):
             fit += f", R² = {self.r_squared:.3f}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         text = (
-            f"{self.learner}: at n = {number(self.largest_n)} the {word} is {self._say(at.error)}"
+            f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
             f" (95% confidence) and the data-reliance is {self._say(at.data_reliance)}. With four"
-            f" times the data (n = {number(reach)}) it is {self._say(four)} if the fitted form"
+            f" times the data (n = {format_number(reach)}) it is {self._say(four)} if the fitted form"
             f" holds. Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
         return " ".join([text, *(f"Beware: {w}" for w in self.all_warnings)])
@@ -148,9 +459,7 @@ class LearningCurve(Curve):
             "e_N − β_N": (float(self.linearised_at(np.inf, size)[0]), at.large_sample),
             "the asymptote": (self.alpha, self.interval_at(np.inf).error),
         }
-        outside = [
-            name for name, (value, i) in fitted.items() if replace(i, estimate=value).outside
-        ]
+        outside = [name for name, (value, i) in fitted.items() if replace(i, estimate=value).outside]
         if not outside:
             return self.warnings
         return (
@@ -170,17 +479,9 @@ class LearningCurve(Curve):
         PowerFits
             Parameters of each refit, in the unit of the fit.
         """
-        from curvewise.learning.bootstrap import parametric_refits
-
         points = parametric_refits(self, refits, rng)
         back = self._scale.sign / self._scale.factor
-        return PowerFits(
-            points.alpha * back,
-            points.eta * back,
-            points.delta * back,
-            points.gamma,
-            points.objective,
-        )
+        return PowerFits(points.alpha * back, points.eta * back, points.delta * back, points.gamma, points.objective)
 
     @property
     def _terms(self) -> int:
@@ -217,16 +518,12 @@ class LearningCurve(Curve):
         x = n**self.gamma
         return float(-2.0 * self.gamma * (eta * x + 2.0 * delta * x * x))
 
-    def _band_points(
-        self, n: FloatArray, level: float, interval: str, runs: float
-    ) -> tuple[FloatArray, FloatArray]:
+    def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval == "prediction":
             noise = self._noise_of_mean(n, level, runs)
             ends = bounds(self.unit, self._data.mean)
             floor, ceiling = (v if np.isfinite(v) else None for v in ends)
-            low, high = power_interval(
-                self._data, self._error_points, n, level, noise, floor, ceiling
-            )
+            low, high = power_interval(self._data, self._error_points, n, level, noise, floor, ceiling)
         else:
             low, high = self._linear_interval(error_of(n), level, interval)
         return (low if interval == "conditional" else self._may_drop(n, low)), high
@@ -235,15 +532,10 @@ class LearningCurve(Curve):
         if self._at_chance:
             return float("nan")  # a power law says nothing about when a curve leaves chance
         # Never to reach it, both the asymptote and the error today must lie above it.
-        above = [
-            float(self._profile.probability_above(error_of(n), target)[0])
-            for n in (np.inf, self.largest_n)
-        ]
+        above = [float(self._profile.probability_above(error_of(n), target)[0]) for n in (np.inf, self.largest_n)]
         return min(above)
 
-    def _linear_interval(
-        self, coefficients: Coefficients, level: float, kind: str
-    ) -> tuple[FloatArray, FloatArray]:
+    def _linear_interval(self, coefficients: Coefficients, level: float, kind: str) -> tuple[FloatArray, FloatArray]:
         """Interval, in points, of quantities that are linear in θ once γ is given."""
         if kind == "confidence":
             return self._profile.interval(coefficients, level)
@@ -271,3 +563,231 @@ class LearningCurve(Curve):
         root = np.sqrt(size_weights(self.weights, data.runs, variance))
         m = np.linalg.pinv(root[:, None] * x) * root
         return basis, m @ data.mean, (m * (variance / data.runs)) @ m.T
+
+
+# What people ask a learning curve: how much data for this error, and is it worth its price.
+
+FARTHEST = 1e6
+"""Sizes are searched up to this multiple of the largest one measured."""
+
+
+@dataclass(frozen=True)
+class SamplesToReach(Result):
+    """How many samples it takes to reach an error.
+
+    Attributes
+    ----------
+    learner : str
+    error : float
+        The target, in the unit of the fit.
+    estimate : float
+        Training size at which the curve reaches it; infinite if it never does.
+    low, high : float
+        Interval of that size: the sizes at which the target lies inside the interval of the curve.
+    level : float
+        Its coverage.
+    probability_never : float
+        Confidence that no amount of data is enough (the asymptote lies above the target); for the
+        forms without an asymptote of their own, that a thousand times the data is not.
+    kind : str
+        "confidence" or "prediction".
+    """
+
+    learner: str
+    error: float
+    estimate: float
+    low: float
+    high: float
+    level: float
+    probability_never: float
+    kind: str
+    unit: Unit
+    warnings: tuple[str, ...] = ()
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row: the target, the size, its interval, the probability of never."""
+        return {
+            "learner": [self.learner],
+            "error": [self.error],
+            "n": [self.estimate],
+            "low": [self.low],
+            "high": [self.high],
+            "probability_never": [self.probability_never],
+        }
+
+    def summary(self) -> str:
+        """One or two sentences."""
+        target = f"{format_number(self.error)}{self.unit.suffix}"
+        span = f"{self.level:.0%} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
+        if np.isinf(self.low):
+            span = f"no size searched is in the {self.level:.0%} {self.kind} interval"
+        if np.isnan(self.estimate):
+            text = f"{self.learner}: no training size can be named for {target}."
+        elif np.isinf(self.estimate):
+            text = f"{self.learner}: the fitted curve never reaches {target} ({span})."
+        else:
+            size = format_size(self.estimate)
+            text = f"{self.learner}: the fitted curve reaches {target} at about n = {size} ({span})."
+        if np.isfinite(self.probability_never):
+            doubt = "But the" if self.probability_never > 0.5 > np.isinf(self.estimate) else "The"
+            text += f" {doubt} chance that it is never reached is {self.probability_never:.0%}."
+        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def samples_to_reach(curve: Curve, error: float, *, level: float = 0.95) -> SamplesToReach:
+    """Invert a curve and its band; see :meth:`Curve.samples_to_reach`."""
+    check_level(level)
+    target = float(curve._scale.points(float(curve.unit.errors(error, "error"))))
+    estimate, low, high = _reach(curve, target, level)
+    floor, _ = bounds(curve.unit, curve._data.mean)
+    return SamplesToReach(
+        learner=curve.learner,
+        error=float(error),
+        estimate=estimate,
+        low=low,
+        high=high,
+        level=level,
+        probability_never=1.0 if target <= floor else curve._probability_never(target),
+        kind=curve.default_interval,
+        unit=curve.unit,
+        warnings=_reach_warnings(curve, target, estimate),
+    )
+
+
+def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, float]:
+    """Size at which the curve comes down to the target, and the sizes at which it may."""
+    start = max(min(1.0, float(curve.n[0])), float(curve.n[0]) / 1e3)
+    grid = np.geomspace(start, curve.largest_n * FARTHEST, 401)
+    first, last = curve._likely_points(np.array([curve.n[0], curve.largest_n]))
+    if last > first:
+        # A rising curve comes up to a target, not down; no size can be named.
+        return (np.nan, np.nan, np.nan) if first <= target else (np.inf, np.inf, np.inf)
+    if target <= bounds(curve.unit, curve._data.mean)[0]:
+        return np.inf, np.inf, np.inf
+
+    def above(n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        low, high = curve._band_points(n, level, curve.default_interval, np.inf)
+        return curve._likely_points(n) - target, low - target, high - target
+
+    low, high = crossing_interval(above, grid)
+    if np.isinf(low) and above(np.array([1e3 * grid[-1]]))[1][0] <= 0:
+        low = float(grid[-1])
+    exact = _solve(curve._error_points, grid, target)
+    if not low <= exact <= high:
+        # The prior on γ pulls the fit out of its own interval: what the data alone say is inside.
+        exact = float(np.clip(_solve(curve._likely_points, grid, target), low, high))
+    return exact, low, high
+
+
+def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: float) -> float:
+    """First size at which a curve is at the target, by bisection in log n."""
+    reached = np.flatnonzero(at(grid) <= target)
+    if len(reached) == 0:
+        return float("inf")
+    if reached[0] == 0:
+        return float(grid[0])
+    low, high = np.log(grid[reached[0] - 1]), np.log(grid[reached[0]])
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        below = float(at(np.exp([middle]))[0]) <= target
+        low, high = (low, middle) if below else (middle, high)
+    return float(np.exp(high))
+
+
+def budget(curve: Curve, n: ArrayLike, *, cost_per_sample: float = 1.0, level: float = 0.95) -> pd.DataFrame:
+    """Tabulate what more data costs and brings; see :meth:`Curve.budget`.
+
+    Returns
+    -------
+    DataFrame
+        Columns n, samples added, cost, error, low, high (the interval of the error there), gain
+        (how much better than at the largest size measured), its interval, and gain per unit of
+        cost.
+    """
+    if not (np.isfinite(cost_per_sample) and cost_per_sample >= 0):
+        raise InputError(f"cost_per_sample={cost_per_sample!r} must be a price, not negative.")
+    sizes = check_sizes_to_predict(n)
+    added = np.maximum(sizes - curve.largest_n, 0.0)
+    band = curve.band(sizes, level=level, runs=np.inf)
+    low, high = curve._gain_band(sizes, level)
+    gain = (curve.error_at() - curve.errors_at(sizes)) * curve._scale.sign
+    likely = curve._likely_points(np.append(sizes, curve.largest_n)) / curve._scale.factor
+    outside = (gain < low) | (gain > high)  # pulled there by the prior on γ
+    gain = np.where(outside, np.clip(likely[-1] - likely[:-1], low, high), gain)
+    if curve.unit.bounded:  # no more can be gained than the error there is
+        top = curve.interval_at(level=level).error.high
+        low, gain, high = (np.clip(v, top - curve.unit.top, top) for v in (low, gain, high))
+    cost = added * cost_per_sample
+    per_cost = np.divide(gain, cost, out=np.full_like(gain, np.nan), where=cost > 0)
+    table = {"n": sizes, "added": added, "cost": cost, **band, "gain": gain}
+    return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
+
+
+def _reach_warnings(curve: Curve, target: float, estimate: float) -> tuple[str, ...]:
+    limit = EXTRAPOLATION_LIMIT * curve.largest_n
+    found = []
+    if np.isnan(estimate):
+        found.append("error rises with more data here: no size can be named")
+    if limit < estimate < np.inf:
+        found.append(
+            f"this lies beyond n = {format_number(limit)}, four times the largest size measured, where the"
+            " form of the curve is no longer supported by the data"
+        )
+    if target >= float(curve._data.mean.max()) and curve.unit.bounded:
+        found.append(
+            "every size measured is better than this already; targets are errors, so for an"
+            f" accuracy of 95% ask for {0.05 * curve.unit.top:g}"
+        )
+    elif estimate < curve.n[0]:
+        found.append("this lies below the smallest size measured")
+    return tuple(f"{text}." for text in found)
+
+
+# Refit many curves simulated from a fitted one, in one vectorised call.
+
+
+def parametric_refits(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
+    """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points."""
+    if refits < 1:
+        raise InputError(f"refits={refits} must be at least 1.")
+    data, generator = curve._data, np.random.default_rng(rng)
+    spread = data.run_variance(curve.constants.sigma0_squared)
+    fitted = curve._error_points(data.n)
+    mean, variance = simulate(generator, fitted, spread, data.runs, refits)
+    return refit(curve, mean, variance)
+
+
+def simulate(
+    rng: np.random.Generator, centre: FloatArray, spread: FloatArray, runs: FloatArray, draws: int
+) -> tuple[FloatArray, FloatArray]:
+    """Draw size means and variances of normal runs, without drawing the runs.
+
+    Returns
+    -------
+    mean, variance : ndarray, shape (draws, S)
+        Variance is 0 where a size has one run.
+    """
+    mean = rng.standard_normal((draws, len(centre)))
+    mean *= np.sqrt(spread / runs)
+    mean += centre
+    variance = np.zeros((draws, len(centre)))
+    for i in np.flatnonzero(runs >= 2):
+        free = runs[i] - 1.0
+        variance[:, i] = rng.standard_gamma(free / 2.0, draws) * (2.0 * spread[i] / free)
+    return mean, variance
+
+
+def refit(curve: LearningCurve, mean: FloatArray, variance: FloatArray) -> PowerFits:
+    """Fit the curve's form, anew for each row of means and variances in points."""
+    data, s0 = curve._data, curve.constants.sigma0_squared
+    slope = slope_variance(data.n, data.runs, variance, s0)
+    modelled = size_variance(data.n, slope[:, None], s0)
+    weight = size_weights(curve.weights, data.runs, modelled)
+    return fit_power(
+        data.n,
+        mean,
+        np.atleast_2d(weight),
+        gammas=gamma_grid(curve.form, None if curve._gamma_is_free else curve.gamma),
+        prior=curve.constants.prior,
+        terms=FORMS[curve.form][1],
+    )

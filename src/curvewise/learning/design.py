@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError
-from curvewise.learning.base import check_size, check_sizes_to_predict
-from curvewise.learning.curve import LearningCurve
-from curvewise.learning.noise import expected_freedom
-from curvewise.tables import number, whole
-from curvewise.types import FloatArray, Result, Unit, check_level
+from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict
+from curvewise.learning.profile import expected_freedom
+from curvewise.text import as_count, format_number
+from curvewise.types.results import Result, check_level
+from curvewise.types.units import FloatArray, Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,21 +57,19 @@ class SizePlan(Result):
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per size."""
         columns = {"n": self.n, "runs": self.runs, "add": self.add}
-        return {name: [whole(v) for v in values] for name, values in columns.items()}
+        return {name: [as_count(v) for v in values] for name, values in columns.items()}
 
     def summary(self) -> str:
         """What to train, and what it brings."""
         steps = [
-            f"{int(k)} at n = {number(float(size))}"
-            for size, k in zip(self.n, self.add, strict=True)
-            if k > 0
+            f"{int(k)} at n = {format_number(float(size))}" for size, k in zip(self.n, self.add, strict=True) if k > 0
         ]
         unit = self.unit.suffix
         text = (
             f"{self.learner}: to bring the {self.level:.0%} interval of the error at"
-            f" n = {number(self.at)} from a width of {number(self.width_now)}{unit} to"
-            f" {number(self.width_then)}{unit}, add {', '.join(steps) or 'nothing'}"
-            f" ({number(self.samples)} training samples in all)."
+            f" n = {format_number(self.at)} from a width of {format_number(self.width_now)}{unit} to"
+            f" {format_number(self.width_then)}{unit}, add {', '.join(steps) or 'nothing'}"
+            f" ({format_number(self.samples)} training samples in all)."
             " Added runs must differ in data or seed."
         )
         return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
@@ -120,7 +118,7 @@ def plan_sizes(
         raise InputError("sizes must name at least one finite training size.")
     if len(curve.n) < curve.parameters or curve.runs.sum() <= curve.parameters:
         raise InputError(
-            f"curve has {number(float(curve.runs.sum()))} run(s) at {len(curve.n)} size(s), too few"
+            f"curve has {format_number(float(curve.runs.sum()))} run(s) at {len(curve.n)} size(s), too few"
             f" for an interval of {curve.parameters} parameters that could be narrowed: first train"
             f" at {curve.parameters} sizes or more, one of them twice."
         )
@@ -145,12 +143,7 @@ def plan_sizes(
 
 
 def _greedy(
-    curve: LearningCurve,
-    target: float,
-    candidates: FloatArray,
-    factor: float,
-    max_runs: int,
-    level: float,
+    curve: LearningCurve, target: float, candidates: FloatArray, factor: float, max_runs: int, level: float
 ) -> tuple[FloatArray, tuple[float, float]]:
     sizes = np.union1d(curve.n, candidates)
     there = np.searchsorted(sizes, candidates)

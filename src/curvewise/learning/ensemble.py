@@ -8,28 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.learning.base import EXTRAPOLATION_LIMIT, Curve, CurveIntervals
 from curvewise.learning.calibration import ensemble_interval
-from curvewise.learning.diagnose import diagnose, is_near_chance
-from curvewise.learning.extrapolate import (
-    SHORTEST_PREFIX,
-    Ensemble,
-    fit_ensemble,
-    fit_member,
-)
-from curvewise.learning.power import Constants
-from curvewise.learning.profile import (
-    NoiseAverage,
-    Profile,
-    large_sample_of,
-    profile_replicates,
-    reliance_of,
-)
-from curvewise.learning.replicates import Replicates
-from curvewise.learning.units import Scale, bounds
-from curvewise.stats import excluded_level
-from curvewise.tables import number
-from curvewise.types import FloatArray, Interval, Unit, check_level
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, CurveIntervals
+from curvewise.learning.diagnosis import diagnose, is_near_chance
+from curvewise.learning.extrapolation import SHORTEST_PREFIX, Ensemble, fit_ensemble, fit_member
+from curvewise.learning.power import Constants, Replicates, Scale, bounds
+from curvewise.learning.profile import NoiseAverage, Profile, large_sample_of, profile_replicates, reliance_of
+from curvewise.stats.intervals import excluded_level
+from curvewise.text import format_number
+from curvewise.types.results import Interval, check_level
+from curvewise.types.units import FloatArray, Unit
 
 ENSEMBLE_FORMS = ("auto", "constrained", "last")
 """Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried."""
@@ -121,22 +109,15 @@ class EnsembleCurve(Curve):
         """
         check_level(level)
         size = self._size(n)
-        low, high = self._clip(
-            *self._band_points(np.array([size]), level, interval or "prediction", np.inf)
-        )
+        low, high = self._clip(*self._band_points(np.array([size]), level, interval or "prediction", np.inf))
         beta = self._profile.interval(reliance_of(size), level)
         large = self._profile.interval(large_sample_of(size), level)
         ends, amount, value = self._scale.ends, self._scale.amount, self._scale.value
         return CurveIntervals(
             n=size,
-            error=Interval(
-                self.error_at(size), *ends(float(low[0]), float(high[0])), level, "prediction"
-            ),
+            error=Interval(self.error_at(size), *ends(float(low[0]), float(high[0])), level, "prediction"),
             data_reliance=Interval(
-                amount(self._reliance_points(size)),
-                amount(float(beta[0][0])),
-                amount(float(beta[1][0])),
-                level,
+                amount(self._reliance_points(size)), amount(float(beta[0][0])), amount(float(beta[1][0])), level
             ),
             large_sample=Interval(
                 value(float(self._profile.estimate(large_sample_of(size))[0])),
@@ -149,14 +130,13 @@ class EnsembleCurve(Curve):
         """A few sentences: the error now, at twice and at four times the data, the warnings."""
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         now, twice, four = (
-            self._say(self.interval_at(k * self.largest_n).error)
-            for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
+            self._say(self.interval_at(k * self.largest_n).error) for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
         )
         best = sorted(self.members, key=lambda m: -self.members[m])[:3]
         fitted = len(self.n) >= SHORTEST_PREFIX or self.form == "last"
         how = f"led by {', '.join(best)}" if fitted else "the means are joined, no law is fitted"
         text = (
-            f"{self.learner}: at n = {number(self.largest_n)} the {word} is {now}; with twice the"
+            f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {now}; with twice the"
             f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
             f" for the mean of many runs). Form: {self.form}, {how};"
             f" {self._data.total} runs at {len(self.n)} sizes."
@@ -184,9 +164,7 @@ class EnsembleCurve(Curve):
         # law's likelihood gives a slope that has an interval.
         return float(self._profile.estimate(reliance_of(n))[0])
 
-    def _band_points(
-        self, n: FloatArray, level: float, interval: str, runs: float
-    ) -> tuple[FloatArray, FloatArray]:
+    def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval != "prediction":
             raise InputError(
                 f"form={self.form!r} has no interval={interval!r}: it supposes no form that could"
@@ -212,17 +190,12 @@ class EnsembleCurve(Curve):
         return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
 
 
-def _about_shape(
-    found: tuple[str, ...], sizes: int, form: str, chance: float | None
-) -> tuple[str, ...]:
+def _about_shape(found: tuple[str, ...], sizes: int, form: str, chance: float | None) -> tuple[str, ...]:
     """Keep what concerns the measurements; parameters and fit are the power law's affair."""
     kept = [w for w in found if "parameters:" not in w and "lack of fit" not in w]
     flat = "The curve is flat within its noise, and its extrapolation is its level."
     if chance is None:
-        flat += (
-            " If this is the error of a blind guess, pass chance=: the intervals then allow for"
-            " any fall."
-        )
+        flat += " If this is the error of a blind guess, pass chance=: the intervals then allow for any fall."
     kept = [flat if "flat within its noise" in w else w for w in kept]
     if sizes == 2 and form != "last":
         kept.append(
@@ -243,10 +216,7 @@ def fit_points(
     """Fit the ensemble, or the one member that ``form`` names, in points."""
     floor, ceiling = bounds(unit, points.mean)
     ceiling = ceiling if chance is None else max(chance, float(points.mean.max()))
-    limits = {
-        "floor": floor if np.isfinite(floor) else None,
-        "ceiling": ceiling if np.isfinite(ceiling) else None,
-    }
+    limits = {"floor": floor if np.isfinite(floor) else None, "ceiling": ceiling if np.isfinite(ceiling) else None}
     stderr = points.standard_error(sigma0_squared) if points.replicated else None
     if form == "auto":
         return fit_ensemble(points.n, points.mean, stderr, **limits)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import warnings as python_warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.learning._allocation import IntArray, draw_subsets, put_smaller_first
-from curvewise.learning._partition_inputs import (
-    class_codes,
-    entropy_of,
-    example_counts,
-    fold_counts,
-)
-from curvewise.types import data_frame
+from curvewise.types.predictions import check_labelled
+from curvewise.types.results import data_frame
+from curvewise.types.units import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Deal examples into subsets: how many of each class, and which ones.
+
+IntArray: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +188,7 @@ def partition_training_set(
     return Partition(tuple(subsets), len(codes), nested, notes)
 
 
-def geometric_sizes(
-    total: int, count: int = 5, ratio: float = 2.0, *, minimum: int = 1
-) -> tuple[int, ...]:
+def geometric_sizes(total: int, count: int = 5, ratio: float = 2.0, *, minimum: int = 1) -> tuple[int, ...]:
     """Training-set sizes in a geometric series that ends with all examples.
 
     Parameters
@@ -242,3 +243,204 @@ def _notes(subsets: list[IntArray], codes: IntArray) -> Iterator[str]:
             f"n={n}: {len(lacking)} of {len(subsets)} subsets lack a class that has fewer examples "
             "than there are folds; fewer folds avoid it."
         )
+
+
+# Check what :func:`partition_training_set` is given and turn it into whole numbers.
+
+MOST_FOLDS = 16  # more subsets than this of one size cost training time and say little more
+
+
+def class_codes(labels_or_count: ArrayLike | int, stratify: bool, per_class: bool) -> tuple[IntArray, list[Any]]:
+    """Turn labels into class numbers from 0 and class names; one class where they do not matter."""
+    if per_class and not stratify:
+        raise InputError("per_class=True needs the classes: leave stratify=True.")
+    if isinstance(labels_or_count, int | np.integer) and not isinstance(labels_or_count, bool):
+        if stratify:
+            raise InputError(
+                f"labels_or_count={labels_or_count} is a count, which has no classes: pass the "
+                "labels, or stratify=False."
+            )
+        if labels_or_count < 1:
+            raise InputError(f"labels_or_count={labels_or_count}: at least 1 example is needed.")
+        return np.zeros(int(labels_or_count), dtype=np.int64), ["all"]
+    labels = np.asarray(labels_or_count)
+    if labels.ndim != 1 or labels.size == 0:
+        raise InputError(f"labels_or_count has shape {labels.shape}: pass one label per example, or a count.")
+    return _label_codes(labels) if stratify else (np.zeros(len(labels), dtype=np.int64), ["all"])
+
+
+def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
+    missing = np.array([_is_missing(v) for v in labels.tolist()] if labels.dtype.kind in "fOM" else [])
+    if missing.any():
+        raise InputError(
+            f"labels_or_count holds {int(missing.sum())} missing label(s), the first at position "
+            f"{int(missing.argmax())}: drop these examples or give them a class."
+        )
+    if labels.dtype.kind == "f" and np.any(labels != np.round(labels)):
+        raise InputError(
+            "labels_or_count holds numbers that are not whole, which cannot be classes: pass "
+            "stratify=False for a continuous target."
+        )
+    check_labelled(labels, "labels_or_count")
+    try:
+        names, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise InputError(
+            "labels_or_count mixes labels that cannot be compared, such as numbers and strings: use one type."
+        ) from error
+    return codes.astype(np.int64), names.tolist()
+
+
+def _is_missing(label: object) -> bool:
+    return label is None or (not isinstance(label, str) and str(label) in {"nan", "NaT", "<NA>"})
+
+
+def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_are: str) -> list[int]:
+    """Turn sizes into checked numbers of examples."""
+    values = list(np.atleast_1d(sizes)) if isinstance(sizes, np.ndarray) else list(sizes)
+    numbers = [isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in values]
+    if not values or not all(numbers) or not all(math.isfinite(v) for v in values):
+        raise InputError(f"sizes={sizes!r}: pass whole numbers or fractions, at least one.")
+    fractions = all(not isinstance(v, Integral) and v <= 1 for v in values)
+    if not fractions and any(v != int(v) for v in values):
+        raise InputError(
+            f"sizes={sizes!r} mixes fractions and numbers of examples: pass only one kind (all of "
+            "the data is 1.0 as a fraction)."
+        )
+    # 0.29 * 100 is 28.999999999999996
+    counts = [int(round(v * available, 6)) if fractions else int(v) for v in values]
+    for value, n in zip(values, counts, strict=True):
+        if not 1 <= n <= available:
+            raise InputError(
+                f"sizes holds {value:g}, which is {n} example(s) while {there_are} {available}: "
+                "a size must lie between 1 and that."
+            )
+    if len(set(counts)) < len(counts):
+        raise InputError(f"sizes={sizes!r} names a size twice: in examples it is {counts}.")
+    return counts
+
+
+def fold_counts(folds: Sequence[int] | int | None, counts: list[int], available: int) -> list[int]:
+    """Say how many subsets there are of each size: by default as many as fit."""
+    if folds is None:
+        return [min(MOST_FOLDS, available // n) for n in counts]
+    given = list(np.atleast_1d(np.asarray(folds, dtype=object)))
+    given = given * len(counts) if np.ndim(folds) == 0 else given
+    if len(given) != len(counts):
+        raise InputError(
+            f"folds has {len(given)} value(s) and sizes has {len(counts)}: pass one number for "
+            "each size, or a single number."
+        )
+    if any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in given):
+        raise InputError(f"folds={folds!r}: each must be a whole number of at least 1.")
+    return [int(k) for k in given]
+
+
+def entropy_of(rng: int | np.random.Generator) -> int:
+    """Turn a seed or a Generator into one whole number."""
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0:
+        raise InputError(f"rng={rng!r}: pass a seed of at least 0 or a numpy.random.Generator.")
+    return int(rng)
+
+
+def draw_subsets(
+    codes: IntArray, parents: list[IntArray], n: int, folds: int, per_class: bool, rng: np.random.Generator
+) -> list[IntArray]:
+    """Draw fold j out of parent ``j mod parents``."""
+    subsets: dict[int, IntArray] = {}
+    weights = np.bincount(codes)
+    for i, parent in enumerate(parents):
+        children = range(i, folds, len(parents))
+        if not children:
+            continue
+        pools = _by_class(codes, parent, len(weights))
+        if per_class:
+            counts = np.full((len(children), len(pools)), n, dtype=np.int64)
+        else:
+            members = np.array([len(p) for p in pools], dtype=np.int64)
+            counts = _allocate(weights, members, n, len(children), rng)
+        subsets.update(zip(children, _deal(pools, counts, rng), strict=True))
+    return [subsets[fold] for fold in range(folds)]
+
+
+def put_smaller_first(indices: dict[int, list[IntArray]]) -> None:
+    """Reorder nested subsets so that each begins with its own fold of the next smaller size."""
+    ordered = sorted(indices)
+    for small, large in pairwise(ordered):
+        for fold, first in enumerate(indices[small][: len(indices[large])]):
+            rest = indices[large][fold]
+            indices[large][fold] = np.concatenate([first, rest[~np.isin(rest, first)]])
+
+
+def _by_class(codes: IntArray, indices: IntArray, classes: int) -> list[IntArray]:
+    of_class = codes[indices]
+    ends = np.cumsum(np.bincount(of_class, minlength=classes))[:-1]
+    return np.split(indices[np.argsort(of_class, kind="stable")], ends)
+
+
+def _allocate(weights: IntArray, members: IntArray, n: int, folds: int, rng: np.random.Generator) -> IntArray:
+    """Say how many examples each subset takes from each class, shape (folds, classes).
+
+    Each entry is its class's target rounded down or up. The roundings up of a class go to different
+    subsets, and no class is used up before its last subset unless examples must be shared anyway.
+    """
+    room = members * folds if folds * n > members.sum() else members
+    target = _target(weights, room / folds, n)
+    base = np.floor(target + 1e-7).astype(np.int64)
+    extra = _largest_remainder(
+        (target - base) * folds, folds * (n - int(base.sum())), np.minimum(folds, room - folds * base), rng
+    )
+    # The extras of a class stand together, so that taking turns gives them to different subsets.
+    order = rng.permutation(len(members))
+    takes = np.repeat(order, extra[order])
+    turns = rng.permutation(folds)[np.arange(len(takes)) % folds]
+    counts = np.tile(base, (folds, 1))
+    np.add.at(counts, (turns, takes), 1)
+    return counts
+
+
+def _target(weights: IntArray, ceiling: FloatArray, n: int) -> FloatArray:
+    """Share n out in proportion to the weights, at least 1 and at most the ceiling each."""
+    floor = np.minimum(1.0, ceiling)
+    if floor.sum() >= n:
+        return _solve(lambda level: np.minimum(floor, level), 1.0, n)
+    top = float((ceiling / weights).max())
+    return _solve(lambda level: np.clip(level * weights, floor, ceiling), top, n)
+
+
+def _solve(share: Callable[[float], FloatArray], high: float, n: int) -> FloatArray:
+    """Evaluate ``share`` at the level where it sums to n; the sum must grow with the level."""
+    low = 0.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if share(middle).sum() < n else (low, middle)
+    return share(high)
+
+
+def _largest_remainder(share: FloatArray, total: int, most: IntArray, rng: np.random.Generator) -> IntArray:
+    """Find whole numbers near ``share`` that sum to ``total``; ties are broken at random."""
+    whole = np.minimum(np.floor(share + 1e-6).astype(np.int64), most)
+    order = np.lexsort((rng.random(len(share)), np.round(whole - share, 6)))
+    while (left := total - int(whole.sum())) > 0:
+        whole[[c for c in order if whole[c] < most[c]][:left]] += 1
+    return whole
+
+
+def _deal(pools: list[IntArray], counts: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    """Deal the examples of each class like cards; a class that runs out is shuffled again."""
+    decks = [rng.permutation(pool) for pool in pools]
+    subsets = []
+    for row in counts:
+        hands = []
+        for c, want in enumerate(row):
+            hand, decks[c] = decks[c][:want], decks[c][want:]
+            if (short := want - len(hand)) > 0:
+                fresh = rng.permutation(pools[c])
+                held = np.isin(fresh, hand)
+                fresh = np.concatenate([fresh[~held], fresh[held]])
+                hand, decks[c] = np.concatenate([hand, fresh[:short]]), fresh[short:]
+            hands.append(hand)
+        subsets.append(rng.permutation(np.concatenate(hands)))
+    return subsets

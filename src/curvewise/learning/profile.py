@@ -17,11 +17,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
-from curvewise.learning.noise import Noise, estimate_noise
-from curvewise.learning.replicates import Replicates
-from curvewise.types import FloatArray
+from curvewise.learning.power import Replicates, size_variance
+from curvewise.types.units import FloatArray
 
 FINE_GRID: FloatArray = np.arange(-800, -3) / 400.0
 """γ = −2, …, −0.01 in steps of .0025: wider than the search, so that the truth may lie outside."""
@@ -53,9 +52,7 @@ class Basis:
         """Coefficients of β_N = −2 ∂e/∂log n, shape (T, G, terms)."""
         x = self._powers(n, gammas)
         b = x / gammas
-        return np.stack(
-            [-2.0 * k * (x + 1.0) * b ** max(k - 1, 0) for k in range(self.terms)], axis=-1
-        )
+        return np.stack([-2.0 * k * (x + 1.0) * b ** max(k - 1, 0) for k in range(self.terms)], axis=-1)
 
     def _powers(self, n: FloatArray | float, gammas: FloatArray) -> FloatArray:
         logs = np.log(np.atleast_1d(np.asarray(n, dtype=np.float64))) - self.origin
@@ -64,6 +61,34 @@ class Basis:
 
 Coefficients: TypeAlias = Callable[[Basis, FloatArray], FloatArray]
 """A linear quantity: from a basis and G values of γ to its coefficients, shape (T, G, terms)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """What the replicates of B curves say about how variance depends on n.
+
+    Attributes
+    ----------
+    paper : ndarray, shape (B,)
+        Posterior weight of the paper's model against a power of n.
+    slope, slope_variance : ndarray, shape (B,)
+        Posterior mean and variance of the exponent b.
+    centre : ndarray, shape (B,)
+        log n at which the level of the variance is known best.
+    spent : ndarray, shape (B,)
+        Degrees of freedom spent on b: 0 where the prior decides, 1 where the replicates do.
+    """
+
+    paper: FloatArray
+    slope: FloatArray
+    slope_variance: FloatArray
+    centre: FloatArray
+    spent: FloatArray
+
+    def relative_variance(self, n: FloatArray) -> FloatArray:
+        """Return n^b over its value at the centre, shape (B, S)."""
+        logs = np.log(np.atleast_1d(n))
+        return np.exp(self.slope[:, None] * (logs - self.centre[:, None]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +123,7 @@ class Profile:
     weight: FloatArray
     noise: Noise | None = None
 
-    def interval(
-        self, coefficients: Coefficients, level: float = 0.95
-    ) -> tuple[FloatArray, FloatArray]:
+    def interval(self, coefficients: Coefficients, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Interval of φ = c(γ)·θ.
 
         Parameters
@@ -141,9 +164,7 @@ class Profile:
         NaN where the data leave no degree of freedom.
         """
         along, variance = self._along(coefficients, np.arange(len(self.gammas)))
-        apart = np.divide(
-            (along - value) ** 2, variance, out=np.full_like(along, np.inf), where=variance > 0
-        )
+        apart = np.divide((along - value) ** 2, variance, out=np.full_like(along, np.inf), where=variance > 0)
         cost = (self.residual + apart).min(axis=1)
         least = self.residual.min(axis=1)
         scale = np.maximum(least / np.maximum(self.freedom, 1.0), 1e-300)
@@ -164,19 +185,14 @@ class Profile:
         inside = np.flatnonzero(self.residual[0] <= self._threshold(self.freedom, level)[0])
         return int(inside[0]), int(inside[-1])
 
-    def _along(
-        self, coefficients: Coefficients, keep: NDArray[Any]
-    ) -> tuple[FloatArray, FloatArray]:
+    def _along(self, coefficients: Coefficients, keep: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """φ and its variance at the γ kept."""
         c = coefficients(self.basis, self.gammas[keep])
         theta, covariance = self.theta[:, keep], self.covariance[:, keep]
         terms = range(self.basis.terms)
         # Written out: a stack of 2 × 2 products is many times slower.
         estimate = sum((c[..., i] * theta[..., i] for i in terms), np.zeros(()))
-        variance = sum(
-            (c[..., i] * c[..., j] * covariance[..., i, j] for i in terms for j in terms),
-            np.zeros(()),
-        )
+        variance = sum((c[..., i] * c[..., j] * covariance[..., i, j] for i in terms for j in terms), np.zeros(()))
         return estimate, np.maximum(variance, 0.0)
 
     def _threshold(self, freedom: FloatArray, level: float) -> FloatArray:
@@ -224,9 +240,7 @@ class NoiseAverage:
     power: Profile
     share: FloatArray
 
-    def interval(
-        self, coefficients: Coefficients, level: float = 0.95
-    ) -> tuple[FloatArray, FloatArray]:
+    def interval(self, coefficients: Coefficients, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Interval of φ, as :meth:`Profile.interval`."""
         one, two = (p.interval(coefficients, level) for p in (self.paper, self.power))
         low, high = (self._mean(a, b) for a, b in zip(one, two, strict=True))
@@ -238,9 +252,7 @@ class NoiseAverage:
 
     def probability_above(self, coefficients: Coefficients, value: float) -> FloatArray:
         """Confidence that φ > value; NaN where the data leave no degree of freedom."""
-        return self._mean(
-            *(p.probability_above(coefficients, value) for p in (self.paper, self.power))
-        )
+        return self._mean(*(p.probability_above(coefficients, value) for p in (self.paper, self.power)))
 
     def gamma_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Interval of γ itself, up to the ends of the grid."""
@@ -353,12 +365,7 @@ def average_noise(
 
 
 def profile_replicates(
-    data: Replicates,
-    sigma0_squared: float,
-    *,
-    gammas: FloatArray = FINE_GRID,
-    terms: int = 2,
-    only_paper: bool = False,
+    data: Replicates, sigma0_squared: float, *, gammas: FloatArray = FINE_GRID, terms: int = 2, only_paper: bool = False
 ) -> Profile | NoiseAverage:
     """Profile one curve from grouped runs (B = 1), on a grid that is refined where it matters."""
 
@@ -417,3 +424,151 @@ def large_sample_of(n: float) -> Coefficients:
 def gain_of(n: float, to: FloatArray) -> Coefficients:
     """e(n) − e(to) as a linear quantity."""
     return lambda basis, gammas: basis.error(n, gammas) - basis.error(to, gammas)
+
+
+# The variance of one run at each training size, and how well the replicates determine it.
+#
+# The paper supposes σ0² + σ̂²/n. Real runs seldom follow it: over the last factor of eight of the
+# learning curves of LCDB 1.0 the variance falls as n^b with a median b of −0.15 and 95% of the curves
+# between −1.7 and 1.0. Intervals here therefore average over two kinds of noise, each weighed by how
+# well it explains the spread of the runs at each size:
+#
+# - the paper's model, which has 15% of the prior weight;
+# - a power n^b whose exponent is estimated from the replicates, with b ~ N(−0.2, 0.7²) beforehand.
+#
+# How uncertain b is enters the intervals through Satterthwaite's degrees of freedom: a quantity that
+# rests on sizes without replicates has fewer of them. Beyond the largest size measured the variance
+# is held: that predicts single runs of LCDB 1.0, and a power of n extrapolated does not.
+
+SLOPE_MEAN, SLOPE_STD = -0.2, 0.7
+"""Prior of the exponent b, from the curves of LCDB 1.0 (last factor of eight in n)."""
+
+PAPER_SHARE = 0.15
+"""Prior weight of the paper's model.
+
+More of it narrows intervals where the paper's model holds and loses coverage where it does not:
+`benchmarks/learning_coverage.py` measures both.
+"""
+
+SLOPES: FloatArray = np.linspace(SLOPE_MEAN - 3.5 * SLOPE_STD, SLOPE_MEAN + 3.5 * SLOPE_STD, 99)
+
+
+@dataclass(frozen=True, eq=False)
+class RunNoise:
+    """The variance of one run of a curve at any size.
+
+    Attributes
+    ----------
+    data : Replicates
+        Runs by size, in points.
+    sigma0_squared : float
+        Of the paper's model, in points².
+    noise : Noise or None
+        What the replicates say (B = 1); None to suppose the paper's model.
+    level, freedom : float
+        Variance where it is known best, and its degrees of freedom.
+    """
+
+    data: Replicates
+    sigma0_squared: float
+    noise: Noise | None
+    level: float
+    freedom: float
+
+    def variance(self, n: FloatArray) -> FloatArray:
+        """Variance of one run at sizes n, in points²."""
+        held = np.minimum(n, self.data.n[-1])
+        if self.noise is None:
+            return self._paper(n)
+        share = float(self.noise.paper[0])
+        power = self.level * self.noise.relative_variance(held)[0]
+        return np.asarray(share * self._paper(held) + (1.0 - share) * power)
+
+    def half_width(self, n: FloatArray, level: float) -> FloatArray:
+        """Half the width of an interval for one new run about its mean, in points."""
+        z = float(ndtri(0.5 + level / 2.0))
+        if self.noise is None:
+            return z * np.sqrt(self._paper(n))
+        held = np.minimum(n, self.data.n[-1])
+        apart = np.log(held) - self.noise.centre[0]
+        freedom = 2.0 / (2.0 / self.freedom + self.noise.slope_variance[0] * apart**2)
+        # Below four degrees of freedom Satterthwaite's approximation is too wide by far.
+        t = np.asarray(stdtrit(np.maximum(freedom, 4.0), 0.5 + level / 2.0))
+        power = t * np.sqrt(self.level * self.noise.relative_variance(held)[0])
+        share = float(self.noise.paper[0])
+        return np.asarray(share * z * np.sqrt(self._paper(held)) + (1.0 - share) * power)
+
+    def _paper(self, n: FloatArray) -> FloatArray:
+        return size_variance(n, self.data.slope_variance(self.sigma0_squared), self.sigma0_squared)
+
+
+def estimate_noise(
+    n: FloatArray, freedom: FloatArray, variance: FloatArray, modelled: FloatArray, *, between: float
+) -> Noise:
+    """Weigh the paper's noise against powers of n, for B curves measured at the same sizes.
+
+    Parameters
+    ----------
+    n : ndarray, shape (S,)
+        Sizes.
+    freedom, variance : ndarray, shape (B, S)
+        Degrees of freedom F_i − 1 and variance of the runs at each size; 0 where unknown.
+    modelled : ndarray, shape (B, S)
+        The paper's σ_i².
+    between : float
+        Degrees of freedom left between the sizes by the fitted curve.
+    """
+    prior = np.exp(-0.5 * ((SLOPES - SLOPE_MEAN) / SLOPE_STD) ** 2)
+    prior *= (1.0 - PAPER_SHARE) / prior.sum()
+    likelihood = _log_likelihood(n, freedom, variance, modelled)
+    likelihood += np.log(np.concatenate([[PAPER_SHARE], prior]))
+    posterior = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    powers = posterior[:, 1:] / np.maximum(posterior[:, 1:].sum(axis=1, keepdims=True), 1e-300)
+    slope = powers @ SLOPES
+    slope_variance = np.maximum(powers @ SLOPES**2 - slope**2, 0.0)
+    level = freedom + max(between, 1e-9) / len(n)
+    return Noise(
+        paper=posterior[:, 0],
+        slope=slope,
+        slope_variance=slope_variance,
+        centre=(level @ np.log(n)) / level.sum(axis=1),
+        spent=np.clip(1.0 - slope_variance / SLOPE_STD**2, 0.0, 1.0),
+    )
+
+
+def _log_likelihood(n: FloatArray, freedom: FloatArray, variance: FloatArray, modelled: FloatArray) -> FloatArray:
+    """Log-likelihood of each kind of noise, its level profiled out, shape (B, 1 + len(SLOPES))."""
+    logs = np.log(n) - np.log(n).mean()
+    shapes = np.exp(-np.multiply.outer(logs, SLOPES))
+    square = freedom * variance
+    total = freedom.sum(axis=1)
+    # Runs that agree exactly say nothing about the shape: a floor keeps the logarithm finite.
+    floor = 1e-300 + 1e-18 * square.sum(axis=1)
+    powers = np.log(square @ shapes + floor[:, None]) * (-0.5 * total[:, None])
+    powers -= 0.5 * np.multiply.outer(freedom @ logs, SLOPES)
+    scale = np.log(modelled).mean(axis=1, keepdims=True)
+    paper = np.log((square / modelled * np.exp(scale)).sum(axis=1) + floor) * (-0.5 * total)
+    paper -= 0.5 * (freedom * (np.log(modelled) - scale)).sum(axis=1)
+    return np.concatenate([paper[:, None], powers], axis=1)
+
+
+def expected_freedom(n: FloatArray, runs: FloatArray, share: FloatArray, freedom: float) -> float:
+    """Satterthwaite's degrees of freedom that a design gives on average.
+
+    Parameters
+    ----------
+    n, runs : ndarray, shape (S,)
+        Sizes and the number of runs at each.
+    share : ndarray, shape (S,)
+        What each size contributes to the variance of the quantity.
+    freedom : float
+        Runs minus parameters.
+    """
+    replicates = np.maximum(runs - 1.0, 0.0)
+    level = replicates + 1e-9
+    logs = np.log(n) - (level @ np.log(n)) / level.sum()
+    # Half a squared distance per degree of freedom is what a log variance says about b.
+    slope_variance = 1.0 / (1.0 / SLOPE_STD**2 + 0.5 * float(replicates @ logs**2))
+    apart = float(share @ logs) / max(float(share.sum()), 1e-300)
+    return 2.0 / (2.0 / freedom + slope_variance * apart**2)

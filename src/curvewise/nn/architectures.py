@@ -1,193 +1,536 @@
-"""Networks by name, or from anywhere: one's own factory, timm, a Hugging Face folder.
-
-Weights are drawn from torch's global generator while a network is made, so that
-``torch.manual_seed`` before it fixes them.
-"""
+"""Networks for any input: a linear classifier and the multi-layer perceptron."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from pathlib import Path
+import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from curvewise.errors import InputError
-from curvewise.nn._dense import unet
-from curvewise.nn._foreign import hugging_face_model, timm_model
-from curvewise.nn._mlp import linear, mlp
-from curvewise.nn._own_code import find_function, importable, installed, names_own_code
-from curvewise.nn._plain import cnn, nin, vgg11, vgg13, vgg16, vgg19
-from curvewise.nn._resnet import resnet9, resnet18, resnet34, resnet50
-from curvewise.nn._weights import load_part, load_weights
-from curvewise.nn.settings import Training
-from curvewise.nn.targets import Outputs, check_outputs_of
-
-ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
-    "linear": linear,
-    "mlp": mlp,
-    "cnn": cnn,
-    "vgg11": vgg11,
-    "vgg13": vgg13,
-    "vgg16": vgg16,
-    "vgg19": vgg19,
-    "nin": nin,
-    "resnet9": resnet9,
-    "resnet18": resnet18,
-    "resnet34": resnet34,
-    "resnet50": resnet50,
-}
-"""Factories by name, each called with the shape of one input, the classes, and options."""
-
-DENSE: dict[str, Callable[..., nn.Module]] = {"unet": unet}
-"""Factories of networks that give images, called with the shapes of an input and a target."""
 
 
-def make_network(
-    training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None
+def linear(shape: tuple[int, ...], classes: int, *, bias: bool = True) -> nn.Module:
+    """One linear layer on the flattened input: a convex problem."""
+    return draw(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), classes, bias=bias)))
+
+
+def mlp(
+    shape: tuple[int, ...], classes: int, *, width: int = 128, depth: int = 2, batch_norm: bool = False
 ) -> nn.Module:
-    """Make the network that a training asks for, with its initial weights, on the CPU.
+    """Hidden layers of one width with ReLU, then a linear layer.
 
     Parameters
     ----------
-    training : Training
-        Its architecture, options and weights are read.
     shape : tuple of int
-        Shape of one input.
-    classes : int or tuple of int
-        Outputs: the number of classes, or the shape of the numbers to predict, (k,) or (channels,
-        height, width). A factory of one's own is given it as it is.
-    folder : Path, optional
-        Where relative paths start, and where the file of a ``"module:function"`` may lie.
-
-    Returns
-    -------
-    nn.Module
-        In training mode. :func:`notes_of` tells what a reader should know of its weights.
-
-    Raises
-    ------
-    InputError
-        The architecture, its options, or the file of weights cannot be used.
-    MissingDependencyError
-        The package of a foreign architecture is not installed.
-
-    Examples
-    --------
-    >>> _ = torch.manual_seed(0)
-    >>> network = make_network(Training("mlp", options={"width": 16}), (1, 8, 8), classes=10)
-    >>> sum(p.numel() for p in network.parameters())
-    1482
+        Shape of one input; flattened.
+    classes : int
+        Outputs.
+    width, depth : int
+        Units of a hidden layer, and hidden layers.
+    batch_norm : bool
+        Batch norm before each ReLU.
     """
-    with torch.device("cpu"):
-        model = _made(training, tuple(shape), classes, folder)
-        if training.weights is not None:
-            notes = _load(model, training, (folder or Path()) / training.weights, classes)
-            object.__setattr__(model, "_notes", notes)  # plain data, neither weight nor layer
-    return model.train()
+    at_least_one(width=width, depth=depth)
+    layers: list[nn.Module] = [nn.Flatten()]
+    inside = math.prod(shape)
+    for _ in range(depth):
+        layers.append(nn.Linear(inside, width))
+        if batch_norm:
+            layers.append(nn.BatchNorm1d(width))
+        layers.append(nn.ReLU(inplace=True))
+        inside = width
+    return draw(nn.Sequential(*layers, nn.Linear(inside, classes)))
 
 
-def _load(model: nn.Module, training: Training, path: Path, classes: Outputs) -> tuple[str, ...]:
-    """Fill a network, or a part of it, with a file's weights; give what a reader should know."""
-    if training.weights_into is not None:
-        return load_part(model, training.weights_into, path)
-    # Networks that give images need not have a linear layer.
-    dense = isinstance(classes, tuple) and len(classes) > 1
-    return load_weights(model, path, None if dense else head_of(model)[0])
+# Convolutional networks without shortcuts: a small one, VGG, and network in network.
+
+_VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
-def notes_of(model: nn.Module) -> tuple[str, ...]:
-    """What a reader should know of how a network was made, such as a head drawn anew."""
-    notes: tuple[str, ...] = model.__dict__.get("_notes", ())
-    return notes
+def cnn(shape: tuple[int, ...], classes: int, *, width: int = 32) -> nn.Module:
+    """Three 3×3 convolutions, each with ReLU and pooling, then a linear layer.
 
-
-def head_of(model: nn.Module) -> tuple[str, nn.Linear]:
-    """The last linear layer of a network, and its name.
-
-    Examples
-    --------
-    >>> head_of(ARCHITECTURES["linear"]((4,), 2))
-    ('1', Linear(in_features=4, out_features=2, bias=True))
+    The convolutions have width, 2 · width and 2 · width channels. Pooling is left out where an
+    image is one pixel wide or high already.
     """
-    linears = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear)]
-    if not linears:
-        raise InputError(
-            f"The network {type(model).__name__} has no torch.nn.Linear: what goes into its last "
-            "layer cannot be found. End it with a Linear."
-        )
-    return linears[-1]
+    channels, height, side = image_shape(shape, "cnn")
+    at_least_one(width=width)
+    layers: list[nn.Module] = []
+    for outside in (width, 2 * width, 2 * width):
+        layers += conv(channels, outside, 3, batch_norm=False)
+        pool, height, side = _halved(height, side)
+        layers.append(pool)
+        channels = outside
+    head = nn.Linear(channels * height * side, classes)
+    return draw(nn.Sequential(*layers, nn.Flatten(), head))
 
 
-def features_of(model: nn.Module, x: Tensor) -> Tensor:
-    """What the last linear layer is given for inputs x, shape (examples, features).
+class Vgg(nn.Module):
+    """Simonyan and Zisserman's network with one linear layer, as is usual for small images.
 
-    The network is called as it is: in its mode, on its device.
+    Layers are named as in torchvision; pooling is left out once a side is one pixel. There, of a
+    3×3 kernel only the middle meets the image: weights are drawn by how many inputs a convolution
+    really adds up, or the signal of an 8×8 image would be gone before the last layer.
+
+    Parameters
+    ----------
+    layers : {11, 13, 16, 19}
+        Which of the four; layers with weights in the original.
+    shape, classes
+        Of one input, and of the output.
+    batch_norm : bool
+        Batch norm after each convolution.
+    width : int
+        Channels of the first stage; the others have 2, 4, 8 and 8 times as many.
     """
-    seen: list[Tensor] = []
-    hook = head_of(model)[1].register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-    try:
-        model(x)
-    finally:
-        hook.remove()
-    if not seen:
-        raise InputError(
-            f"The last torch.nn.Linear of {type(model).__name__} is not used in a forward pass: "
-            "its input cannot be taken as features."
-        )
-    return seen[-1].flatten(1)
+
+    def __init__(
+        self, layers: int, shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64
+    ) -> None:
+        super().__init__()
+        channels, height, side = image_shape(shape, f"vgg{layers}")
+        at_least_one(width=width)
+        stages: list[nn.Module] = []
+        met: list[float] = []
+        for repeats, outside in zip(_VGG[layers], (1, 2, 4, 8, 8), strict=True):
+            for _ in range(repeats):
+                stages += conv(channels, outside * width, 3, batch_norm=batch_norm)
+                met.append(_met(height) * _met(side))
+                channels = outside * width
+            pool, height, side = _halved(height, side)
+            stages.append(pool)
+        self.features = nn.Sequential(*stages)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.classifier = nn.Linear(channels, classes)
+        draw(self)
+        convolutions = [m for m in stages if isinstance(m, nn.Conv2d)]
+        with torch.no_grad():
+            for convolution, places in zip(convolutions, met, strict=True):
+                convolution.weight.mul_(math.sqrt(9 / places))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.classifier(self.pool(self.features(x)).flatten(1))
+        return logits
 
 
-def _made(
-    training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None
+def vgg11(shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64) -> nn.Module:
+    """VGG with 8 convolutions."""
+    return Vgg(11, shape, classes, batch_norm=batch_norm, width=width)
+
+
+def vgg13(shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64) -> nn.Module:
+    """VGG with 10 convolutions."""
+    return Vgg(13, shape, classes, batch_norm=batch_norm, width=width)
+
+
+def vgg16(shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64) -> nn.Module:
+    """VGG with 13 convolutions."""
+    return Vgg(16, shape, classes, batch_norm=batch_norm, width=width)
+
+
+def vgg19(shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64) -> nn.Module:
+    """VGG with 16 convolutions."""
+    return Vgg(19, shape, classes, batch_norm=batch_norm, width=width)
+
+
+def nin(
+    shape: tuple[int, ...], classes: int, *, depth: int = 3, width: int = 192, batch_norm: bool = False
 ) -> nn.Module:
-    name, options = training.architecture, dict(training.options)
-    kind, _, rest = name.partition(":")
-    own = bool(rest) and kind not in ("timm", "hf")
-    if not own:
-        check_outputs_of(name, classes)
-    if isinstance(classes, tuple) and not own and name not in DENSE:
-        classes = classes[0]
-    if kind == "timm" and isinstance(classes, int):
-        with installed(folder):
-            return timm_model(rest, shape, classes, options)
-    if kind == "hf" and isinstance(classes, int):
-        with installed(folder):
-            return hugging_face_model((folder or Path()) / rest, shape, classes, options)
-    if own:
-        factory = find_function("architecture", name, folder)
-    elif name in {**ARCHITECTURES, **DENSE}:
-        factory = {**ARCHITECTURES, **DENSE}[name]
-    else:
+    """Network in network: blocks of a convolution and two layers across channels at each pixel.
+
+    The first block's convolution is 5×5, the others' 3×3; images are halved between blocks. A
+    global mean over pixels precedes the linear layer, which is the same as averaging class maps.
+
+    Parameters
+    ----------
+    shape, classes
+        Of one input, and of the output.
+    depth, width : int
+        Blocks, and channels of each layer.
+    batch_norm : bool
+        Batch norm after each convolution.
+    """
+    channels, height, side = image_shape(shape, "nin")
+    at_least_one(depth=depth, width=width)
+    layers: list[nn.Module] = []
+    for block in range(depth):
+        if block:
+            pool, height, side = _halved(height, side)
+            layers.append(pool)
+        layers += conv(channels, width, 3 if block else 5, batch_norm=batch_norm)
+        layers += conv(width, width, 1, batch_norm=batch_norm)
+        layers += conv(width, width, 1, batch_norm=batch_norm)
+        channels = width
+    head = nn.Linear(width, classes)
+    return draw(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head))
+
+
+def _met(side: int) -> float:
+    """Of the three places of a kernel along an axis, how many meet the image on average."""
+    return 3 - 2 / side
+
+
+def _halved(height: int, width: int) -> tuple[nn.Module, int, int]:
+    """Pooling, or nothing where a side is one pixel; and the size after it."""
+    if min(height, width) < 2:
+        return nn.Identity(), height, width
+    return nn.MaxPool2d(2), height // 2, width // 2
+
+
+# Residual networks: the nine-layer one for small images, and ResNet-18, 34 and 50.
+
+STEMS = ("small", "imagenet")
+
+
+def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: float = 0.2) -> nn.Module:
+    """The nine-layer network of the variance paper (Page 2019, as in Ilyas et al. 2022).
+
+    Convolutions with batch norm and ReLU: 64 channels; 128, 5×5 with stride 2; two of 128 with a
+    shortcut; 256, pooled; two of 256 with a shortcut; 128 without padding. The largest value of
+    each channel goes into a linear layer without bias, whose output is scaled. Images smaller
+    than 11×11 are padded before the last convolution, which would not fit otherwise.
+
+    Parameters
+    ----------
+    shape, classes
+        Of one input, and of the output.
+    width : int
+        Channels of the first convolution; the others have 2, 2, 4, 4 and 2 times as many.
+    scale : float
+        Of the logits.
+    """
+    channels, height, side = image_shape(shape, "resnet9")
+    at_least_one(width=width)
+    two, four = 2 * width, 4 * width
+    smallest = (min(height, side) + 1) // 2 // 2
+    if smallest < 1:
         raise InputError(
-            f"architecture={name!r} is not known: use one of "
-            f"{', '.join((*ARCHITECTURES, *DENSE))}; "
-            "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'."
+            f"architecture='resnet9' needs images of 3×3 pixels or more, and these have "
+            f"{height}×{side}: use 'cnn' or 'mlp'."
         )
-    _check_options(name, factory, options)
-    with importable(folder if names_own_code(name) else None):  # files beside it, imported only now
-        model = factory(shape, classes, **options)
-    if not isinstance(model, nn.Module):
-        raise InputError(
-            f"architecture={name!r} returned {type(model).__name__}: a factory takes shape, "
-            "classes and options, and returns a torch.nn.Module."
-        )
+    layers = nn.Sequential(
+        _normed(channels, width),
+        _normed(width, two, kernel=5, stride=2, padding=2),
+        Residual(_normed(two, two), _normed(two, two)),
+        _normed(two, four),
+        nn.MaxPool2d(2),
+        Residual(_normed(four, four), _normed(four, four)),
+        _normed(four, two, padding=0 if smallest >= 3 else 1),
+        GlobalMax(),
+        nn.Linear(two, classes, bias=False),
+        Scale(scale),
+    )
+    return draw(layers, convolutions="uniform")
+
+
+def resnet18(shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small") -> nn.Module:
+    """ResNet-18; see :class:`ResNet`."""
+    return ResNet(_Basic, (2, 2, 2, 2), shape, classes, width=width, stem=stem)
+
+
+def resnet34(shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small") -> nn.Module:
+    """ResNet-34; see :class:`ResNet`."""
+    return ResNet(_Basic, (3, 4, 6, 3), shape, classes, width=width, stem=stem)
+
+
+def resnet50(shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small") -> nn.Module:
+    """ResNet-50; see :class:`ResNet`."""
+    return ResNet(_Bottleneck, (3, 4, 6, 3), shape, classes, width=width, stem=stem)
+
+
+class ResNet(nn.Module):
+    """He et al.'s network, its layers named as in torchvision so that files of weights fit.
+
+    Parameters
+    ----------
+    block : type
+        What is repeated.
+    repeats : tuple of int
+        Blocks in each of the four stages; each but the first halves the image.
+    shape, classes
+        Of one input, and of the output.
+    width : int
+        Channels of the first stage.
+    stem : {"small", "imagenet"}
+        A 3×3 convolution that keeps the size, or a 7×7 one with stride 2 and pooling.
+    """
+
+    def __init__(
+        self,
+        block: type[_Basic] | type[_Bottleneck],
+        repeats: tuple[int, ...],
+        shape: tuple[int, ...],
+        classes: int,
+        *,
+        width: int,
+        stem: str,
+    ) -> None:
+        super().__init__()
+        channels, _, _ = image_shape(shape, "resnet")
+        at_least_one(width=width)
+        if stem not in STEMS:
+            raise InputError(f"options: stem={stem!r} is not known: use {' or '.join(STEMS)}.")
+        large = stem == "imagenet"
+        kernel, stride = (7, 2) if large else (3, 1)
+        self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool: nn.Module = nn.MaxPool2d(3, 2, 1) if large else nn.Identity()
+        inside, stages = width, []
+        for stage, count in enumerate(repeats):
+            blocks = []
+            for number in range(count):
+                stride = 2 if stage and not number else 1
+                blocks.append(block(inside, width * 2**stage, stride))
+                inside = width * 2**stage * block.expansion
+            stages.append(nn.Sequential(*blocks))
+        self.layer1, self.layer2, self.layer3, self.layer4 = stages
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(inside, classes)
+        draw(self, convolutions="fan_out")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        logits: Tensor = self.fc(self.avgpool(x).flatten(1))
+        return logits
+
+
+class _Basic(nn.Module):
+    """Two 3×3 convolutions beside a shortcut."""
+
+    expansion = 1
+
+    def __init__(self, inside: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = _shortcut(inside, width, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        beside = x if self.downsample is None else self.downsample(x)
+        x = self.relu(self.bn1(self.conv1(x)))
+        summed: Tensor = self.relu(self.bn2(self.conv2(x)) + beside)
+        return summed
+
+
+class _Bottleneck(nn.Module):
+    """A 3×3 convolution between two 1×1 ones, the last four times as wide, beside a shortcut."""
+
+    expansion = 4
+
+    def __init__(self, inside: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = _shortcut(inside, 4 * width, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        beside = x if self.downsample is None else self.downsample(x)
+        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.relu(self.bn2(self.conv2(x)))
+        summed: Tensor = self.relu(self.bn3(self.conv3(x)) + beside)
+        return summed
+
+
+def _shortcut(inside: int, outside: int, stride: int) -> nn.Sequential | None:
+    """A 1×1 convolution where the block changes the shape."""
+    if stride == 1 and inside == outside:
+        return None
+    return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+
+
+def _normed(inside: int, outside: int, *, kernel: int = 3, stride: int = 1, padding: int = 1) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(inside, outside, kernel, stride, padding, bias=False), nn.BatchNorm2d(outside), nn.ReLU(inplace=True)
+    )
+
+
+# From an image to an image: an encoder, and a decoder that brings back its resolution.
+
+ENCODERS = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
+
+
+class Unet(nn.Module):
+    """A residual network without its last layer, and a decoder with links across.
+
+    The encoder is the network of that name, its layers named alike, so that a file of weights of
+    one that was trained to classify fits it. From its last stage on, four steps enlarge the image
+    to the size of the stage before, put that stage's channels beside, and convolve. Images are
+    enlarged by repeating pixels, whose gradient is the same each time on a GPU.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of one input: (channels, height, width).
+    outputs : tuple of int
+        Of one target: (channels, height, width), of any height and width.
+    encoder : {"resnet18", "resnet34", "resnet50"}
+        Which network.
+    width : int
+        Channels of its first stage.
+    stem : {"small", "imagenet"}
+        How it begins, as of that network.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        outputs: tuple[int, ...],
+        *,
+        encoder: str = "resnet18",
+        width: int = 64,
+        stem: str = "small",
+    ) -> None:
+        super().__init__()
+        image_shape(shape, "unet")
+        if encoder not in ENCODERS:
+            raise InputError(f"options: encoder={encoder!r} is not known: use one of {', '.join(ENCODERS)}.")
+        body = ENCODERS[encoder](shape, 1, width=width, stem=stem)
+        assert isinstance(body, ResNet)
+        last = body.fc.in_features
+        body.fc = nn.Identity()  # type: ignore[assignment]
+        self.encoder = body
+        sides = [width, *(last // 2**k for k in (3, 2, 1))]  # channels of stem and stages
+        steps, inside = [], last
+        for beside in reversed(sides):
+            steps.append(_convolution(inside + beside, beside))
+            inside = beside
+        self.decoder = nn.ModuleList(steps)
+        self.size = outputs[1:]
+        self.last = nn.Conv2d(inside, outputs[0], 3, padding=1)
+        draw(self, convolutions="fan_out")
+        draw(self.last, convolutions="uniform")  # small, as of a last linear layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Predicted images."""
+        body = self.encoder
+        found = [body.relu(body.bn1(body.conv1(x)))]
+        found.append(body.layer1(body.maxpool(found[0])))
+        for stage in (body.layer2, body.layer3, body.layer4):
+            found.append(stage(found[-1]))
+        x = found.pop()
+        for step, beside in zip(self.decoder, reversed(found), strict=True):
+            x = step(torch.cat([_enlarged(x, beside.shape[-2:]), beside], dim=1))
+        images: Tensor = self.last(_enlarged(x, self.size))
+        return images
+
+
+def unet(
+    shape: tuple[int, ...], outputs: tuple[int, ...], *, encoder: str = "resnet18", width: int = 64, stem: str = "small"
+) -> nn.Module:
+    """An encoder and a decoder for images; see :class:`Unet`."""
+    return Unet(shape, outputs, encoder=encoder, width=width, stem=stem)
+
+
+def _convolution(inside: int, outside: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(inside, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside), nn.ReLU(inplace=True)
+    )
+
+
+def _enlarged(x: Tensor, size: tuple[int, ...]) -> Tensor:
+    if tuple(x.shape[-2:]) == tuple(size):
+        return x
+    return functional.interpolate(x, size=list(size), mode="nearest")
+
+
+# What the architectures share: how weights are drawn, and a few layers.
+
+
+def draw(model: nn.Module, *, convolutions: str = "fan_in") -> nn.Module:
+    """Draw every weight anew from torch's global generator, and give the model back.
+
+    Convolutions by the rule of He et al.: normal, with variance 2 over the fan-in or fan-out; or,
+    with ``"uniform"``, as linear layers are: weights and biases uniform within ±1/√fan-in.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d) and convolutions != "uniform":
+            fan: Any = convolutions
+            nn.init.kaiming_normal_(module.weight, mode=fan, nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Conv2d | nn.Linear):
+            bound = 1 / math.sqrt(module.weight[0].numel())
+            nn.init.uniform_(module.weight, -bound, bound)
+            if module.bias is not None:
+                nn.init.uniform_(module.bias, -bound, bound)
+        elif isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.ones_(module.weight)
+            nn.init.zeros_(module.bias)
     return model
 
 
-def _check_options(
-    name: str, factory: Callable[..., nn.Module], options: dict[str, object]
-) -> None:
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):  # some callables do not tell
-        return
-    try:
-        signature.bind((1,), 1, **options)
-    except TypeError as error:
-        known = list(signature.parameters)[2:]
+class Scale(nn.Module):
+    """Multiply with a constant."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Multiply."""
+        return x * self.factor
+
+
+class GlobalMax(nn.Module):
+    """The largest value of each channel: what AdaptiveMaxPool2d(1) gives, in fewer kernels.
+
+    By position, not by value (``amax``): a compiled backward pass computes the values again in
+    another precision, finds none equal to the largest, and divides by none.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """From (batch, channels, height, width) to (batch, channels)."""
+        return x.flatten(2).max(dim=2).values
+
+
+class Residual(nn.Module):
+    """Add what layers give to what they were given."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add."""
+        summed: Tensor = x + self.layers(x)
+        return summed
+
+
+def conv(inside: int, outside: int, side: int, *, batch_norm: bool) -> list[nn.Module]:
+    """A convolution that keeps the image's size, batch norm if asked for, and ReLU."""
+    layers: list[nn.Module] = [nn.Conv2d(inside, outside, side, padding=side // 2)]
+    if batch_norm:
+        layers.append(nn.BatchNorm2d(outside))
+    return [*layers, nn.ReLU(inplace=True)]
+
+
+def image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
+    """(channels, height, width), or an error for inputs that are not images."""
+    if len(shape) != 3 or min(shape) < 1:
         raise InputError(
-            f"architecture={name!r} cannot be called with shape, classes and options "
-            f"{sorted(options)} ({error}): its options are {', '.join(known) or 'none'}."
-        ) from error
+            f"architecture={architecture!r} takes images, (channels, height, width); one input "
+            f"has shape {tuple(shape)}. Use 'linear' or 'mlp' for plain features."
+        )
+    return shape[0], shape[1], shape[2]
+
+
+def at_least_one(**numbers: Any) -> None:
+    """Refuse options that are not whole numbers from 1 on."""
+    for name, value in numbers.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise InputError(f"options: {name}={value!r}: give a whole number of at least 1.")

@@ -7,7 +7,9 @@ run depend on its seeds only.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _GOLDEN = -7046029254386353131  # 2^64 / golden ratio, as a signed number
@@ -26,11 +28,7 @@ def hashed(seed: Tensor, *counters: Tensor | int) -> Tensor:
     """Hash a seed with counters, one after the other; they are broadcast against each other."""
     state = mix(seed + _GOLDEN)
     for counter in counters:
-        step = (
-            _wrapped((counter + 1) * _GOLDEN)
-            if isinstance(counter, int)
-            else (counter * _GOLDEN + _GOLDEN)
-        )
+        step = _wrapped((counter + 1) * _GOLDEN) if isinstance(counter, int) else (counter * _GOLDEN + _GOLDEN)
         state = mix(state + step)
     return state
 
@@ -57,3 +55,77 @@ def uniform(seed: Tensor, *counters: Tensor | int) -> Tensor:
     (True, False)
     """
     return ((hashed(seed, *counters) >> 40) & 0xFFFFFF).to(torch.float32) * 2.0**-24
+
+
+# In which order a training visits its examples.
+
+
+def visits(seeds: Tensor, rows: Tensor, first: int, last: int) -> Tensor:
+    """The examples at some positions of a training, for several trainings at once.
+
+    A training is one long line of examples: epoch after epoch, each in an order of its own.
+    Batches are cut from that line without regard to where an epoch ends, so that all have one size
+    and no example is left out.
+
+    Parameters
+    ----------
+    seeds : Tensor of int64, shape (models,)
+        Seeds of the order.
+    rows : Tensor of int64, shape (models, n)
+        The training examples of each model.
+    first, last : int
+        Positions in the line, ``first`` included and ``last`` not.
+
+    Returns
+    -------
+    Tensor of int64, shape (models, last - first)
+
+    Examples
+    --------
+    >>> line = visits(torch.tensor([7]), torch.arange(4)[None], 0, 8)
+    >>> sorted(line[0, :4].tolist()), sorted(line[0, 4:].tolist())
+    ([0, 1, 2, 3], [0, 1, 2, 3])
+    """
+    n = rows.shape[1]
+    if last <= first:
+        return rows[:, :0]
+    epochs = torch.arange(first // n, (last - 1) // n + 1, device=rows.device)
+    counters = torch.arange(n, device=rows.device)
+    keys = hashed(seeds[:, None, None], epochs[:, None], counters)
+    # Half of the bits sort twice as fast; the few that are equal keep their order.
+    line = torch.argsort((keys >> 33).to(torch.int32), dim=-1, stable=True).flatten(1)
+    start = first - int(first // n) * n
+    return rows.gather(1, line[:, start : start + last - first])
+
+
+def split_rows(
+    rows: NDArray[np.int64], y: NDArray[np.int64], share: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Hold out a share of each class, the same whatever the seeds of the run.
+
+    Every class with two or more examples keeps at least one on each side as far as the share
+    allows; the order of the rows is kept.
+
+    Examples
+    --------
+    >>> train, held = split_rows(np.arange(6), np.array([0, 0, 0, 1, 1, 1]), 1 / 3)
+    >>> len(train), len(held)
+    (4, 2)
+    """
+    generator = np.random.default_rng(0)
+    held = np.zeros(len(rows), dtype=bool)
+    labels = y[rows]
+    wanted = max(1, round(share * len(rows)))
+    classes, counts = np.unique(labels, return_counts=True)
+    ideal = counts * share
+    take = np.floor(ideal).astype(int)
+    take = np.minimum(take, counts - 1)
+    spare = np.argsort(take - ideal, kind="stable")
+    for i in spare:
+        if take.sum() >= wanted:
+            break
+        take[i] += take[i] < counts[i] - 1
+    for label, k in zip(classes, take, strict=True):
+        members = np.flatnonzero(labels == label)
+        held[generator.permutation(members)[:k]] = True
+    return rows[~held], rows[held]

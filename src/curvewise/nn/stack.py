@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
-from curvewise.nn import _aligned
-from curvewise.nn.architectures import features_of, make_network, notes_of
+from curvewise.nn import alignment as _aligned
 from curvewise.nn.lane import Lane, Setup
-from curvewise.nn.losses import make_loss, make_losses
-from curvewise.nn.optimisers import make_optimiser
+from curvewise.nn.networks import features_of, make_network, notes_of
+from curvewise.nn.optimisers import make_loss, make_losses, make_optimiser
 from curvewise.nn.task import Assignment
 
 # Layers that ``_aligned`` knows. All but the linear ones and LayerNorm leave zeros zero.
@@ -97,9 +96,7 @@ class Stack(Lane):
         """One step of all networks."""
         index, epoch, rate = self._next()
         with torch.no_grad():
-            grads, losses = self.forward(
-                self.skeleton, self.names, self.stored, index, self.augmentation_seeds, epoch
-            )
+            grads, losses = self.forward(self.skeleton, self.names, self.stored, index, self.augmentation_seeds, epoch)
             if self.trained is not self.stored:
                 grads = self._used(grads, [tuple(p.shape[1:]) for p in self.params])
             self.count.add_(1)
@@ -131,10 +128,7 @@ class Stack(Lane):
 
     def weights(self, member: int) -> dict[str, NDArray[Any]]:
         """A copy of one network's parameters."""
-        return {
-            k: p[member].detach().cpu().numpy().copy()
-            for k, p in zip(self.names, self.params, strict=True)
-        }
+        return {k: p[member].detach().cpu().numpy().copy() for k, p in zip(self.names, self.params, strict=True)}
 
     def _tensors(self) -> list[Tensor]:
         return [*self.stored, *(t for slot in self.state.values() for t in slot), self.count]
@@ -176,12 +170,7 @@ def _vectorised(setup: Setup) -> Callable[..., Gradients]:
     batches, loss = _batches(setup), make_loss(setup.training)
 
     def forward(
-        model: torch.nn.Module,
-        names: list[str],
-        params: list[Tensor],
-        index: Tensor,
-        seeds: Tensor,
-        epoch: Tensor,
+        model: torch.nn.Module, names: list[str], params: list[Tensor], index: Tensor, seeds: Tensor, epoch: Tensor
     ) -> Gradients:
         x, y = batches(index, seeds, epoch)
 
@@ -201,12 +190,7 @@ def _grouped(setup: Setup) -> Callable[..., Gradients]:
     batches, losses_of = _batches(setup), make_losses(setup.training)
 
     def forward(
-        model: torch.nn.Module,
-        names: list[str],
-        params: list[Tensor],
-        index: Tensor,
-        seeds: Tensor,
-        epoch: Tensor,
+        model: torch.nn.Module, names: list[str], params: list[Tensor], index: Tensor, seeds: Tensor, epoch: Tensor
     ) -> Gradients:
         x, y = batches(index, seeds, epoch)
         with torch.enable_grad():

@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
-from curvewise.ranking._pca import project
-from curvewise.ranking._resampling import split_rows
-from curvewise.ranking._targets import Targets, as_targets
-from curvewise.ranking.nleep import Settings, nleep_reduced
+from curvewise.ranking.measure import Targets, as_targets
+from curvewise.ranking.mixture import project
+from curvewise.ranking.prediction import Settings, nleep_reduced
+from curvewise.ranking.scores import CheckpointFeatures, as_matrix
+from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall
-from curvewise.tables import number
-from curvewise.types import FloatArray, Interval, Result, as_matrix, check_level
-from curvewise.types.features import CheckpointFeatures
+from curvewise.text import format_number
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
 
 Task = tuple[Mapping[str, Any], ArrayLike, Mapping[str, float]]
 Reduced = tuple[NDArray[Any], NDArray[Any] | None]
@@ -85,14 +86,11 @@ class NleepGrid(Result):
         best = np.unravel_index(np.nanargmax(self.mean), self.mean.shape)
         worst = np.unravel_index(np.nanargmin(self.mean), self.mean.shape)
         tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"
-        return (
-            f"Kendall of NLEEP with accuracies over {tasks}: from {self._at(worst)} to "
-            f"{self._at(best)}."
-        )
+        return f"Kendall of NLEEP with accuracies over {tasks}: from {self._at(worst)} to {self._at(best)}."
 
     def _at(self, place: Sequence[np.intp]) -> str:
         energy, count = self.energies[place[0]], self.components[place[1]]
-        return f"{number(float(self.mean[tuple(place)]))} ({energy:.0%} energy, {count}× classes)"
+        return f"{format_number(float(self.mean[tuple(place)]))} ({energy:.0%} energy, {count}× classes)"
 
 
 def measure_nleep_grid(
@@ -150,10 +148,7 @@ def measure_nleep_grid(
     found: dict[str, FloatArray] = {}
     agreement, said = [], []
     total = sum(len(task[0]) for task in tasks.values()) * len(shares) * len(counts)
-    with (
-        progress_bar("NLEEP", total, progress) as advance,
-        warnings.catch_warnings(record=True) as w,
-    ):
+    with progress_bar("NLEEP", total, progress) as advance, warnings.catch_warnings(record=True) as w:
         warnings.simplefilter("always", CurvewiseWarning)
         for name, (checkpoints, labels, accuracy) in tasks.items():
             known = _accuracies(name, checkpoints, accuracy)
@@ -161,11 +156,7 @@ def measure_nleep_grid(
             rows = split_rows(targets, test, np.random.default_rng(rng))
             scores = []
             for given in checkpoints.values():
-                scores.append(
-                    _scores(
-                        given, np.asarray(labels), targets, rows, shares, counts, covariance, rng
-                    )
-                )
+                scores.append(_scores(given, np.asarray(labels), targets, rows, shares, counts, covariance, rng))
                 advance(len(shares) * len(counts), name)
             found[name] = np.array(scores)
             agreement.append(_kendalls(found[name], known))
@@ -188,16 +179,12 @@ def _settings(
     return shares, counts
 
 
-def _accuracies(
-    name: str, checkpoints: Mapping[str, Any], accuracy: Mapping[str, float]
-) -> FloatArray:
+def _accuracies(name: str, checkpoints: Mapping[str, Any], accuracy: Mapping[str, float]) -> FloatArray:
     if len(checkpoints) < 2:
         raise InputError(f"task {name!r} has {len(checkpoints)} checkpoint(s): it takes two.")
     for key in checkpoints:
         if key not in accuracy or not np.isfinite(accuracy[key]):
-            raise InputError(
-                f"task {name!r} has no accuracy of {key!r}: give one, or leave it out."
-            )
+            raise InputError(f"task {name!r} has no accuracy of {key!r}: give one, or leave it out.")
     return np.array([accuracy[key] for key in checkpoints], dtype=np.float64)
 
 

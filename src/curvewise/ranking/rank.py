@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError
-from curvewise.progress import progress_bar
-from curvewise.ranking._ranking_work import Work
-from curvewise.ranking._resampling import LEAST, split_rows
-from curvewise.ranking._scoring import Candidate, Named, Scorer, find_measures
-from curvewise.ranking._targets import KINDS, Targets, as_targets
-from curvewise.ranking.certainty import Reliability
-from curvewise.ranking.measure import RankingMeasure
-from curvewise.ranking.ranking_result import CheckpointRanking
-from curvewise.types import check_level
-from curvewise.types.features import CheckpointFeatures
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.progress import Advance, progress_bar
+from curvewise.ranking.certainty import (
+    UNKNOWN,
+    Reliability,
+    best_certainty,
+    find_reliability,
+    likely_scores,
+    rank_limits,
+    score_limits,
+    top_certainty,
+)
+from curvewise.ranking.measure import KINDS, RankingMeasure, Targets, as_targets
+from curvewise.ranking.scores import CheckpointFeatures, CheckpointScores
+from curvewise.ranking.scoring import (
+    LEAST,
+    Candidate,
+    Named,
+    Replicates,
+    Rows,
+    Scored,
+    Scorer,
+    draw_parts,
+    find_measures,
+    hit_replicates,
+    reused,
+    share_for,
+    split_rows,
+)
+from curvewise.stats.correlation import average_ranks, kendall
+from curvewise.text import format_number
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
 
 DEFAULT_MEASURES = ("nleep", "logme")
 
@@ -128,7 +153,7 @@ def rank_features(
     (('strong', 'middling', 'weak'), array([1., 2., 3.]), array([1., 2., 3.]))
     """
     if known is None:
-        from curvewise.ranking.catalogue import MEASURES
+        from curvewise.ranking.scoring import MEASURES
 
         known = MEASURES
     candidates = [Candidate.of(found) for found in _as_features(checkpoints)]
@@ -231,8 +256,7 @@ def _checked(candidates: Sequence[Candidate], labels: ArrayLike, resamples: int,
     for name, rows in counts.items():
         if rows != count:
             raise InputError(
-                f"features of {name!r} have {rows:,} rows and labels {count:,}: give those of the "
-                "same examples."
+                f"features of {name!r} have {rows:,} rows and labels {count:,}: give those of the same examples."
             )
     return as_targets(labels, count, allowed=KINDS)
 
@@ -241,6 +265,575 @@ def _leader(measures: Sequence[RankingMeasure], by: str | None) -> RankingMeasur
     for measure in measures:
         if by is None or measure.name == by:
             return measure
-    raise InputError(
-        f"by={by!r} is none of the measures {', '.join(m.name for m in measures)}: add it to them."
+    raise InputError(f"by={by!r} is none of the measures {', '.join(m.name for m in measures)}: add it to them.")
+
+
+# What ranking checkpoints gives.
+
+SEVERAL = 3  # checkpoints that a summary names
+
+
+@dataclass(frozen=True, eq=False)
+class CheckpointRanking(Result):
+    """Checkpoints, the most promising first.
+
+    Attributes
+    ----------
+    checkpoints : tuple of str
+        Best first by the measure that ranks; at the end those for which it failed. Every array
+        below is in this order.
+    by : str
+        The measure that ranks.
+    scores : dict of str to ndarray
+        By measure; higher predicts better. NaN where it failed or does not apply.
+    ranks : ndarray
+        1 is the highest score; equal scores share the mean of their places; NaN for no score.
+    rank_low, rank_high : ndarray
+        Best and worst rank that the examples leave open, see Notes of :func:`rank_features`.
+    score_low, score_high : ndarray
+        Interval of the score that ranks.
+    measure_ranks : dict of str to ndarray
+        Ranks by each measure.
+    agreement : ndarray, shape (measures, measures)
+        Kendall's τ-b of each pair of measures, in the order of scores; see
+        :meth:`agreement_interval`.
+    seconds, gflops : dict of str to ndarray
+        Cost of each measure, apart from the forward pass and from intervals; 10⁹ operations.
+    forward_seconds, forward_gflops : ndarray
+        Cost of the forward pass; NaN where it is not known.
+    interval_seconds : float
+        What the intervals took.
+    failures : dict of str to str
+        Checkpoints without features, and why.
+    missing : dict of str to dict
+        By measure: checkpoints that it gave no score, and why.
+    k : int
+        How many to try.
+    chance_top : ndarray
+        Chance of each checkpoint to have the highest score on average over samples like this.
+    chance_best : ndarray
+        Chance of each to fine-tune best, as far as the measure can be relied on.
+    top_certainty, best_certainty : float
+        The same for the first k together.
+    reliability : Reliability
+        How scores of this measure correlate with accuracies, and where that comes from.
+    level : float
+        Coverage of the intervals.
+    examples, test_examples : int
+        How many scores rest on, and how many of them measures that split are scored on.
+    resamples : int
+        How often examples were drawn anew for the intervals.
+    """
+
+    checkpoints: tuple[str, ...]
+    by: str
+    scores: Mapping[str, FloatArray]
+    ranks: FloatArray
+    rank_low: FloatArray
+    rank_high: FloatArray
+    score_low: FloatArray
+    score_high: FloatArray
+    measure_ranks: Mapping[str, FloatArray]
+    agreement: FloatArray
+    seconds: Mapping[str, FloatArray]
+    gflops: Mapping[str, FloatArray]
+    forward_seconds: FloatArray
+    forward_gflops: FloatArray
+    interval_seconds: float
+    failures: Mapping[str, str]
+    missing: Mapping[str, Mapping[str, str]]
+    k: int
+    chance_top: FloatArray
+    chance_best: FloatArray
+    top_certainty: float
+    best_certainty: float
+    reliability: Reliability
+    level: float
+    examples: int
+    test_examples: int
+    resamples: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the measures."""
+        return tuple(self.scores)
+
+    @property
+    def top(self) -> tuple[str, ...]:
+        """The first k: those to try."""
+        return self.checkpoints[: min(self.k, self.ranked)]
+
+    @property
+    def ranked(self) -> int:
+        """How many checkpoints have a rank."""
+        return int(np.isfinite(self.ranks).sum())
+
+    def enough(self, certainty: float = 0.9) -> int:
+        """How many of the first must be tried for the best to be among them with this certainty."""
+        if not 0 < certainty < 1:
+            raise InputError(f"certainty={certainty!r}: give a number between 0 and 1.")
+        reached = np.cumsum(self.chance_best[: self.ranked]) >= certainty - 1e-9
+        return int(reached.argmax()) + 1 if reached.any() else self.ranked
+
+    def agreement_interval(self, one: str, two: str) -> Interval:
+        """Kendall's τ-b of two measures with its interval over checkpoints."""
+        from curvewise.ranking.agreement import ranking_agreement
+
+        for name in (one, two):
+            if name not in self.scores:
+                raise InputError(f"{name!r} is none of {', '.join(self.measures)}.")
+        both = np.isfinite(self.scores[one]) & np.isfinite(self.scores[two])
+        found = ranking_agreement(self.scores[one][both], self.scores[two][both], k=(1,), level=self.level)
+        return found.intervals["kendall"]
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each checkpoint, best first."""
+        others = {name: values for name, values in self.scores.items() if name != self.by}
+        return {
+            "checkpoint": list(self.checkpoints),
+            "rank": self.ranks,
+            "rank_low": self.rank_low,
+            "rank_high": self.rank_high,
+            self.by: self.scores[self.by],
+            f"{self.by}_low": self.score_low,
+            f"{self.by}_high": self.score_high,
+            "chance_top": self.chance_top,
+            "chance_best": self.chance_best,
+            **others,
+        }
+
+    def costs(self) -> dict[str, list[Any]]:
+        """A row for the forward pass and each measure: seconds and GFLOPs over all checkpoints."""
+        parts = {"forward pass": (self.forward_seconds, self.forward_gflops)}
+        parts |= {name: (self.seconds[name], self.gflops[name]) for name in self.measures}
+        return {
+            "part": list(parts),
+            "seconds": [_total(seconds) for seconds, _ in parts.values()],
+            "gflops": [_total(gflops) for _, gflops in parts.values()],
+        }
+
+    def summary(self) -> str:
+        """A few sentences."""
+        count = self.ranked
+        text = f"{count} checkpoint{'' if count == 1 else 's'} ranked by {self.by} "
+        text += f"on {self.examples:,} examples: {self._named(0)}"
+        text += "".join(f", {self._named(i)}" for i in range(1, min(count, SEVERAL)))
+        text += "." if count <= SEVERAL else " …"
+        tried = len(self.top)
+        if tried < count:
+            best = f"The one that fine-tunes best is among the first {tried} with "
+            best += f"{self.best_certainty:.0%} certainty"
+            if np.isfinite(self.top_certainty):
+                best += f" ({self.top_certainty:.0%} for the one whose {self.by} is truly highest)"
+            text += f" {best}."
+        lost = len(self.checkpoints) - count + len(self.failures)
+        if lost:
+            text += f" {lost} without a rank."
+        return text
+
+    def _named(self, i: int) -> str:
+        said = f"{self.checkpoints[i]} ({format_number(self.scores[self.by][i])}"
+        low, high = self.rank_low[i], self.rank_high[i]
+        if np.isfinite(low) and self.ranked > 1:
+            said += f", rank {low:.0f}" if low == high else f", rank {low:.0f} to {high:.0f}"
+        return said + ")"
+
+
+def _total(values: FloatArray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.sum()) if len(known) else float("nan")
+
+
+# Scores of every checkpoint and replicates of the one that ranks, and the result out of both.
+
+HIT_RESAMPLES = 1000  # means of stored hits cost nothing
+
+
+class Work:
+    """Scores one checkpoint after the other, and puts the result together.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    measures : sequence of RankingMeasure
+    leader : RankingMeasure
+        The one that ranks.
+    train, test : ndarray of int
+        Rows.
+    resamples : int
+        Parts of the examples to draw; the same for every checkpoint.
+    rng : Generator
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        measures: Sequence[RankingMeasure],
+        leader: RankingMeasure,
+        train: Rows,
+        test: Rows | None,
+        resamples: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.scorer, self.measures, self.leader = scorer, measures, leader
+        self.train, self.test, self.rng = train, test, rng
+        self.seed = int(rng.integers(2**31))
+        self.by_hits = leader.name in scorer.hits and test is not None
+        self.resamples = resamples
+        drawn = 0 if self.by_hits else resamples
+        self.share = 0.5 if self.by_hits else share_for(leader)
+        self.parts = [
+            (*draw_parts(train, test, scorer.targets, self.share, rng), int(rng.integers(2**31))) for _ in range(drawn)
+        ]
+        self.found: dict[str, list[Scored]] = {measure.name: [] for measure in measures}
+        self.drawn: list[FloatArray] = []
+        self.interval_seconds = 0.0
+
+    def total(self, candidates: Sequence[Candidate]) -> float:
+        """Amount of work."""
+        return math.fsum(
+            sum(self._weight(m, c) for m in self.measures) + len(self.parts) * self._weight(self.leader, c) * self.share
+            for c in candidates
+        )
+
+    def _weight(self, measure: RankingMeasure, candidate: Candidate) -> float:
+        flops = self.scorer.flops(measure, candidate, len(self.scorer.targets))
+        return flops if math.isfinite(flops) else float(candidate.about.features.size)
+
+    def score(self, candidate: Candidate, advance: Advance) -> None:
+        """All measures of a checkpoint, and replicates of the one that ranks."""
+        for measure in self.measures:
+            advance(0, f"{candidate.name}: {measure.name}")
+            found = self.scorer.score(measure, candidate, self.train, self.test, self.seed)
+            self.found[measure.name].append(found)
+            advance(self._weight(measure, candidate))
+        start = time.perf_counter()
+        self.drawn.append(self._again(candidate, advance))
+        self.interval_seconds += time.perf_counter() - start
+
+    def _again(self, candidate: Candidate, advance: Advance) -> FloatArray:
+        """The score that ranks, on parts of the examples."""
+        values = np.full(len(self.parts), np.nan)
+        each = self._weight(self.leader, candidate) * self.share
+        if not len(values) or not math.isfinite(self.found[self.leader.name][-1].value):
+            advance(each * len(values))
+            return values
+        measure, prepared = reused(self.leader, candidate, self.train, self.test)
+        for i, (train, test, seed) in enumerate(self.parts):
+            advance(0, f"{candidate.name}: interval of {measure.name}")
+            values[i] = self.scorer.score(measure, prepared, train, test, seed).value
+            advance(each)
+        return values
+
+    def result(
+        self,
+        candidates: Sequence[Candidate],
+        level: float,
+        k: int,
+        reliability: Reliability | float | str | None,
+        failures: dict[str, str],
+    ) -> CheckpointRanking:
+        """Put it together, best first."""
+        names = [candidate.name for candidate in candidates]
+        values = {name: np.array([s.value for s in own]) for name, own in self.found.items()}
+        scores = values[self.leader.name]
+        order, ranked = self._order(names, scores)
+        found, said = find_reliability(self.leader.name, reliability)
+        judged = self._judge(scores[ranked], ranked, level, found)
+        wrong = alarms(self.found, names, failures, self.leader.name)
+        wrong += [said] if found is UNKNOWN else []
+        rows = len(self.train) if self.test is None else len(self.test)
+        wrong += blind(self.leader, scores, self.scorer.targets, rows)
+        notes = [said] if said and found is not UNKNOWN else []
+        notes += ties(self.leader.name, names, scores)
+        notes += self._notes([names[i] for i in ranked], judged)
+        for text in wrong:
+            warnings.warn(text, CurvewiseWarning, stacklevel=4)
+        return CheckpointRanking(
+            checkpoints=tuple(names[i] for i in order),
+            by=self.leader.name,
+            scores={name: own[order] for name, own in values.items()},
+            measure_ranks={name: ranks_of(own)[order] for name, own in values.items()},
+            ranks=ranks_of(scores)[order],
+            agreement=agreement(list(values.values())),
+            seconds=self._costs("seconds", order),
+            gflops=self._costs("gflops", order),
+            forward_seconds=_known([c.about.seconds for c in candidates])[order],
+            forward_gflops=_known([c.about.gflops for c in candidates])[order],
+            interval_seconds=self.interval_seconds,
+            failures=failures,
+            missing=missing(self.found, names),
+            k=k,
+            top_certainty=judged.certainty("chance_top", k),
+            best_certainty=judged.certainty("chance_best", k),
+            reliability=found,
+            level=level,
+            examples=len(self.scorer.targets),
+            test_examples=0 if self.test is None else len(self.test),
+            resamples=self.resamples,
+            warnings=tuple(dict.fromkeys([*wrong, *notes])),
+            **judged.padded(len(names)),
+        )
+
+    def _order(self, names: list[str], scores: FloatArray) -> tuple[Rows, Rows]:
+        """Checkpoints best first, those without a score last; and those that have one."""
+        known = np.isfinite(scores)
+        if not known.any():
+            raise InputError(
+                f"{self.leader.name}, which should rank, gave no checkpoint a score. For "
+                f"{names[0]!r}: {self.found[self.leader.name][0].reason}. Rank by another measure."
+            )
+        order = np.argsort(np.where(known, -scores, np.inf), kind="stable")
+        return order, order[known[order]]
+
+    def _judge(self, scores: FloatArray, ranked: Rows, level: float, reliability: Reliability) -> Chances:
+        """Intervals and chances of the checkpoints that have a score, best first."""
+        judged = Chances(len(scores))
+        likely = None
+        if self.resamples:
+            replicates = Replicates(self._replicates(ranked), self.share)
+            judged.rank_low, judged.rank_high = rank_limits(scores, replicates, level, self.rng)
+            judged.score_low, judged.score_high = score_limits(scores, replicates, level, self.leader.bounds)
+            judged.unknown = ~replicates.known
+            if replicates.known.all():
+                likely = likely_scores(scores, replicates, self.rng)
+                judged.chance_top = top_certainty(likely, self.rng)
+        judged.chance_best = best_certainty(scores, reliability=reliability, likely=likely, rng=self.rng)
+        return judged
+
+    def _replicates(self, ranked: Rows) -> FloatArray:
+        if self.by_hits:
+            rows = [self.found[self.leader.name][i].hits for i in ranked]
+            return hit_replicates(np.array(rows), HIT_RESAMPLES, self.rng)
+        return np.array([self.drawn[i] for i in ranked]).T
+
+    def _costs(self, what: str, order: Rows) -> dict[str, FloatArray]:
+        return {name: np.array([getattr(s, what) for s in own])[order] for name, own in self.found.items()}
+
+    def _notes(self, names: list[str], judged: Chances) -> list[str]:
+        """What is worth knowing about intervals and scores."""
+        notes = []
+        if self.by_hits and self.resamples:
+            notes.append(
+                f"Intervals are for these trainings of {self.leader.name}: test examples were "
+                "drawn anew, networks not trained anew."
+            )
+        if judged.unknown.any():
+            lost = [name for name, u in zip(names, judged.unknown, strict=True) if u]
+            notes.append(
+                f"{self.leader.name} failed on too many parts of the examples for "
+                f"{listed(lost, names)}: no interval. Give more examples."
+            )
+        if self.test is None and any(measure.splits for measure in self.measures):
+            notes.append("Without test examples, measures score those that they were fitted on.")
+        return notes
+
+
+@dataclass(eq=False)
+class Chances:
+    """Intervals and chances; unknown until they are put in."""
+
+    count: int
+    rank_low: FloatArray = field(init=False)
+    rank_high: FloatArray = field(init=False)
+    score_low: FloatArray = field(init=False)
+    score_high: FloatArray = field(init=False)
+    chance_top: FloatArray = field(init=False)
+    chance_best: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unknown = np.zeros(self.count, dtype=np.bool_)
+        for name in self.names:
+            setattr(self, name, np.full(self.count, np.nan))
+
+    names = ("rank_low", "rank_high", "score_low", "score_high", "chance_top", "chance_best")
+
+    def padded(self, count: int) -> dict[str, FloatArray]:
+        """The same for all checkpoints: unknown for those without a rank, which come last."""
+        left = np.full(count - self.count, np.nan)
+        return {name: np.concatenate([getattr(self, name), left]) for name in self.names}
+
+    def certainty(self, name: str, k: int) -> float:
+        """Chance of the first k together."""
+        return float(np.minimum(getattr(self, name)[:k].sum(), 1.0))
+
+
+def ranks_of(scores: FloatArray) -> FloatArray:
+    """Ranks from 1 for the highest; equal ones share their mean; NaN for no score.
+
+    >>> ranks_of(np.array([0.5, np.nan, 0.9, 0.5]))
+    array([2.5, nan, 1. , 2.5])
+    """
+    found = np.full(len(scores), np.nan)
+    known = np.isfinite(scores)
+    found[known] = average_ranks(-scores[known])
+    return found
+
+
+def agreement(scores: Sequence[FloatArray]) -> FloatArray:
+    """Kendall's τ-b of each pair of measures over the checkpoints that have both."""
+    found = np.eye(len(scores))
+    for i, one in enumerate(scores):
+        for j, two in enumerate(scores[:i]):
+            both = np.isfinite(one) & np.isfinite(two)
+            tau = kendall(one[both][None], two[both])[0] if both.sum() > 1 else np.nan
+            found[i, j] = found[j, i] = tau
+    return found
+
+
+def _known(values: Sequence[float | None]) -> FloatArray:
+    return np.array([math.nan if value is None else value for value in values])
+
+
+# What is said about a ranking: what failed, and what is worth knowing.
+
+NAMED = 3  # checkpoints that a message names
+
+
+def missing(found: Mapping[str, Sequence[Scored]], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By measure: checkpoints that it gave no score, and why."""
+    reasons = {
+        measure: {n: s.reason for n, s in zip(names, own, strict=True) if s.reason} for measure, own in found.items()
+    }
+    return {measure: own for measure, own in reasons.items() if own}
+
+
+def alarms(
+    found: Mapping[str, Sequence[Scored]], names: Sequence[str], failures: Mapping[str, str], leader: str
+) -> list[str]:
+    """What the user should look at: one sentence for all checkpoints that share a trouble."""
+    said = [f"{name} is not ranked: {reason}" for name, reason in failures.items()]
+    for measure, reasons in missing(found, names).items():
+        last = ", ranked last without a rank" if measure == leader else ""
+        for reason, own in _grouped((reason, name) for name, reason in reasons.items()):
+            said.append(f"No {measure} for {listed(own, names)}{last}: {reason}")
+    for measure, scored in found.items():
+        told = ((text, n) for n, one in zip(names, scored, strict=True) for text in one.said)
+        said += [f"{measure} of {listed(own, names)}: {text}" for text, own in _grouped(told)]
+    return said
+
+
+def ties(leader: str, names: Sequence[str], scores: FloatArray) -> list[str]:
+    """Checkpoints of equal score."""
+    groups = (
+        [name for name, score in zip(names, scores, strict=True) if score == value]
+        for value in np.unique(scores[np.isfinite(scores)])
     )
+    return [f"{listed(own, [])} have the same {leader} and share a rank." for own in groups if len(own) > 1]
+
+
+def blind(measure: RankingMeasure, scores: FloatArray, targets: Targets, scored: int) -> list[str]:
+    """Whether no checkpoint tells more of the labels than how often each occurs.
+
+    A share of hits, the best of several, may be three standard errors above that by chance.
+    """
+    if not measure.guess or targets.kind != "classes" or not np.isfinite(scores).any():
+        return []
+    share = np.bincount(targets.codes) / len(targets)
+    share = share[share > 0]
+    guess = float(share @ np.log(share)) if measure.guess == "log" else float(share.max())
+    slack = 3 * np.sqrt(guess * (1 - guess) / scored) if measure.guess == "share" else 0.0
+    if np.nanmax(scores) > guess + slack:
+        return []
+    return [
+        f"No checkpoint has a {measure.name} surely above {guess:.3g}, that of a guess by the "
+        "frequencies of classes: none tells these labels. Check that labels and examples belong "
+        "together."
+    ]
+
+
+def listed(some: Sequence[str], every: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> listed(["a", "b"], ["a", "b", "c"]), listed(["a", "b"], ["a", "b"])
+    ("'a', 'b'", 'all 2 checkpoints')
+    """
+    if len(some) == len(every) and len(every) > 1:
+        return f"all {len(some)} checkpoints"
+    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
+    return ", ".join(map(repr, some[:NAMED])) + more
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for text, name in pairs:
+        found.setdefault(text, []).append(name)
+    return found.items()
+
+
+# Scores of ranked checkpoints beside what fine-tuning gave.
+
+
+def add_rankings(
+    table: CheckpointScores, rankings: Mapping[str, CheckpointRanking] | CheckpointRanking
+) -> CheckpointScores:
+    """Put the scores of rankings beside accuracies of the same checkpoints, to judge measures.
+
+    Parameters
+    ----------
+    table : CheckpointScores
+        With accuracies by checkpoint and task.
+    rankings : dict of str to CheckpointRanking, or CheckpointRanking
+        By task; a single one if there is one task.
+
+    Returns
+    -------
+    CheckpointScores
+        With the scores and costs of every measure; NaN where a checkpoint or a task was not
+        ranked, or a measure failed.
+
+    Raises
+    ------
+    InputError
+        If a ranking is of a task or of a checkpoint that the table does not know.
+
+    Examples
+    --------
+    >>> from curvewise.ranking.rank import rank_features
+    >>> rng, labels = np.random.default_rng(0), np.repeat([0, 1], 50)
+    >>> pool = {name: labels[:, None] * s + rng.normal(size=(100, 3)) for name, s in
+    ...         {"weak": 0.5, "strong": 3.0}.items()}
+    >>> def separation(features, labels):
+    ...     return abs(features[labels == 1].mean() - features[labels == 0].mean())
+    >>> ranking = rank_features(pool, labels, separation, reliability=0.8, known={})
+    >>> table = CheckpointScores(["weak", "strong"], [0.7, 0.9])
+    >>> add_rankings(table, ranking).scores["separation"].round(1).tolist()
+    [0.3, 2.9]
+    """
+    tasks = table.task_names
+    if isinstance(rankings, CheckpointRanking):
+        if len(tasks) > 1:
+            raise InputError(
+                f"rankings is a single one, and the table has {len(tasks)} tasks: give a dict by "
+                f"task, {{{tasks[0]!r}: …}}."
+            )
+        rankings = {tasks[0]: rankings}
+    for task, ranking in rankings.items():
+        if task not in tasks:
+            raise InputError(f"rankings has task {task!r}, which is none of {list(tasks)!r}.")
+        if lost := [c for c in ranking.checkpoints if c not in table.checkpoints]:
+            raise InputError(
+                f"rankings[{task!r}] holds checkpoint {lost[0]!r}, which the table does not: name "
+                "checkpoints alike in both."
+            )
+    measures = list(dict.fromkeys(m for r in rankings.values() for m in r.measures))
+    if not measures:
+        raise InputError("rankings is empty: give at least one.")
+    return table.with_scores(
+        {name: _spread(table, rankings, name, "scores") for name in measures},
+        {name: _spread(table, rankings, name, "gflops") for name in measures},
+    )
+
+
+def _spread(table: CheckpointScores, rankings: Mapping[str, CheckpointRanking], measure: str, part: str) -> FloatArray:
+    """Scores or costs of a measure in the rows of the table."""
+    assert table.tasks is not None
+    known = {
+        (task, name): value
+        for task, ranking in rankings.items()
+        if measure in getattr(ranking, part)
+        for name, value in zip(ranking.checkpoints, getattr(ranking, part)[measure].tolist(), strict=True)
+    }
+    keys = zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True)
+    return np.array([known.get(key, np.nan) for key in keys])

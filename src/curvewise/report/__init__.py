@@ -1,6 +1,5 @@
 """Reports: one page that holds everything, and its tables and figures for papers."""
 
-from curvewise.report.export import export_report
-from curvewise.report.writing import write_report
+from curvewise.lazy import attach
 
-__all__ = ["export_report", "write_report"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -20,7 +20,7 @@ class Figure:
     draw : callable
         Draws it with matplotlib and returns the Axes.
     chart : dict, optional
-        The same for the browser, where it can be played with; see :mod:`curvewise.report.charts`.
+        The same for the browser, where it can be played with; see :mod:`curvewise.report.results`.
     """
 
     name: str

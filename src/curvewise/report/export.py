@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from curvewise.errors import InputError
 from curvewise.report.content import Figure, Report, Runs, Section, Table
-from curvewise.report.writing import report_of
+from curvewise.report.page import report_of
 from curvewise.tables import csv_cell, format_table, markdown_text
 
 FORMATS = {"markdown": "md", "latex": "tex"}
@@ -168,7 +168,7 @@ def _linked(figure: Figure, endings: Sequence[str]) -> list[str]:
 
 
 def _draw(figure: Figure, path: Path) -> None:
-    from curvewise.plot.save import save_figure
+    from curvewise.drawing.picture import save_figure
 
     save_figure(figure.draw, path)
 
@@ -193,8 +193,7 @@ def _distinct(report: Report) -> Report:
     """The report with a name of its own for each table and each figure."""
     figures, tables = _renaming(), _renaming()
     sections = tuple(
-        replace(s, figures=tuple(map(figures, s.figures)), tables=tuple(map(tables, s.tables)))
-        for s in report.sections
+        replace(s, figures=tuple(map(figures, s.figures)), tables=tuple(map(tables, s.tables))) for s in report.sections
     )
     first = None if report.figure is None else figures(report.figure)
     return replace(report, figure=first, sections=sections)
@@ -221,10 +220,7 @@ def _safe_columns(table: Table, kind: str) -> Mapping[str, Sequence[Any]]:
     """Columns whose texts Markdown does not take for tags."""
     if kind != "markdown":
         return table.columns
-    return {
-        _safe(k): [_safe(v) if isinstance(v, str) else v for v in column]
-        for k, column in table.columns.items()
-    }
+    return {_safe(k): [_safe(v) if isinstance(v, str) else v for v in column] for k, column in table.columns.items()}
 
 
 def _safe(text: str) -> str:

@@ -23,14 +23,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curvewise.errors import CurvewiseError
-from curvewise.report.lenses import error_columns
-from curvewise.report.looking import quietly
+from curvewise.report.lenses import error_columns, quietly
 from curvewise.report.results import first_sentences
-from curvewise.types import Measurements, plain
+from curvewise.types.measurements import Measurements
+from curvewise.types.results import plain
 
 if TYPE_CHECKING:
+    from curvewise.study.spec.study import Study
     from curvewise.study.status import Status
-    from curvewise.study.study import Study
+
 
 HOST = "127.0.0.1"
 FRESH_SECONDS = 2.0
@@ -68,7 +69,7 @@ class Watched:
 
 def state_of(study: Study) -> dict[str, Any]:
     """What the live page shows: counts, time left, means by learner and size, failures."""
-    from curvewise.study.standings import looked_up_once
+    from curvewise.study.standing import looked_up_once
 
     try:
         with looked_up_once(study), quietly():
@@ -89,8 +90,7 @@ def _progress(status: Status) -> dict[str, Any]:
         "left": _left(status),
         "workers": [f"{who}: {count:,} runs" for who, count in status.workers.items()],
         "failures": [
-            {"count": f.count, "learners": ", ".join(f.learners), "message": f.message}
-            for f in status.failures
+            {"count": f.count, "learners": ", ".join(f.learners), "message": f.message} for f in status.failures
         ],
         "warnings": list(status.warnings),
     }
@@ -98,7 +98,7 @@ def _progress(status: Status) -> dict[str, Any]:
 
 def _left(status: Status) -> str:
     """The time left, if those who are at work now go on."""
-    from curvewise.study.estimate import duration
+    from curvewise.study.plan import duration
 
     if status.is_finished:
         return "nothing is left to do"
@@ -119,9 +119,7 @@ def _measured(study: Study) -> dict[str, Any]:
         return {"word": "error", "series": []}
     columns = error_columns(runs)
     word = "loss" if "loss" in columns else "error"
-    series: dict[str, dict[str, Any]] = {
-        name: {"name": name, "means": [], "points": []} for name in runs.learners
-    }
+    series: dict[str, dict[str, Any]] = {name: {"name": name, "means": [], "points": []} for name in runs.learners}
     rows = zip(*(columns[k] for k in ("learner", "n", "runs", word)), strict=True)
     for learner, n, count, mean in rows:
         if mean is not None:
@@ -187,10 +185,7 @@ class LivePage:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.server_close()
 
@@ -234,9 +229,7 @@ def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
             if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
                 self._answer(HTTPStatus.FORBIDDEN, b"This page is for this machine only.\n")
             elif place is None:
-                self._answer(
-                    HTTPStatus.FORBIDDEN, b"Use the whole address that the command printed.\n"
-                )
+                self._answer(HTTPStatus.FORBIDDEN, b"Use the whole address that the command printed.\n")
             elif place == "":
                 self._answer(HTTPStatus.OK, answers.page, "text/html")
             elif place == "state.json":

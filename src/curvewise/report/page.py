@@ -1,24 +1,103 @@
-"""A report as one HTML file that needs nothing else."""
+"""Write a report to a file."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import os
 import re
+import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import CurvewiseError, MissingDependencyError
+import numpy as np
+
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
 from curvewise.report.content import Figure, Report, Runs, Section, Table
-from curvewise.report.tabled import has_intervals, is_number, shown_columns
-from curvewise.types import plain
+from curvewise.report.results import results_report, section_of
+from curvewise.text import format_number
+from curvewise.types.results import Result, plain
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+
+def write_report(
+    source: Any, path: str | os.PathLike[str] = "report.html", *, title: str | None = None, question: str | None = None
+) -> Path:
+    """Write one self-contained HTML page.
+
+    It needs no network and no other file, and can be mailed, archived and printed.
+
+    Parameters
+    ----------
+    source : Result, sequence or dict of results, Study or Report
+        What it is about. The first result is the answer; the keys of a dict are titles. A study is
+        looked at through every lens that applies.
+    path : path
+        Of the page; one that is there is replaced.
+    title, question : str, optional
+        Name of the report, and what it answers.
+
+    Returns
+    -------
+    Path
+        Of the page.
+
+    Raises
+    ------
+    InputError
+        If the source is nothing that a report can be about, or there is no such folder.
+    MissingDependencyError
+        Without jinja2.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import curvewise as cw
+    >>> n, error = [100, 100, 200, 200, 400, 400], [0.31, 0.29, 0.25, 0.24, 0.21, 0.20]
+    >>> curve = cw.fit_learning_curve(n, error)
+    >>> path = write_report(curve, Path(tempfile.mkdtemp()) / "report.html")
+    >>> "How does error fall with data?" in path.read_text(encoding="utf-8")
+    True
+    """
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise InputError(f"path={str(path)!r}: there is no folder {place.parent}. Make it first.")
+    text = page_of(report_of(source, title=title, question=question))
+    aside = place.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        with aside.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        aside.replace(place)
+    finally:
+        aside.unlink(missing_ok=True)
+    return place
+
+
+def report_of(source: Any, *, title: str | None = None, question: str | None = None) -> Report:
+    """What a report of a source says; one that is a report already stays as it is."""
+    if isinstance(source, Report):
+        return source
+    if isinstance(source, Result | Mapping) or (isinstance(source, Sequence) and not isinstance(source, str | bytes)):
+        return results_report(source, title=title, question=question)
+    from curvewise.study.spec.study import Study
+
+    if not isinstance(source, Study):
+        raise InputError(f"source={source!r:.60}: give a result, several of them, or a study (cw.load_study).")
+    from curvewise.report.study import study_report
+
+    return study_report(source, title=title, question=question)
+
+
+# A report as one HTML file that needs nothing else.
 
 SCRIPTS = ("base.js", "curves.js", "panel.js", "chart.js", "tables.js", "start.js")
 """Each uses what those before it name."""
@@ -132,7 +211,7 @@ class _Pictures:
 
 def svg_of(figure: Figure, prefix: str = "") -> str:
     """A figure as SVG that can stand in a page beside others: its ids begin with a prefix."""
-    from curvewise.plot.save import svg_text
+    from curvewise.drawing.picture import svg_text
 
     svg = svg_text(figure.draw)
     svg = svg[svg.index("<svg") :]
@@ -183,9 +262,7 @@ def _still(figure: Figure) -> str:
 
 
 _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_LEFTWARD = re.compile(
-    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: +[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*"
-)
+_LEFTWARD = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: +[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*")
 
 
 def said(text: Any) -> Markup:
@@ -285,3 +362,110 @@ def _raw(text: str) -> Markup:
 def _hash(script: str) -> str:
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+# What a table of a report shows: headings for people, intervals beside what they are of.
+
+GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell, the interval behind it, and by what it is sorted."""
+
+    text: str
+    value: Any = None
+    interval: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as it is shown; numbers stand to the right."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    is_number: bool
+
+
+def shown_columns(table: Table, most: int) -> list[Column]:
+    """The columns of a table, those with the ends of intervals put behind what they are of.
+
+    Examples
+    --------
+    >>> table = Table("t", "Numbers", {"e_N": [0.2], "e_N low": [0.1], "e_N high": [0.35]})
+    >>> [(c.name, c.cells[0].text, c.cells[0].interval) for c in shown_columns(table, 9)]
+    [('e_N', '0.2', '[0.1, 0.35]')]
+    """
+    given = {k: list(v)[:most] for k, v in table.columns.items()}
+    ends = _ends(given)
+    behind = {name for pair in ends.values() for name in pair}
+    found = []
+    for name, values in given.items():
+        if name in behind:
+            continue
+        cells = [cell_of(v, table.digits) for v in values]
+        if name in ends:
+            low, high = (given[k] for k in ends[name])
+            brackets = [_brackets(a, b, table.digits) for a, b in zip(low, high, strict=True)]
+            cells = [Cell(c.text, c.value, b) for c, b in zip(cells, brackets, strict=True)]
+        found.append(Column(heading(name), tuple(cells), any(map(is_number, values))))
+    return found
+
+
+def has_intervals(columns: Sequence[Column]) -> bool:
+    """Whether some column has them."""
+    return any(cell.interval for column in columns for cell in column.cells)
+
+
+def heading(name: str) -> str:
+    """The name of a column for people; indices stay.
+
+    >>> heading("probability_best"), heading("beta_N"), heading("n_0.5"), heading("e_N")
+    ('probability best', 'β_N', 'n_0.5', 'e_N')
+    """
+    greek = re.sub(r"^[a-z]+(?=_N\b|$)", lambda found: GREEK.get(found[0], found[0]), name)
+    return re.sub(r"(?<=\w\w)_", " ", greek)
+
+
+def cell_of(value: Any, digits: int = 4) -> Cell:
+    """A value for people, and as the browser sorts it."""
+    if not is_number(value):
+        return Cell("–" if value is None else str(value))
+    known = plain(float(value))  # infinities as JavaScript reads them
+    text = "–" if known is None else format_number(float(value), digits)
+    return Cell(text, "" if known is None else known)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number and no answer of yes or no."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+
+
+def _ends(columns: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, str]]:
+    """Columns with an interval, and those with its ends: named after them, or right behind."""
+    names = list(columns)
+    found = {}
+    for name, after in pairwise([*names, ""]):
+        pairs = [(f"{name} low", f"{name} high"), (f"{name}_low", f"{name}_high")]
+        pairs += [("low", "high")] if after == "low" else []
+        both = next((p for p in pairs if p[0] in columns and p[1] in columns), None)
+        if both and all(_numeric(columns[k]) for k in (name, *both)):
+            found[name] = both
+    return found
+
+
+def _numeric(values: Sequence[Any]) -> bool:
+    return all(v is None or is_number(v) for v in values)
+
+
+def _brackets(low: Any, high: Any, digits: int) -> str:
+    ends = [cell_of(v, digits).text for v in (low, high)]
+    return "" if ends == ["–", "–"] else f"[{ends[0]}, {ends[1]}]"
+
+
+# Results in a notebook: the same sentences, warnings, picture and tables as in a report.
+
+
+def html_of(result: Result) -> str:
+    """A result as HTML for a notebook; what can be played with is in :func:`write_report`."""
+    return fragment_of(section_of(result, alive=False))

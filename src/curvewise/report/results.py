@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import InputError
-from curvewise.report.charts import learning_chart
+import numpy as np
+
+from curvewise.errors import CurvewiseError, InputError
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, FARTHEST
 from curvewise.report.content import Figure, Report, Section, Table
-from curvewise.report.words import METHODS, QUESTIONS, lens_of
-from curvewise.types import Measurements, Result, Unit
+from curvewise.types.measurements import Measurements
+from curvewise.types.results import Result
+from curvewise.types.units import FloatArray, Unit
+
+if TYPE_CHECKING:
+    from curvewise.learning.curve import Curve
+
 
 SETTINGS = (
     *("form", "weights", "weight", "interval", "kind", "level", "unit", "seeds", "paired", "mode"),
@@ -24,10 +31,7 @@ FEW = 3
 
 
 def results_report(
-    results: Result | Sequence[Result] | Mapping[str, Result],
-    *,
-    title: str | None = None,
-    question: str | None = None,
+    results: Result | Sequence[Result] | Mapping[str, Result], *, title: str | None = None, question: str | None = None
 ) -> Report:
     """What a report of results says: the first of them is the answer.
 
@@ -70,11 +74,7 @@ def _named(results: Any) -> list[tuple[str | None, Result]]:
 
 
 def section_of(
-    result: Result,
-    title: str | None = None,
-    runs: Measurements | None = None,
-    *,
-    alive: bool = True,
+    result: Result, title: str | None = None, runs: Measurements | None = None, *, alive: bool = True
 ) -> Section:
     """The section of one result: sentences, picture (for a browser alive), table and method."""
     lens = lens_of(result)
@@ -101,7 +101,7 @@ def sentences(result: Result) -> str:
 
 def warnings_of(result: Result) -> tuple[str, ...]:
     """All warnings of a result: of many curves each one's, not the first and how many there are."""
-    from curvewise.learning.many import LearningCurves
+    from curvewise.learning.fit import LearningCurves
 
     if not isinstance(result, LearningCurves):
         return tuple(result.all_warnings)
@@ -112,10 +112,8 @@ def warnings_of(result: Result) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*own, *each, *lost]))
 
 
-def _figures(
-    result: Result, name: str, title: str, chart: Mapping[str, Any] | None
-) -> tuple[Figure, ...]:
-    from curvewise.plot.dispatch import picture_of
+def _figures(result: Result, name: str, title: str, chart: Mapping[str, Any] | None) -> tuple[Figure, ...]:
+    from curvewise.drawing.picture import picture_of
 
     if picture_of(type(result)) is None:
         return ()
@@ -123,8 +121,8 @@ def _figures(
 
 
 def _chart(result: Result, runs: Measurements | None) -> Mapping[str, Any] | None:
-    from curvewise.learning.base import Curve
-    from curvewise.learning.many import LearningCurves
+    from curvewise.learning.curve import Curve
+    from curvewise.learning.fit import LearningCurves
 
     if isinstance(result, LearningCurves):
         fitted = list(result)
@@ -162,3 +160,175 @@ def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:
 
 def _file(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "-", label).strip("-.")[:80] or "result"
+
+
+# What each lens asks, and how it answers, in words.
+
+QUESTIONS = {
+    "learning": "How does error fall with data?",
+    "variance": "How much do runs differ, and what of it is real?",
+    "response": "How does it respond when the input moves?",
+    "transfer": "Does pretraining beat simple controls?",
+    "ranking": "Which checkpoint should be fine-tuned?",
+    "study": "How far is it?",
+}
+
+METHODS = {
+    "learning": (
+        "The extended power law e(n) = α + ηn^γ is fitted to the runs by weighted least squares "
+        "with a prior on γ (Hoiem et al. 2021). Confidence intervals are by profile likelihood and "
+        "suppose that form; prediction intervals were calibrated on real learning curves.",
+    ),
+    "variance": (
+        "The variance of the error over runs is split into what independent errors on a finite "
+        "test set would give and what is left, which is there on new data too (Jordan 2023).",
+    ),
+    "response": (
+        "What the network was trained on is perturbed with growing magnitude; the Gi-score sums up "
+        "how its accuracy falls from 0 (never) to 1, the Pal-score compares high with low "
+        "magnitudes (Schiff et al. 2021).",
+    ),
+    "transfer": (
+        "Risks are put on the scale between maximal supervision (0) and a blind guess (1); the "
+        "area between a method and scratch, weighted by what scratch learns, is the calibrated "
+        "cumulative improvement (Atanov et al. 2022). Intervals count the runs.",
+    ),
+    "ranking": (
+        "Features of labelled examples are scored, nothing is trained (Li et al. 2021). Ranks have "
+        "intervals from scoring random parts of the examples again.",
+    ),
+}
+
+
+def lens_of(result: Result) -> str:
+    """The lens that made a result: the folder of its class.
+
+    >>> from curvewise.learning import LearningCurves
+    >>> lens_of(LearningCurves.__new__(LearningCurves))
+    'learning'
+    """
+    parts = type(result).__module__.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "curvewise" else ""
+
+
+# Learning curves for the browser: points, lines with bands, and what can be asked of them.
+
+REACH = 10.0
+"""Curves are drawn up to this multiple of the largest size."""
+
+DENSITY = 12
+"""Points of a curve for each factor of ten in size; the browser goes smoothly between them."""
+
+MOST_POINTS = 5_000
+"""Of more runs than this, the mean of each size is drawn."""
+
+
+def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) -> dict[str, Any]:
+    """The chart of fitted curves.
+
+    The curves reach from a thousandth of the smallest size to where
+    :meth:`~curvewise.learning.curve.Curve.samples_to_reach` stops searching, so that the browser
+    can read off the samples that any error takes.
+
+    Parameters
+    ----------
+    curves : sequence of LearningCurve
+        Fitted to one metric.
+    runs : Measurements, optional
+        The points, where they say more than the fits remember: fold and seed.
+    """
+    if runs is not None and len(runs) > MOST_POINTS:
+        runs = None
+    largest = max(c.largest_n for c in curves)
+    smallest = min(float(np.min(c.n)) for c in curves)
+    first = max(min(1.0, smallest), smallest / 1e3)
+    ends = {c.largest_n for c in curves}
+    exact = {k * n for n in ends for k in (1.0, EXTRAPOLATION_LIMIT)}
+    grid = _grid(first, largest * FARTHEST, exact)
+    sizes = _grid(smallest, largest * REACH, exact)
+    series = [_series(c, grid, sizes, runs) for c in curves]
+    unit = curves[0].unit
+    word = unit.name if unit.name in ("score", "loss") else "error"
+    seen = (grid >= smallest) & (grid <= largest * REACH)
+    values = [v for s in series for v in np.asarray(s["line"]["value"])[seen]]
+    values += [p["value"] for s in series for p in s["points"]]
+    return {
+        "title": f"{word.capitalize()} against training size",
+        "scales": ["log", "linear", "root"],
+        "scale": "log",
+        "x": {"range": [smallest, largest * REACH], "supported": EXTRAPOLATION_LIMIT * largest},
+        "y": {
+            "range": _room(values, unit.bounded),
+            "label": f"{word} ({unit.suffix})" if unit.suffix else word,
+            "word": word,
+            "suffix": unit.suffix,
+        },
+        "n": _short(grid),
+        "series": series,
+        "slider": {"n": _short(sizes), "value": largest},
+        "target": {
+            "value": float(np.median([c.error_at(largest) for c in curves])),
+            "higher": unit.name == "score",
+            "floor": 0.0 if unit.bounded or (word == "loss" and min(values) >= 0) else None,
+        },
+        "intervals": f"95% {curves[0].default_interval} intervals",
+    }
+
+
+def _grid(low: float, high: float, exact: Iterable[float]) -> FloatArray:
+    """Sizes evenly spaced in log n, and some exactly; none is almost another."""
+    even = np.geomspace(low, high, 2 + int(DENSITY * np.log10(high / low)))
+    kept = np.array(sorted(exact)[-DENSITY:])
+    apart = np.abs(np.log10(even[:, None] / kept)).min(axis=1) * DENSITY > 0.1
+    apart[[0, -1]] = True
+    return np.union1d(even[apart], kept)
+
+
+def _room(values: Sequence[float], bounded: bool) -> list[float]:
+    """A range for the values with a little room; from 0 where 0 means something."""
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    return [0.0 if bounded else low - room, high + room]
+
+
+def _series(curve: Curve, grid: FloatArray, sizes: FloatArray, runs: Measurements | None) -> dict[str, Any]:
+    band = curve.band(grid, runs=np.inf)
+    ends = curve.errors_at([float(curve.n[0]), curve.largest_n])
+    return {
+        "name": curve.learner,
+        "points": _points(curve, runs),
+        "line": {k: _short(band[v]) for k, v in _BAND.items()},
+        "reliance": _reliance(curve, sizes),
+        "supported": EXTRAPOLATION_LIMIT * curve.largest_n,
+        "worsens": bool(ends[0] > ends[1] if curve.unit.name == "score" else ends[1] > ends[0]),
+    }
+
+
+_BAND = {"value": "error", "low": "low", "high": "high"}
+
+
+def _points(curve: Curve, runs: Measurements | None) -> list[dict[str, Any]]:
+    if runs is not None and curve.learner in runs.learners:
+        own = runs.of(curve.learner)
+        marks = [k for k in ("fold", "seed") if k in own.labels]
+        labels = [", ".join(f"{k} {own.labels[k][i]}" for k in marks) for i in range(len(own))]
+        rows = zip(own.n.tolist(), own.error.tolist(), labels, strict=True)
+    else:
+        over = [f"mean of {int(k)} runs" if k > 1 else "one run" for k in curve.runs]
+        rows = zip(curve.n.tolist(), curve.mean.tolist(), over, strict=True)
+    return [{"n": n, "value": v, "label": label} for n, v, label in rows if np.isfinite(v)]
+
+
+def _reliance(curve: Curve, sizes: FloatArray) -> dict[str, list[float]] | None:
+    """β_N and its interval at some sizes; None where the form cannot say."""
+    try:
+        found = [curve.interval_at(float(n)).data_reliance for n in sizes]
+    except CurvewiseError:
+        return None
+    parts = {"value": "estimate", "low": "low", "high": "high"}
+    return {k: _short(getattr(i, v) for i in found) for k, v in parts.items()}
+
+
+def _short(values: Iterable[float]) -> list[float]:
+    """Numbers of six digits."""
+    return [float(f"{v:.6g}") for v in values]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Unit, as_floats
+from curvewise.types.units import FloatArray, Unit, as_floats
 
 SIGNS = ("fold", "keep")
 VARIANTS = ("text", "algorithm4")
@@ -128,9 +128,7 @@ def mean_accuracy(accuracy: ArrayLike, *, unit: str = "fraction") -> float:
     return float(right.mean())
 
 
-def accuracy_at(
-    magnitude: ArrayLike, accuracy: ArrayLike, at: float, *, unit: str = "fraction"
-) -> float:
+def accuracy_at(magnitude: ArrayLike, accuracy: ArrayLike, at: float, *, unit: str = "fraction") -> float:
     """Accuracy at one magnitude, interpolated between its neighbours.
 
     At 0.5 of intra-class mixup this is the Mixup measure of the competition's winner, and Manifold
@@ -168,15 +166,12 @@ def cumulative_accuracy(
     return u, _running(u, fold @ right)
 
 
-def check_curve(
-    magnitude: ArrayLike, accuracy: ArrayLike, unit: str = "fraction"
-) -> tuple[FloatArray, FloatArray]:
+def check_curve(magnitude: ArrayLike, accuracy: ArrayLike, unit: str = "fraction") -> tuple[FloatArray, FloatArray]:
     """Magnitudes in rising order with their accuracies as fractions, or an error."""
     places, right = as_floats(magnitude, "magnitude"), _accuracies(accuracy, unit)
     if places.ndim != 1 or places.shape != right.shape:
         raise InputError(
-            f"magnitude has shape {places.shape} and accuracy {right.shape}: give two lists of "
-            "the same length."
+            f"magnitude has shape {places.shape} and accuracy {right.shape}: give two lists of the same length."
         )
     order = np.argsort(places, kind="stable")
     check_magnitudes(places[order])
@@ -188,9 +183,7 @@ def check_magnitudes(places: FloatArray) -> None:
     if not np.isfinite(places).all():
         raise InputError("magnitude holds NaN or infinite values: give finite numbers.")
     if len(places) < 2:
-        raise InputError(
-            f"magnitude holds {len(places)} value(s): a response curve needs two or more."
-        )
+        raise InputError(f"magnitude holds {len(places)} value(s): a response curve needs two or more.")
     if (np.diff(places) == 0).any():
         twice = places[1:][np.diff(places) == 0][0]
         raise InputError(f"magnitude holds {twice:g} twice: give each magnitude once.")
@@ -202,11 +195,7 @@ def gi_weights(places: FloatArray, signs: str = "fold") -> FloatArray:
 
 
 def pal_weights(
-    places: FloatArray,
-    variant: str = "text",
-    top: float = 0.6,
-    bottom: float = 0.1,
-    signs: str = "fold",
+    places: FloatArray, variant: str = "text", top: float = 0.6, bottom: float = 0.1, signs: str = "fold"
 ) -> tuple[FloatArray, FloatArray]:
     """Weights of the numerator and the denominator of the Pal-score."""
     if variant not in VARIANTS:
@@ -264,9 +253,7 @@ def _both_sides(places: FloatArray, along: FloatArray) -> FloatArray:
     return mean
 
 
-def _weights(
-    places: FloatArray, signs: str, area: Callable[[FloatArray, FloatArray], FloatArray]
-) -> FloatArray:
+def _weights(places: FloatArray, signs: str, area: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
     """What each accuracy counts in an area under the cumulative accuracy."""
     u, fold = folded(places, signs)
     return area(u, _running(u, fold))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvewise.types import FloatArray
+from curvewise.types.units import FloatArray
 
 PAIRS_UP_TO = 100  # values: beyond, sorting is quicker than a look at every pair
 
@@ -63,10 +63,7 @@ def weighted_kendall(rows: FloatArray, target: FloatArray) -> FloatArray:
 
     one_value = target.max() == target.min()
     return np.array(
-        [
-            np.nan if one_value or row.max() == row.min() else weightedtau(row, target).statistic
-            for row in rows
-        ]
+        [np.nan if one_value or row.max() == row.min() else weightedtau(row, target).statistic for row in rows]
     )
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
-from curvewise.types import FloatArray
+from curvewise.types.units import FloatArray
 
 
 def difference_interval(
-    a: ArrayLike,
-    a_interval: tuple[ArrayLike, ArrayLike],
-    b: ArrayLike,
-    b_interval: tuple[ArrayLike, ArrayLike],
+    a: ArrayLike, a_interval: tuple[ArrayLike, ArrayLike], b: ArrayLike, b_interval: tuple[ArrayLike, ArrayLike]
 ) -> tuple[FloatArray, FloatArray]:
     """Interval of a − b from the intervals of two independent estimates (MOVER).
 
@@ -33,9 +31,7 @@ def difference_interval(
     return centre - below, centre + above
 
 
-def excluded_level(
-    interval: Callable[[float], tuple[float, float]], value: float, tolerance: float = 1e-4
-) -> float:
+def excluded_level(interval: Callable[[float], tuple[float, float]], value: float, tolerance: float = 1e-4) -> float:
     """The largest level at which the interval still leaves ``value`` out, by bisection.
 
     One minus it is a two-sided p-value.
@@ -84,10 +80,7 @@ def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> Floa
     for k, own in enumerate(draws):
         others = np.delete(draws, k, axis=0)
         # Half of a tie counts as a win, so that identical quantities share the chance.
-        above = [
-            1.0 - 0.5 * (np.searchsorted(o, own, "left") + np.searchsorted(o, own, "right")) / 400
-            for o in others
-        ]
+        above = [1.0 - 0.5 * (np.searchsorted(o, own, "left") + np.searchsorted(o, own, "right")) / 400 for o in others]
         chance[k] = np.prod(above, axis=0).mean() if above else 1.0
     total = chance.sum()
     return chance / total if total > 0 else chance
@@ -102,3 +95,133 @@ def paired_t_test(a: FloatArray, b: FloatArray) -> float:
     if spread == 0:
         return 1.0 if d.mean() == 0 else 0.0
     return float(2.0 * stdtr(len(d) - 1, -abs(d.mean() / spread)))
+
+
+# Where an uncertain quantity comes down to zero, and between which points that may be.
+
+Evaluate: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+"""From points x, shape (T,), to a quantity there: centre, low and high, shape (T,) each."""
+
+
+def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, float]:
+    """The points around the first crossing at which zero is not ruled out.
+
+    The quantity is positive before the crossing and negative after it, as an error above its target
+    is; its centre must lie inside its interval. Ends are found by Brent's method in log x.
+
+    Parameters
+    ----------
+    evaluate : callable
+        The quantity with its interval.
+    grid : ndarray, shape (G,)
+        Positive, increasing points to look at.
+
+    Returns
+    -------
+    low, high : float
+        0 or infinity where the stretch runs out of the grid; both infinite (both 0) if the whole
+        interval stays above (below) zero.
+
+    >>> line = lambda x: (2 - x, 1.5 - x, 2.5 - x)
+    >>> [round(v, 6) for v in crossing_interval(line, np.array([1.0, 2.0, 3.0, 4.0]))]
+    [1.5, 2.5]
+    """
+    x: list[float] = np.log(grid).tolist()
+    centre, low, high = evaluate(grid)
+    values = zip(centre.tolist(), low.tolist(), high.tolist(), strict=True)
+    known = dict(zip(x, values, strict=True))
+    inside = (low <= 0) & (high >= 0)
+    after = np.flatnonzero(centre <= 0)
+
+    def at(place: float) -> tuple[float, float, float]:
+        if place not in known:
+            a, b, c = (float(v[0]) for v in evaluate(np.exp([place])))
+            known[place] = (a, b, c)
+        return known[place]
+
+    def outside_by(place: float) -> float:
+        _, a, b = at(place)
+        return float(np.maximum(a, -b))
+
+    def end(along: NDArray[np.intp], start: Callable[[], float], without: float) -> float:
+        """Where the stretch ends that leads from a start along grid points, or ``without``."""
+        outside = np.flatnonzero(~inside[along])
+        if len(outside) == 0:
+            return without
+        k = int(outside[0])
+        return float(np.exp(_zero(outside_by, x[along[k - 1]] if k else start(), x[along[k]])))
+
+    places = np.arange(len(grid))
+    if len(after) == 0:
+        return (end(places[::-1], lambda: x[-1], 0.0), np.inf) if inside[-1] else (np.inf, np.inf)
+    first = int(after[0])
+    if first == 0:
+        return (0.0, end(places, lambda: x[0], np.inf)) if inside[0] else (0.0, 0.0)
+
+    def root() -> float:
+        return _zero(lambda place: at(place)[0], x[first], x[first - 1])
+
+    return end(places[:first][::-1], root, 0.0), end(places[first:], root, np.inf)
+
+
+def first_crossing(grid: FloatArray, values: FloatArray) -> float:
+    """Where values come down to zero first, by a line between grid points; inf if they never do.
+
+    >>> first_crossing(np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, -1.0]))
+    3.0
+    """
+    after = np.flatnonzero(values <= 0)
+    if len(after) == 0:
+        return float("inf")
+    i = int(after[0])
+    if i == 0:
+        return 0.0
+    share = values[i - 1] / (values[i - 1] - values[i])
+    return float(grid[i - 1] + share * (grid[i] - grid[i - 1]))
+
+
+def _zero(above_by: Callable[[float], float], below: float, above: float) -> float:
+    """Where a quantity is zero between a point where it is not above and one where it is.
+
+    NaN counts as above.
+    """
+    from scipy.optimize import brentq
+
+    def value(place: float) -> float:
+        found = float(above_by(place))
+        return float("inf") if np.isnan(found) else found
+
+    if value(below) > 0:  # by rounding, where an interval has no width
+        return below
+    if value(above) <= 0:
+        return above
+    return float(brentq(value, below, above, xtol=1e-10, maxiter=1000))
+
+
+# The variance of a mean over examples that were sampled in clusters of unequal size.
+
+
+def cluster_variance(totals: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """Cluster-robust variance CR2 of a mean: unbiased where examples are independent.
+
+    ``totals`` are the sums of deviations from the mean in each cluster (clusters first).
+    A cluster that holds a share w of the examples pulls the mean towards itself, so that its own
+    deviation is too small: Bell and McCaffrey (2002) divide its square by 1 − w.
+    """
+    n = sizes.sum()
+    variance: NDArray[np.float64] = (totals.T**2 / (1 - sizes / n)).sum(axis=-1) / n**2
+    return variance
+
+
+def cluster_degrees(sizes: NDArray[Any]) -> float:
+    """Bell and McCaffrey's degrees of freedom of :func:`cluster_variance`.
+
+    One less than the number of clusters where they are of equal size, fewer where they are not.
+
+    >>> equal, unequal = np.full(12, 40), np.array([400, *[20] * 11])
+    >>> [round(cluster_degrees(sizes), 1) for sizes in (equal, unequal)]
+    [11.0, 2.2]
+    """
+    w = sizes / sizes.sum()
+    pull = w**2 / (1 - w)
+    return 1 / float((w**2).sum() + pull.sum() ** 2 - (pull**2).sum())

@@ -1,239 +1,405 @@
-"""Have a command of one's own train a model for a study, and read what it predicts."""
+"""``curvewise study``: new, plan, run, status, report."""
 
 from __future__ import annotations
 
-import shlex
-import string
-import sys
+import re
 import tempfile
-import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
+from cyclopts import App, Group, Parameter
+from cyclopts.validators import Number
 
-from curvewise.errors import InputError, StoreError, os_reason
-from curvewise.io._stored import DATA, is_file
-from curvewise.nn.task import Trained
-from curvewise.study._classes import HARD_NOTE
-from curvewise.study._files import own_folder, write_file
-from curvewise.study._outputs import BadOutput, read_metrics, read_numbers, read_set
-from curvewise.study._process import run_process
-from curvewise.study.digest import data_digest
-from curvewise.study.learner import FIELDS
+from curvewise.cli.console import DONE, FAILED, Page, UsageError, note, sentences, warn_each
+from curvewise.cli.options import Form, Showing
+from curvewise.errors import CurvewiseError, MissingDependencyError, os_reason
 
 if TYPE_CHECKING:
-    from curvewise.study.jobs import Job
-    from curvewise.study.study import Study
+    from curvewise.report.content import Report, Section
+    from curvewise.study.plan import Plan
+    from curvewise.study.spec.study import Study
+    from curvewise.study.status import Status
 
-MEASURED = ("error", "loss", "gap", "seconds")
-"""What a command cannot say of itself; error.<set> and loss.<set> neither."""
+
+study = App(
+    name="study",
+    help="Train many models by a plan, and lose none.\n\n"
+    "FILE is a study file (TOML): data, learners, sizes × folds × seeds. `curvewise study new` "
+    "writes one to begin with. A study that was stopped goes on where it was.",
+)
+
+File = Annotated[Path, Parameter(name="FILE")]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+MAKING = Group("How to make the runs", sort_key=3)
+WATCHING = Group("Watch it run", sort_key=4)
+Device = Annotated[str | None, Parameter(group=MAKING)]
+Trust = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
-def run_command(study: Study, job: Job) -> Trained:
-    """Run the command of a job and read the predictions that it leaves.
+@study.command
+def new(file: File, /, *, recipe: str | None = None) -> int:
+    """Write a study file to begin with; one that is there is left alone.
 
-    The command line is split into words as a shell would, then the fields in braces are filled in;
-    no shell is involved, so that a value with spaces stays one word. ``python`` as the first word
-    is the Python that runs curvewise. The command runs in the study's folder, in a process group of
-    its own, which is killed whole when the time is up, or the study is interrupted or killed. Its
-    fields are also in the environment: ``CURVEWISE_N``, ``CURVEWISE_OUT``, ….
-
-    Fields: ``n``, ``fold``, ``init_seed``, ``order_seed``, ``augmentation_seed``, ``seed`` (the
-    same as ``init_seed``), ``id`` of the run, the settings of the grid by name, and three paths:
-
-    - ``rows``: a ``.npy`` file with the positions of the training examples;
-    - ``data``: an ``.npz`` file, written once per store, with ``x``, ``y`` (which ``rows`` points
-      into) and ``test_x``, ``test_y``, and the like for each further evaluation set. A command that
-      has its own data need not ask for it;
-    - ``out``: an empty folder.
-
-    To ``out`` the command writes ``predictions.npy`` with the class of each test example, or
-    ``probabilities.npy`` of shape (examples, classes), or both; for a further evaluation set,
-    ``predictions.<set>.npy`` or ``probabilities.<set>.npy``; and, if it likes, ``metrics.json``
-    with numbers by name, such as ``{"train_error": 0.01}``; those that are measured here (errors
-    and losses of evaluation sets, ``gap``, ``seconds``) are ignored, and a note says so. Without
-    probabilities the result is ``hard``: it has errors and no losses. Where targets are numbers,
-    ``predictions.npy`` holds numbers in the shape of the targets, and nothing else is read.
+    Example: `curvewise study new --recipe variance study.toml`
 
     Parameters
     ----------
-    study : Study
-        Data and evaluation sets.
-    job : Job
-        One of its runs, whose learner has a ``command``.
-
-    Returns
-    -------
-    Trained
-        If the command fails, takes too long or leaves something else, ``error`` says so, with the
-        end of what it printed.
-
-    Raises
-    ------
-    InputError
-        If the command asks for a field that there is not: no run of this learner can be made.
-    StoreError
-        If what the command is given cannot be written.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from curvewise.study.dataset import Dataset
-    >>> from curvewise.study.learner import Learner
-    >>> from curvewise.study.study import Study
-    >>> code = "import numpy as np; np.save('{out}/predictions.npy', np.zeros(2, int))"
-    >>> learner = Learner(command=f'python -c "{code}"')
-    >>> data = Dataset(np.zeros((10, 1)), np.arange(10) % 2)
-    >>> study = Study(data, {"constant": learner})
-    >>> run_command(study, study.jobs[0]).probabilities["test"].tolist()
-    [[1.0, 0.0], [1.0, 0.0]]
+    file
+        The file to write.
+    recipe
+        Protocol of a paper: learning, variance, variance-sources, variance-linear, variance-text,
+        response, transfer, ranking, ranking-checkpoints. By default two small learners on the
+        digits data.
     """
-    start = time.perf_counter()
-    with ExitStack() as stack:
+    from curvewise.study.spec.recipes import starter_text
+
+    text = starter_text(recipe)
+    try:
+        with file.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise UsageError(f"{file} is there already: name another file, or remove it.") from None
+    note(f"written to {file}; see what it would do with: curvewise study plan {file}")
+    return DONE
+
+
+@study.command
+def plan(
+    file: File,
+    /,
+    *,
+    measure: Annotated[bool, Parameter(show_default=False)] = True,
+    device: Device = None,
+    trust: Trust = False,
+    showing: Showing | None = None,
+) -> int:
+    """Say which runs a study makes, how long they take, and what to beware of. Trains nothing.
+
+    Example: `curvewise study plan study.toml`
+
+    Parameters
+    ----------
+    file
+        The study.
+    measure
+        Train networks for a few steps where no stored run tells how long they take.
+    device
+        Plan for this device, such as cpu, cuda or cuda:1.
+    trust
+        Import code that the study names, as `run` does. Without it, what needs such code is not
+        known.
+    """
+    page = (showing or Showing()).page()
+    show_plan(page, _load(file, trust).plan(measure=measure, device=device))
+    return page.close()
+
+
+@study.command
+def run(
+    file: File,
+    /,
+    *,
+    on: Annotated[str, Parameter(group=MAKING)] = "local",
+    device: Device = None,
+    workers: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
+    in_flight: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=1))] = None,
+    no_compile: Flag = False,
+    gpus: Annotated[float | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
+    shard: Annotated[str | None, Parameter(group=MAKING)] = None,
+    retry_failed: Annotated[bool | None, Parameter(group=MAKING, show_default=False)] = None,
+    fresh: Flag = False,
+    dry_run: Flag = False,
+    trust: Trust = False,
+    showing: Showing | None = None,
+) -> int:
+    """Make the runs that are not there yet. Exit status 1 if any run failed.
+
+    This imports the code that the study names, and starts its commands: of a study that is not
+    yours, read both first.
+
+    Stop it with Ctrl-C at any time (exit status 130), and go on by running it again.
+
+    Example: `curvewise study run study.toml`, or in a Slurm array
+    `curvewise study run study.toml --shard $SLURM_ARRAY_TASK_ID/16`
+
+    Parameters
+    ----------
+    file
+        The study.
+    on
+        Where: local, ray (a cluster started here), or the address of a Ray cluster.
+    device
+        Device for the networks: cpu, cuda (all GPUs) or cuda:1. By default GPUs if there are some.
+    workers
+        Processes; by default one for each GPU or core. 0 works in this process.
+    in_flight
+        Networks that a worker trains at once; by default as many as are quickest.
+    no_compile
+        Do not compile kernels on a GPU: quicker for many architectures with a few short runs each.
+    gpus
+        With Ray: GPUs for each task; 0.5 puts two tasks on one. By default none.
+    shard
+        Only this share of the runs, such as 3/16; each of the 16 may run at the same time.
+    retry_failed
+        Make failed runs again, always or never; by default until they failed three times.
+    fresh
+        Move the study's runs out of the way, and make them anew.
+    dry_run
+        Only say what would be made.
+    trust
+        Import code that the study names even for --dry-run.
+    """
+    page = (showing or Showing()).page()
+    loaded = _load(file, trust)
+    if dry_run:
+        show_plan(page, loaded.plan(measure=False, device=device))
+        page.say("Nothing was done.")
+        return page.close()
+    options: dict[str, Any] = {
+        "workers": workers,
+        "in_flight": in_flight,
+        "compile": not no_compile,
+        "fresh": fresh,
+        "shard": shard,
+        "retry_failed": retry_failed,
+    }
+    if on != "local" and device is not None:
+        raise UsageError("--device is for --on local: tasks of Ray take the devices they are given.")
+    if on == "local" and gpus is not None:
+        raise UsageError("--gpus is for --on ray: on this machine, choose with --device.")
+    options |= {"device": device} if on == "local" else {"gpus": gpus or 0.0}
+    found = loaded.run(on, **options)
+    show_status(page, found)
+    return page.close(FAILED if found.failed else DONE)
+
+
+@study.command
+def status(file: File, /, *, trust: Trust = False, showing: Showing | None = None) -> int:
+    """Say how far a study is: done, failed and why, being made by whom, left.
+
+    Example: `curvewise study status study.toml`
+
+    Parameters
+    ----------
+    file
+        The study.
+    trust
+        Call the function that makes the data, if one does; otherwise the copy that `run` kept is
+        read.
+    """
+    page = (showing or Showing()).page()
+    show_status(page, _load(file, trust).status())
+    return page.close()
+
+
+# Reports on the terminal and in a folder.
+
+Format = Literal["html", "markdown", "latex", "all"]
+
+
+@study.command
+def report(
+    file: File,
+    /,
+    *,
+    out: Path | None = None,
+    format: Format | None = None,
+    form: Form = "power",
+    json: Flag = False,
+    trust: Trust = False,
+    watch: Annotated[bool, Parameter(group=WATCHING, negative="", show_default=False)] = False,
+    port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
+    open_browser: Annotated[bool, Parameter(name="--open", group=WATCHING, negative="", show_default=False)] = False,
+) -> int:
+    """Look at the runs through every lens that applies: one page, text, tables and figures.
+
+    The study need not be finished: the report says what is missing.
+
+    Example: `curvewise study report study.toml`, or while it runs elsewhere
+    `curvewise study report study.toml --watch --open`
+
+    Parameters
+    ----------
+    file
+        The study.
+    out
+        Folder for the report; by default NAME-report beside the study file.
+    format
+        html: one page that needs nothing else. markdown: text with pictures beside it. latex:
+        tables for papers, and pictures as PDF. By default the first two.
+    form
+        Of the learning curves; auto averages several, and predicts best beyond the data.
+    json
+        Print one JSON document with everything.
+    trust
+        Call the function that makes the data, if one does; otherwise the copy that `run` kept is
+        read.
+    watch
+        Write nothing, and show on this machine a page of how far the study is, until Ctrl-C.
+    port
+        Of that page; by default one that is free.
+    open_browser
+        Open it in a browser.
+    """
+    loaded = _load(file, trust)
+    if watch:
+        if json or format is not None or out is not None:
+            raise UsageError("--watch writes no report: leave --out, --format and --json out.")
+        return _watch(loaded, port, open_browser)
+    if port or open_browser:
+        raise UsageError("--port and --open are for --watch.")
+    page = Page(as_json=json)
+    folder = out or loaded.folder / f"{_plain(loaded.name)}-report"
+    report_study(page, loaded, file, folder, form=form, format=format)
+    return page.close()
+
+
+def _watch(loaded: Study, port: int, open_browser: bool) -> int:
+    from curvewise.report.live import LivePage
+
+    try:
+        page = LivePage(loaded, port)
+    except OSError as error:
+        raise UsageError(f"--port {port} cannot be used ({error.strerror}): try another.") from None
+    with page, suppress(KeyboardInterrupt):
+        note(f"{loaded.name} is shown at {page.url} (stop with Ctrl-C).")
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(page.url)
+        page.serve()
+    return DONE
+
+
+def show_plan(page: Page, found: Plan) -> None:
+    """Print a plan: a table, sentences, warnings."""
+    from curvewise.study.plan import duration
+
+    page.document = found.to_dict()
+    columns = dict(found.columns())
+    seconds, todo = columns.pop("seconds"), columns["to_do"]
+    columns["to do"] = columns.pop("to_do")
+    columns["time"] = [duration(s) if k else "–" for s, k in zip(seconds, todo, strict=True)]
+    columns["from"] = columns.pop("source")
+    page.table(f"Runs of {found.name}", columns, None)
+    page.say(sentences(found))
+    warn_each(found.warnings)
+
+
+def show_status(page: Page, found: Status) -> None:
+    """Print how far a study is: counts, reasons of failures, who is at work."""
+    page.document = found.to_dict()
+    counted = {k: v for k, v in zip(*found.columns().values(), strict=True) if v}
+    columns: dict[str, list[Any]] = {"state": [*counted, "planned"], "runs": [*counted.values(), found.planned]}
+    page.table(f"Runs of {found.name} in {found.store}", columns, None)
+    if found.failures:
+        reasons: dict[str, list[Any]] = {
+            "failed": [f.count for f in found.failures],
+            "learners": [", ".join(f.learners) for f in found.failures],
+            "why": [f.message for f in found.failures],
+            "such as run": [f.example for f in found.failures],
+        }
+        page.table("Why runs failed", reasons, None)
+    page.say(sentences(found))
+    warn_each([*found.warnings, *found.problems[1:]])
+
+
+def _load(file: Path, trust: bool) -> Study:
+    from curvewise.study.spec.document import load_study
+
+    if not file.exists():
+        raise UsageError(f"There is no file {file}: `curvewise study new {file}` writes one.")
+    return load_study(file, trust=trust)
+
+
+def _plain(name: str) -> str:
+    """The name as in that of the store, see ``Study.runs_folder``."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)
+
+
+USUAL = ("html", "markdown")
+SHOWN = ("errors", "ranking")
+"""Tables for the terminal; what the others have, sentences have said."""
+
+
+def report_study(page: Page, study: Study, file: Path, folder: Path, *, form: str, format: Format | None) -> None:
+    """Look at a study through every lens, show the text, and write the report into a folder."""
+    from curvewise.report.study import study_report
+
+    make_folder(folder)
+    report = study_report(study, form=form, file=file)
+    show_report(page, report)
+    try:
+        files = write_files(report, folder, format)
+    except CurvewiseError:
+        raise
+    except OSError as error:
+        reason = os_reason(error, place=False)
+        raise CurvewiseError(f"The report cannot be written to {folder}: {reason}.") from error
+    warnings = list(report.warnings)
+    page.document = {"type": "StudyReport", **report.found, "files": files, "warnings": warnings}
+    warn_each(warnings)
+    note(f"written to {', '.join(files[:2])}")
+
+
+def show_report(page: Page, report: Report) -> None:
+    """Print a report: the answer, then what every section says."""
+    page.say(report.question, style="bold")
+    for text in report.answer:
+        page.say(text, close=True)
+    for section in report.sections:
+        show_section(page, section)
+    if report.runs is not None:
+        page.say("Runs", style="bold")
+        for text in report.runs.text:
+            page.say(text, close=True)
+
+
+def show_section(page: Page, section: Section) -> None:
+    """Print the title, the sentences and the tables of a section."""
+    page.say(section.title, style="bold")
+    for text in section.text:
+        page.say(text, close=True)
+    for table in section.tables:
+        if table.name.split("-")[0] in SHOWN:
+            page.table(table.title, table.columns, table.digits)
+
+
+def write_files(report: Report, folder: Path, format: Format | None = None, index: str = "report.md") -> list[str]:
+    """Write a report in the formats asked for, and say which files that made.
+
+    Without a format, HTML and Markdown, the first only where its package is installed.
+    """
+    from curvewise.drawing.picture import use_no_display
+    from curvewise.report.export import export_report, exported_files
+    from curvewise.report.page import write_report
+
+    wanted = USUAL if format is None else ("html", "markdown", "latex") if format == "all" else (format,)
+    use_no_display()
+    files: list[Path] = []
+    if "html" in wanted:
         try:
-            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="curvewise-")))
-            words, environment, out = _prepare(study, job, place)
-        except OSError as trouble:  # no fault of the run's: a full disk, say
-            raise StoreError(
-                f"What a command is given cannot be written: {os_reason(trouble)}. Run the study "
-                "again once that is mended: it goes on where it stopped."
-            ) from trouble
-        error = run_process(words, study.folder.resolve(), environment, job.learner.timeout)
-        found: dict[str, Any] = {"error": error}
-        if error is None:
-            found = _read_outputs(study, out)
-    return Trained(seconds=time.perf_counter() - start, path="command", **found)
+            files.append(write_report(report, folder / "report.html"))
+        except MissingDependencyError as error:
+            if format is not None:
+                raise
+            note(str(error))
+    tables = [kind for kind in ("latex",) if kind in wanted]
+    figures = [e for e, kind in {"png": "markdown", "pdf": "latex"}.items() if kind in wanted]
+    if tables or figures:
+        export_report(report, folder, tables, figures, index=index)
+        files += [folder / name for name in exported_files(report, tables, figures, index)]
+    return [str(path) for path in files]
 
 
-def _prepare(study: Study, job: Job, place: Path) -> tuple[list[str], dict[str, str], Path]:
-    """Write what the command is given; gives its words, its environment and its folder."""
-    out = place / "out"
-    out.mkdir()
-    values = _field_values(study, job, place / "rows.npy", out)
-    words = fill_command(str(job.learner.command), values)
-    np.save(values["rows"], study.rows_of(job.n, job.fold))
-    environment = {f"CURVEWISE_{k.upper()}": str(v) for k, v in values.items() if v != ""}
-    return words, environment, out
-
-
-def fill_command(command: str, values: Mapping[str, Any]) -> list[str]:
-    """Split a command line into words and fill in the fields.
-
-    Parameters
-    ----------
-    command : str
-        With fields in braces.
-    values : dict
-        Values of the fields.
-
-    Returns
-    -------
-    list of str
-        The program and its arguments.
-
-    Raises
-    ------
-    InputError
-        If a field is not known, or the line cannot be split.
-
-    Examples
-    --------
-    >>> fill_command("train --n {n} --out {out}", {"n": 25, "out": "my folder"})
-    ['train', '--n', '25', '--out', 'my folder']
-    """
+def make_folder(folder: Path) -> None:
+    """Make the folder, and see that it can be written to before any work is done."""
     try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise InputError(f"command={command!r} cannot be split into words: {error}.") from error
-    for name in asked_fields(command):
-        if name not in values:
-            raise InputError(
-                f"command={command!r} asks for {{{name}}}: there is {', '.join(values)}. Double "
-                "the braces for plain ones."
-            )
-    try:
-        filled = [word.format_map(values) for word in words]
-    except (ValueError, LookupError, AttributeError) as error:
-        raise InputError(f"command={command!r} cannot be filled in: {error}.") from error
-    if not filled:
-        raise InputError("command is empty: write a program and its arguments.")
-    return [sys.executable, *filled[1:]] if filled[0] == "python" else filled
-
-
-def asked_fields(command: str) -> list[str]:
-    """Names in braces, each once.
-
-    >>> asked_fields("train {n} {out} {{not}} {n:05d}")
-    ['n', 'out']
-    """
-    try:
-        parsed = [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]
-    except ValueError as error:
-        raise InputError(f"command={command!r}: {error}.") from error
-    return list(dict.fromkeys(parsed))
-
-
-def _field_values(study: Study, job: Job, rows: Path, out: Path) -> dict[str, Any]:
-    """What a command may ask for; the file with the data is only written if it does."""
-    settings = {**job.learner.options, **job.settings}
-    if taken := sorted(set(settings) & set(FIELDS)):
-        raise InputError(
-            f"grid has {', '.join(taken)}, which a command is given already: use another name."
-        )
-    seeds = {f"{name}_seed": seed for name, seed in job.seeds.items()}
-    values = {"n": job.n, "fold": job.fold, "seed": job.seeds["init"], **seeds, "id": job.id}
-    values |= {"rows": str(rows), "out": str(out), "data": ""}
-    if "data" in asked_fields(str(job.learner.command)):
-        values["data"] = str(write_data(study))
-    return {**values, **settings}
-
-
-def write_data(study: Study) -> Path:
-    """Write a study's examples to an ``.npz`` file in its store, unless they are there.
-
-    Parameters
-    ----------
-    study : Study
-        What to write.
-
-    Returns
-    -------
-    Path
-        The file, with ``x``, ``y`` and for each evaluation set ``<set>_x``, ``<set>_y``.
-    """
-    digest = data_digest([study.data_digest, *sorted(study.label_digests().items())])
-    store = study.runs_folder.resolve()
-    final = own_folder(store, DATA) / f"{digest}.npz"
-    if is_file(final):
-        return final
-    arrays = {"x": study.examples.x, "y": study.examples.y}
-    for name, part in study.evaluation_sets.items():
-        arrays |= {f"{name}_x": part.x, f"{name}_y": part.y}
-    save: Any = np.savez
-    write_file(store, DATA, final.name, lambda file: save(file, **arrays))
-    return final
-
-
-def _read_outputs(study: Study, out: Path) -> dict[str, Any]:
-    """What the command left, checked."""
-    probabilities, numbers = {}, {}
-    hard = False
-    try:
-        for name, part in study.evaluation_sets.items():
-            if part.is_numbers:
-                numbers[name] = read_numbers(out, name, part.y.shape)
-                continue
-            probabilities[name], only_classes = read_set(out, name, len(part.y), part.classes)
-            hard = hard or only_classes
-        metrics = read_metrics(out)
-    except BadOutput as error:
-        return {"error": f"The command ended well, but {error}"}
-    notes: tuple[str, ...] = (HARD_NOTE,) if hard else ()
-    if ignored := [name for name in metrics if name.partition(".")[0] in MEASURED]:
-        metrics = {name: value for name, value in metrics.items() if name not in ignored}
-        notes += (f"metrics.json: {', '.join(ignored)} ignored, as curvewise measures them.",)
-    found = {"predictions": numbers} if numbers else {"probabilities": probabilities}
-    return {**found, "metrics": metrics, "hard": hard, "notes": notes}
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"The report cannot be written to {folder} ({error.strerror}): name another folder with --out."
+        ) from error

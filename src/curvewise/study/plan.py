@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
-from curvewise.nn.targets import IMAGES
-from curvewise.study.estimate import UNKNOWN, Clock, duration, kind_of, usual_devices
-from curvewise.study.learner import FIELDS
-from curvewise.study.space import bytes_per_run, said_bytes
-from curvewise.study.standings import Planned, planned_runs
-from curvewise.types import Result
+from curvewise.errors import CurvewiseError, InputError
+from curvewise.nn.task import IMAGES
+from curvewise.nn.training import Training
+from curvewise.study.spec.learner import FIELDS
+from curvewise.study.spec.study import Job
+from curvewise.study.standing import Planned, planned_runs
+from curvewise.types.results import Result
 
 if TYPE_CHECKING:
-    from curvewise.study.jobs import Job
-    from curvewise.study.study import Study
+    from curvewise.study.spec.study import Study
+
 
 SEARCH = " (search for the rate)"
 
@@ -32,7 +33,7 @@ NETWORKS = (
     *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
     *("resnet9", "resnet18", "resnet34", "resnet50"),
 )
-"""Names of ``curvewise.nn.architectures.ARCHITECTURES``, known here where torch is missing."""
+"""Names of ``curvewise.nn.networks.ARCHITECTURES``, known here where torch is missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +151,7 @@ class Plan(Result):
         """All of the plan as plain Python values, with the totals."""
         totals = ("total_runs", "total_to_do", "total_seconds", "hours", "hours_of")
         values = {name: getattr(self, name) for name in totals}
-        hours = {
-            k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()
-        }
+        hours = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
         return {**super().to_dict(), **hours}
 
 
@@ -185,9 +184,7 @@ def plan_study(study: Study, *, measure: bool = True, device: str | None = None)
         failed=tuple(sum(r.state == "failed" for r in runs) for runs in rows.values()),
         to_do=tuple(map(len, due.values())),
         seconds=tuple(float(sum(e.seconds for e in found)) for found in estimates.values()),
-        source=tuple(
-            " and ".join(dict.fromkeys(e.source for e in found)) for found in estimates.values()
-        ),
+        source=tuple(" and ".join(dict.fromkeys(e.source for e in found)) for found in estimates.values()),
         bytes_needed=needed,
         bytes_free=free,
         warnings=(
@@ -224,10 +221,7 @@ def _warnings(study: Study, planned: Sequence[Planned], device: str) -> list[str
         found.append(f"{_runs(states['damaged'])} of the store will be made again: damaged.")
     hopeless = sum(r.state == "failed" and not r.standing.is_due() for r in planned)
     if hopeless:
-        found.append(
-            f"{_runs(hopeless)} failed too often to be tried again unless asked for with "
-            "retry_failed=True."
-        )
+        found.append(f"{_runs(hopeless)} failed too often to be tried again unless asked for with retry_failed=True.")
     found += mixture(planned, device if any(r.standing.is_due() for r in planned) else None)
     if not any(run.standing.is_due() for run in planned):
         found.append("There is nothing to do.")
@@ -313,30 +307,24 @@ def _check_network(_: Study, job: Job) -> None:
 
 
 def _check_estimator(study: Study, job: Job) -> None:
-    from curvewise.study.estimating import make_estimator
+    from curvewise.study.run.estimators import make_estimator
 
     make_estimator(job.learner, study.folder)
 
 
 def _check_command(_: Study, job: Job) -> None:
-    from curvewise.study.commands import fill_command
+    from curvewise.study.run.programs import fill_command
 
     given = job.learner.options
     if taken := sorted(set(given) & set(FIELDS)):
-        raise InputError(
-            f"grid has {', '.join(taken)}, which a command is given already: use another name."
-        )
+        raise InputError(f"grid has {', '.join(taken)}, which a command is given already: use another name.")
     words = dict.fromkeys(("id", "rows", "data", "out"), "")
     fill_command(str(job.learner.command), {**dict.fromkeys(FIELDS, 0), **words, **given})
 
 
 def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
     """Say where runs of one training were made in different ways, which may differ a little."""
-    words = {
-        "device": "on different devices",
-        "cpu": "on different kinds of CPU",
-        "path": "in different ways",
-    }
+    words = {"device": "on different devices", "cpu": "on different kinds of CPU", "path": "in different ways"}
     seen: dict[str, dict[tuple[str, ...], dict[str, None]]] = {name: {} for name in words}
     for run in planned:
         if run.job.learner.kind != "network" or run.job.is_search:
@@ -358,3 +346,217 @@ def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
                 "may differ by more than their seeds: see the guide to studies."
             )
     return notes
+
+
+# How long runs will take: from stored ones, or from a short measurement.
+
+MOST_SECONDS = 60.0
+"""Of measuring: a large grid is planned without waiting for each of its networks."""
+
+# What decides how long a training lasts, and not how long a step takes.
+_PLAIN: dict[str, Any] = {"schedule": "constant", "warmup": 0.0, "drops": (), "validation": 0.0, "patience": None}
+
+STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of a run, and where the number comes from; NaN if nothing is known."""
+
+    seconds: float
+    source: str
+
+
+class Clock:
+    """Estimates runs of one study on one device.
+
+    A run takes as long as stored runs of the same learner and settings on that device, those of
+    its size first, in proportion to the examples looked at. Networks that were never trained there
+    are measured for a few steps.
+
+    Parameters
+    ----------
+    study : Study
+        Whose runs.
+    planned : sequence of Planned
+        Its runs with what is stored.
+    device : str
+        Where they will be made.
+    measure : bool
+        Whether to measure what the store does not know.
+    """
+
+    def __init__(self, study: Study, planned: Sequence[Planned], device: str, *, measure: bool = True) -> None:
+        self.study, self.device, self.measure = study, device, measure
+        self.problems: dict[str, None] = {}
+        self._stored = _rates(planned, device)
+        self._measured: dict[tuple[str, ...], float] = {}
+        self._spent = 0.0
+
+    def estimate(self, job: Job) -> Estimate:
+        """Seconds that a run will take."""
+        for key in ((*_key(job), str(job.n)), _key(job)):
+            if key in self._stored:
+                return Estimate(self._stored[key] * job.cost, STORED)
+        known = job.learner.training is not None and self.study.unimported(job.learner) is None
+        if self.measure and known:
+            seconds = self._measure(job)
+            return Estimate(seconds, MEASURED if math.isfinite(seconds) else UNKNOWN)
+        return Estimate(math.nan, UNKNOWN)
+
+    def _measure(self, job: Job) -> float:
+        """Seconds of a run, by what an example costs a network of this kind in such batches."""
+        training = job.learner.training
+        assert training is not None
+        step = replace(training, rate=training.rates[0], epochs=1, steps=None, **_PLAIN)
+        key = (repr(step), str(step.batch_for(job.n)))
+        if key not in self._measured:
+            looks = step.steps_for(job.n) * step.batch_for(job.n)
+            self._measured[key] = self._seconds(job.name, step, job.n) / looks
+        return self._measured[key] * job.cost
+
+    def _seconds(self, name: str, step: Training, n: int) -> float:
+        """Seconds of one pass over n examples."""
+        if self._spent > MOST_SECONDS:
+            self.problems[f"Measuring took {duration(self._spent)}, so not all was measured."] = None
+            return math.nan
+        start = time.monotonic()
+        try:
+            from curvewise.nn.engine import measure_seconds
+
+            return measure_seconds(step, self.study.examples, n, device=self.device, folder=self.study.folder)
+        except Exception as error:  # whatever a factory of one's own raises
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.problems[f"{name} could not be measured: {first}"] = None
+            return math.nan
+        finally:
+            self._spent += time.monotonic() - start
+
+
+def _key(job: Job) -> tuple[str, ...]:
+    return (job.name, repr(sorted(job.settings.items())), str(job.is_search))
+
+
+def _rates(planned: Sequence[Planned], device: str) -> Mapping[tuple[str, ...], float]:
+    """Seconds per unit of cost of stored runs, by kind and by kind and size."""
+    spent: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for run in planned:
+        here = run.device is None or kind_of(run.device) == kind_of(device)
+        usual = here or run.job.learner.kind != "network"
+        if run.state in ("done", "outdated") and run.seconds is not None and usual:
+            for key in (_key(run.job), (*_key(run.job), str(run.job.n))):
+                spent.setdefault(key, []).append((run.seconds, run.job.cost))
+    return {key: sum(seconds for seconds, _ in pairs) / sum(cost for _, cost in pairs) for key, pairs in spent.items()}
+
+
+def usual_devices(study: Study, device: str | None = None) -> list[str]:
+    """The device of each worker on this machine; the cores of the CPU where torch is missing."""
+    from curvewise.study.run.options import choose_devices
+
+    try:
+        return choose_devices(study, device, None)
+    except ImportError:
+        return choose_devices(study, device or "cpu", None)
+
+
+def kind_of(device: str) -> str:
+    """``"cuda"`` for ``"cuda:1"``."""
+    return device.split(":")[0]
+
+
+def duration(seconds: float) -> str:
+    """Write a time for people.
+
+    >>> duration(42.4), duration(3600 * 5.5), duration(float("nan")), duration(0.004)
+    ('42 s', '5.5 hours', 'unknown', '0.004 s')
+    """
+    if math.isnan(seconds):
+        return "unknown"
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * length:
+            value = seconds / length
+            return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 or seconds == 0 else f"{seconds:.2g} s"
+
+
+# How much disk space runs take.
+
+BLOCK = 4096
+"""Files take whole blocks of a disk."""
+
+
+def bytes_per_run(study: Study, planned: Sequence[Planned], measure: bool = True) -> float:
+    """Bytes that a run takes on average: as stored ones, or from what is kept; NaN if unknown."""
+    stored = [r for r in planned if r.state == "done" and not r.job.is_search]
+    if stored:
+        return float(np.mean([_stored(r) for r in stored]))
+    classes = len(study.dataset.classes)
+    try:
+        sets = study.evaluation_sets
+    except CurvewiseError:
+        return math.nan
+    total = 2.0 * BLOCK
+    for examples in sets.values():
+        if examples.is_numbers:
+            total += _blocks(4 * len(examples.y))
+            total += _blocks(4 * examples.y.size) if study.keep.predictions else 0
+            continue
+        total += _blocks(len(examples.y) * np.min_scalar_type(classes - 1).itemsize)
+        if study.keep.probabilities:
+            total += _blocks(4 * len(examples.y) * classes)
+    if study.keep.features or study.keep.checkpoints != "none":
+        total += _weights(study, measure)
+    return total
+
+
+def _stored(run: Planned) -> float:
+    total = 2.0 * BLOCK
+    for about in run.record["arrays"].values():
+        size = np.dtype(about["dtype"]).itemsize * math.prod(about["shape"])
+        total += _blocks(size)
+    return total + sum(_blocks(about.get("bytes", 0)) for about in run.record["files"].values())
+
+
+def _weights(study: Study, measure: bool) -> float:
+    """Bytes of checkpoints and features of the study's networks, made once to be counted."""
+    if not measure:
+        return math.nan
+    found = []
+    for learner in study.learners.values():
+        training = learner.training
+        if training is None:
+            found.append(0.0)
+            continue
+        if study.unimported(learner) is not None:
+            return math.nan
+        try:
+            from curvewise.nn.networks import head_of, make_network
+
+            examples = study.examples
+            network = make_network(training, examples.shape, examples.outputs, study.folder)
+            size = 4.0 * sum(p.numel() for p in network.parameters())
+            width = head_of(network)[1].in_features if study.keep.features else 0
+        except Exception:  # whatever a factory of one's own raises; measuring its time says it
+            return math.nan
+        kept = {"none": 0, "end": 1}.get(study.keep.checkpoints, 1 + max(2, len(training.drops)))
+        rows = sum(len(s.y) for s in study.evaluation_sets.values()) if study.keep.features else 0
+        found.append(learner.members * (size * kept + 4.0 * width * rows))
+    return float(np.mean(found))
+
+
+def _blocks(size: float) -> float:
+    return math.ceil((size + 128) / BLOCK) * BLOCK
+
+
+def said_bytes(size: float) -> str:
+    """Write a size for people.
+
+    >>> said_bytes(512), said_bytes(3.2e9), said_bytes(float("nan"))
+    ('1 kB', '3.2 GB', 'unknown')
+    """
+    if math.isnan(size):
+        return "unknown"
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if size >= length:
+            return f"{size / length:.2g} {unit}" if size < 99.5 * length else f"{size / length:.0f} {unit}"
+    return f"{max(1, round(size / 1e3))} kB"

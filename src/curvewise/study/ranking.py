@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curvewise.errors import InputError, StoreError
-from curvewise.io._stored import REMEDY, is_file, part_file
-from curvewise.study.jobs import Job
-from curvewise.study.reading import choose_runs, label_of
-from curvewise.types import CheckpointScores
-from curvewise.types.scores import ONE_GROUP
+from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
+from curvewise.store.read import REMEDY, is_file, part_file
+from curvewise.study.results import choose_runs, label_of
+from curvewise.study.spec.study import Job
 
 if TYPE_CHECKING:
-    from curvewise.study.study import Study
+    from curvewise.study.spec.study import Study
+
 
 TEST = "test"
 
@@ -55,8 +55,7 @@ def checkpoint_files(
     kept = [r for r in runs if r.state in ("done", "outdated") and r.record.get("files")]
     if not kept:
         raise InputError(
-            f'None of the {len(runs)} runs has kept weights: say [keep] checkpoints = "drops" and '
-            "run the study."
+            f'None of the {len(runs)} runs has kept weights: say [keep] checkpoints = "drops" and run the study.'
         )
     labels = [label_of(study, r.job) for r in kept]
     found: dict[str, str] = {}
@@ -146,9 +145,7 @@ def ranking_table(
     )
 
 
-def _best_of(
-    study: Study, evaluation: str, n: int | None
-) -> tuple[dict[tuple[str, str], float], list[str], list[str]]:
+def _best_of(study: Study, evaluation: str, n: int | None) -> tuple[dict[tuple[str, str], float], list[str], list[str]]:
     """Best accuracy by learner and checkpoint, which of them are from scratch, and notes."""
     size = max(job.n for job in study.jobs if not job.is_search) if n is None else n
     measured = study.measurements(evaluation=evaluation, n=size)
@@ -201,9 +198,7 @@ def _names(jobs: Sequence[Job]) -> dict[str, str]:
     return found
 
 
-def _groups_of(
-    learner: str, scratch: bool, groups: Mapping[str, Sequence[str]] | None
-) -> list[str]:
+def _groups_of(learner: str, scratch: bool, groups: Mapping[str, Sequence[str]] | None) -> list[str]:
     if groups is None:
         return [ONE_GROUP]
     if scratch and not any(learner in names for names in groups.values()):
@@ -219,6 +214,5 @@ def _check_groups(groups: Mapping[str, Sequence[str]] | None, studies: Mapping[s
         for name in names:
             if name not in known:
                 raise InputError(
-                    f"groups[{group!r}] names {name!r}, which is no learner: there are "
-                    f"{', '.join(sorted(known))}."
+                    f"groups[{group!r}] names {name!r}, which is no learner: there are {', '.join(sorted(known))}."
                 )

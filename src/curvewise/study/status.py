@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from curvewise.study.estimate import Clock, duration
-from curvewise.study.plan import mixture
-from curvewise.study.standings import Planned, planned_runs, running
-from curvewise.types import Result
+from curvewise.study.plan import Clock, duration, mixture
+from curvewise.study.standing import Planned, planned_runs, running
+from curvewise.types.results import Result
 
 if TYPE_CHECKING:
-    from curvewise.study.execute.outcome import Outcome
-    from curvewise.study.study import Study
+    from curvewise.study.run.options import Outcome
+    from curvewise.study.spec.study import Study
+
 
 STATES = ("done", "failed", "outdated", "damaged", "running", "missing")
 
@@ -140,9 +140,7 @@ def study_status(study: Study) -> Status:
     due = [r for r in planned if r.standing.is_due() or r.job.id in ids]
     # Where most runs were made: asking torch for its devices would take longer than all the rest.
     devices = Counter(r.device for r in planned if r.device and r.job.learner.kind == "network")
-    clock = Clock(
-        study, planned, max(devices, key=devices.__getitem__, default="cpu"), measure=False
-    )
+    clock = Clock(study, planned, max(devices, key=devices.__getitem__, default="cpu"), measure=False)
     problems = tuple(r.standing.text for r in planned if r.state == "damaged")
     return Status(
         name=study.name,
@@ -165,10 +163,7 @@ def after_run(status: Status, outcome: Outcome) -> Status:
     if outcome.interrupted:
         said.append(f"{len(outcome.interrupted)} run(s) had been interrupted and were begun anew.")
     if outcome.redone:
-        said.append(
-            f"{len(outcome.redone)} run(s) were made again: they had failed, or were damaged or "
-            "outdated."
-        )
+        said.append(f"{len(outcome.redone)} run(s) were made again: they had failed, or were damaged or outdated.")
     return replace(status, warnings=(*status.warnings, *said))
 
 

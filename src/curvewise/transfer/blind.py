@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, entr, ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.transfer._blind_check import (
-    check_groups,
-    check_options,
-    check_prediction,
-    check_unused,
-    read_pair,
-)
-from curvewise.transfer._blind_classes import find_classes
-from curvewise.transfer._blind_losses import (
+from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.text import format_number
+from curvewise.transfer.constant import (
+    BLOCK,
     LOSSES,
+    Elements,
+    as_targets,
     best_constant,
     example_losses,
     find_loss,
     rounding,
 )
-from curvewise.transfer._blind_optimism import flattered
-from curvewise.transfer._blind_result import BlindGuess
-from curvewise.transfer._blind_risk import Mean, mean_loss
-from curvewise.transfer._blind_targets import BLOCK, Elements, as_targets
-from curvewise.types import FloatArray, check_level
-
-__all__ = ["BlindGuess", "blind_guess"]
+from curvewise.transfer.risks import Control
+from curvewise.types.predictions import check_labelled
+from curvewise.types.results import Interval, Result, check_level, interval_columns
+from curvewise.types.units import FloatArray
 
 LossFunction: TypeAlias = Callable[[Any, NDArray[Any]], ArrayLike]
 
@@ -127,15 +125,11 @@ def blind_guess(
     """
     check_level(level)
     if callable(loss):
-        check_unused(
-            axis=axis, ignore=ignore, test_ignore=test_ignore, classes=classes, smoothing=smoothing
-        )
+        check_unused(axis=axis, ignore=ignore, test_ignore=test_ignore, classes=classes, smoothing=smoothing)
         return _of_function(targets, loss, prediction, test_targets, groups, level)
     kind = find_loss(loss)
     check_options(loss, per, average, classes, smoothing, prediction)
-    train, test = read_pair(
-        (targets, test_targets), kind.kind, per, axis, (ignore, test_ignore), average == "pixel"
-    )
+    train, test = read_pair((targets, test_targets), kind.kind, per, axis, (ignore, test_ignore), average == "pixel")
     known = find_classes(train, test, classes) if kind.kind == "classes" else None
     constant = best_constant(loss, train, per, known, smoothing)
     measured = train if test is None else test
@@ -184,13 +178,7 @@ def _said(notes: list[str]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _risk(
-    losses: FloatArray,
-    weights: FloatArray,
-    groups: ArrayLike | None,
-    level: float,
-    **options: Any,
-) -> Mean:
+def _risk(losses: FloatArray, weights: FloatArray, groups: ArrayLike | None, level: float, **options: Any) -> Mean:
     together = None if groups is None else check_groups(groups, len(losses))
     used = weights > 0
     own = None if together is None else together[used]
@@ -209,14 +197,7 @@ def _check_finite(losses: FloatArray, smoothing: float) -> None:
         )
 
 
-def _notes(
-    found: Mean,
-    measured: Elements,
-    in_sample: bool,
-    per: str,
-    frequencies: Sized,
-    nothing: float,
-) -> list[str]:
+def _notes(found: Mean, measured: Elements, in_sample: bool, per: str, frequencies: Sized, nothing: float) -> list[str]:
     notes = []
     empty = int((measured.counts == 0).sum())
     if empty:
@@ -243,9 +224,7 @@ def _notes(
     return notes
 
 
-def _shaped(
-    constant: NDArray[Any], loss: str, train: Elements, per: str, known: NDArray[Any] | None
-) -> Any:
+def _shaped(constant: NDArray[Any], loss: str, train: Elements, per: str, known: NDArray[Any] | None) -> Any:
     """The constant as people would write it: a number, or an array shaped like a target."""
     values = known[constant] if loss == "error" and known is not None else constant
     inner = train.shape if per == "pixel" else ()
@@ -279,8 +258,7 @@ def _of_function(
     array = as_targets(given, argument, numbers=False)
     step = max(1, BLOCK * len(array) // array.size)
     parts = [
-        _checked(loss(prediction, array[i : i + step]), len(array[i : i + step]))
-        for i in range(0, len(array), step)
+        _checked(loss(prediction, array[i : i + step]), len(array[i : i + step])) for i in range(0, len(array), step)
     ]
     losses = np.concatenate(parts)
     found = _risk(losses, np.ones(len(losses)), groups, level, bounded=False)
@@ -314,3 +292,611 @@ def _checked(found: ArrayLike, examples: int) -> FloatArray:
     if not np.isfinite(losses).all():
         raise InputError("loss gave NaN or infinite values: choose a prediction of finite loss.")
     return losses.astype(np.float64)
+
+
+# What a blind guess is found to be.
+
+
+@dataclass(frozen=True, eq=False)
+class BlindGuess(Result):
+    """The best constant prediction for a loss, and its risk.
+
+    Attributes
+    ----------
+    loss : str
+        Name of the loss.
+    prediction : number, str or ndarray
+        The constant: a class, frequencies of the classes, a number for each output or element, or
+        a direction.
+    risk : Interval
+        Mean loss of the constant.
+    std : float
+        Standard error of the risk; NaN with a single example or group.
+    examples : int
+        On how many the risk was measured.
+    units : int
+        How many independent units they are: groups if given, else examples.
+    trained_on : int
+        Examples that the constant was found on; 0 if it was given.
+    in_sample : bool
+        Whether the risk was measured on the examples that the constant was found on.
+    per : {"output", "pixel", "all"}
+        What has a constant of its own.
+    average : {"example", "pixel"}
+        What counts the same in the risk.
+    classes : tuple
+        Of the targets, in the order of the frequencies; empty for numbers.
+    unit : str
+        Of the risk.
+    left_out : int
+        Elements without target among those measured.
+    rivals : int
+        For "error" on the same examples: how many classes may be the most frequent one, as far as
+        these examples tell; else 1.
+    """
+
+    loss: str
+    prediction: Any
+    risk: Interval
+    std: float
+    examples: int
+    units: int
+    trained_on: int
+    in_sample: bool
+    per: str
+    average: str
+    classes: tuple[Any, ...]
+    unit: str
+    left_out: int = 0
+    rivals: int = 1
+    warnings: tuple[str, ...] = ()
+    _losses: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @property
+    def losses(self) -> FloatArray:
+        """Mean loss of each example; NaN for one without target."""
+        return self._losses
+
+    def control(self) -> Control:
+        """The risk as a control of :func:`measure_transfer`."""
+        of = "the same examples" if self.in_sample else f"{self.examples} test examples"
+        std = 0.0 if self.risk.estimate == 0 and not np.isfinite(self.std) else self.std
+        return Control(self.risk.estimate, std, f"best constant for {self.loss}, on {of}")
+
+    def columns(self) -> dict[str, Any]:
+        """One row: the risk."""
+        return {**interval_columns({"risk": self.risk}), "std": [self.std]}
+
+    def summary(self) -> str:
+        """A few sentences."""
+        share = f"{self.risk.level:.0%}"
+        text = f"The best constant prediction for {self.loss} {self._said()}has a risk of "
+        text += f"{format_number(self.risk.estimate)} ({self.unit}; {share} interval "
+        text += f"{format_number(self.risk.low)} to {format_number(self.risk.high)}), measured on "
+        text += f"{self.examples} example{'' if self.examples == 1 else 's'}"
+        text += f" in {self.units} groups" if self.units != self.examples else ""
+        if self.in_sample:
+            text += ", the same that it was found on."
+            if self.rivals > 1:
+                text += f" {self.rivals} classes may be the most frequent; the upper end of the "
+                text += "interval allows for the choice among them."
+            return text
+        found = f"; it was found on {self.trained_on} others." if self.trained_on else "."
+        return text + found
+
+    def _said(self) -> str:
+        value = self.prediction
+        if isinstance(value, str):
+            return f"({value!r}) "
+        if isinstance(value, np.ndarray) and value.size > 4:
+            return f"({value.size} numbers) "
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiu":
+            return f"({', '.join(format_number(float(v)) for v in value.ravel())}) "
+        return f"({format_number(float(value))}) " if isinstance(value, int | float) else ""
+
+
+# What a blind guess accepts: shapes, values, options; and which classes there are.
+
+PER = ("output", "pixel", "all")
+UNIT_LENGTH = 0.02
+"""How far from 1 the length of a unit vector may be: normals stored in 8 bits are 0.007 off."""
+
+
+def check_options(loss: str, per: str, average: str, classes: Any, smoothing: float, prediction: Any) -> None:
+    """Raise for options that are not known, or that the loss has no use for."""
+    if per not in PER:
+        raise InputError(f"per={per!r} is not known: use one of {', '.join(map(repr, PER))}.")
+    if average not in ("example", "pixel"):
+        raise InputError(f"average={average!r} is not known: use 'example' or 'pixel'.")
+    if not (isinstance(smoothing, Real) and 0 <= smoothing < math.inf):
+        raise InputError(f"smoothing={smoothing!r} must be a number of examples, 0 or more.")
+    if smoothing and loss not in ("cross-entropy", "binary"):
+        raise InputError(f"smoothing={smoothing!r} is for cross-entropies, not for loss={loss!r}.")
+    if classes is not None and LOSSES[loss].kind != "classes":
+        raise InputError(f"classes={classes!r} has no meaning for loss={loss!r}: leave it out.")
+    if prediction is not None:
+        raise InputError(f"prediction is for a loss of your own; the constant for loss={loss!r} is found.")
+
+
+def check_unused(**options: Any) -> None:
+    """Raise for options that mean nothing to a loss of one's own."""
+    given = [k for k, v in options.items() if v is not None and (k != "smoothing" or v)]
+    if given:
+        raise InputError(f"{', '.join(given)} cannot be used with a loss of your own: the function must see to it.")
+
+
+def check_groups(groups: ArrayLike, examples: int) -> NDArray[Any]:
+    """A group for each measured example."""
+    found = np.asarray(groups)
+    if found.shape != (examples,):
+        raise InputError(
+            f"groups has shape {found.shape} for {examples} examples that the risk is measured on: "
+            "say for each which group it belongs to."
+        )
+    missing = sum(g is None or g != g for g in found.tolist())
+    if missing:
+        raise InputError(
+            f"groups has no value for {missing} of {examples} examples: give each a group, its own if it is alone."
+        )
+    return found.astype(np.str_) if found.dtype.kind == "O" else found
+
+
+def read_pair(
+    given: tuple[Any, Any], kind: str, per: str, axis: int | None, ignore: tuple[Any, Any], by_pixel: bool
+) -> tuple[Elements, Elements | None]:
+    """Targets to learn the constant from and to measure it on, checked."""
+    train = read(given[0], "targets", kind, per, axis, ignore[0], by_pixel)
+    if given[1] is None:
+        if ignore[1] is not None:
+            raise InputError("test_ignore is given without test_targets: pass it as ignore.")
+        return train, None
+    mark = ignore[1]
+    if mark is None and not isinstance(_as_mark(ignore[0]), np.ndarray):
+        mark = ignore[0]
+    elif mark is None:
+        raise InputError("ignore is a mask for targets: pass one for test_targets as test_ignore.")
+    test = read(given[1], "test_targets", kind, per, axis, mark, by_pixel)
+    _check_alike(train, test, per)
+    return train, test
+
+
+def _check_alike(train: Elements, test: Elements, per: str) -> None:
+    same = train.dimension == test.dimension and train.array.ndim == test.array.ndim
+    if per == "pixel":
+        same = same and train.shape == test.shape
+    elif per == "output" and not train.vectors and train.axis is not None:
+        same = same and train.array.shape[train.axis] == test.array.shape[train.axis]
+    if not same:
+        raise InputError(
+            f"test_targets has examples of shape {test.array.shape[1:]}, targets of "
+            f"{train.array.shape[1:]}: with per={per!r} they must agree."
+        )
+
+
+def read(given: Any, argument: str, kind: str, per: str, axis: int | None, ignore: Any, by_pixel: bool) -> Elements:
+    """Targets as elements, after a first look at all of them."""
+    labels = kind == "classes"
+    array = as_targets(given, argument, numbers=not labels)
+    where = _find_axis(array, argument, kind, per, axis)
+    mark = _as_mark(ignore)
+    made = Elements(array, argument, where, kind == "vectors", mark, by_pixel, not labels)
+    _check_mask(made)
+    _check_value(made)
+    check = _CHECKS[kind]
+    counts = np.zeros(len(array), dtype=np.intp)
+    for rows, values, valid in made.raw():
+        counts[rows] = valid.sum(axis=1)
+        if valid.any():
+            check(values[valid], argument)
+    if not counts.any():
+        raise InputError(f"{argument} holds nothing but what ignore={_brief(ignore)} leaves out.")
+    return replace(made, counts=counts)
+
+
+def _brief(value: Any) -> str:
+    return "a mask" if isinstance(value, np.ndarray) else repr(value)
+
+
+def _as_mark(ignore: Any) -> Any:
+    """A mask as a boolean array; a value as it is."""
+    if ignore is None or isinstance(ignore, str):
+        return ignore
+    found = np.asanyarray(ignore)
+    if found.ndim == 0:
+        value = found.item()
+        if not isinstance(value, int | float):
+            raise InputError(f"ignore={ignore!r} must be a value, NaN, or a mask.")
+        return value
+    if found.dtype != np.bool_:
+        raise InputError(f"ignore is an array of {found.dtype}: a mask must be of bool, True where there is no target.")
+    return found
+
+
+def _check_mask(made: Elements) -> None:
+    if not isinstance(made.ignore, np.ndarray):
+        return
+    whole = made.array.shape
+    inner = (len(whole) and whole[0], *made.shape)
+    without = whole if made.axis is None else tuple(np.delete(whole, made.axis).tolist())
+    allowed = {inner} if made.vectors else {whole, without}
+    if made.ignore.shape not in allowed:
+        said = " or ".join(str(s) for s in sorted(allowed, key=len, reverse=True))
+        raise InputError(
+            f"ignore is a mask of shape {made.ignore.shape} for {made.argument} of shape {whole}: "
+            f"it must be of shape {said}."
+        )
+
+
+def _check_value(made: Elements) -> None:
+    text = made.array.dtype.kind in "US"
+    if isinstance(made.ignore, int | float | str) and isinstance(made.ignore, str) != text:
+        kind = "text" if text else "numbers"
+        raise InputError(f"ignore={made.ignore!r}, but {made.argument} holds {kind}.")
+
+
+def _find_axis(array: NDArray[Any], argument: str, kind: str, per: str, axis: int | None) -> int | None:
+    """Where channels or components are; asked for where it matters and cannot be told."""
+    if kind == "classes":
+        if axis is not None:
+            raise InputError(f"axis={axis!r}: class labels have no channels; leave it out.")
+        return None
+    if axis is not None:
+        if not isinstance(axis, int | np.integer) or not -array.ndim < axis < array.ndim:
+            raise InputError(f"axis={axis!r} is none of {argument} of shape {array.shape}.")
+        found = int(axis) % array.ndim
+        if found == 0:
+            raise InputError("axis=0 holds the examples: channels must lie on another axis.")
+        return found
+    if array.ndim == 2:
+        return 1
+    if kind == "vectors" and array.ndim == 1:
+        raise InputError(f"{argument} has shape {array.shape}: give a vector for each example.")
+    if array.ndim > 2 and (kind == "vectors" or per == "output"):
+        what = "the components of the vectors" if kind == "vectors" else "the channels"
+        plain = "" if kind == "vectors" else " For maps without channels use per='all'."
+        raise InputError(
+            f"{argument} has shape {array.shape}: say which axis holds {what}, such as axis=1 or axis=-1.{plain}"
+        )
+    return None
+
+
+def _finite(values: NDArray[Any], argument: str) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        some = values[bad].flat[0]
+        remedy = "Pass ignore=np.nan if NaN means no target." if np.isnan(some) else ""
+        raise InputError(f"{argument} holds {some} {int(bad.sum())} times. {remedy}".rstrip())
+
+
+def _binary(values: NDArray[Any], argument: str) -> None:
+    _finite(values, argument)
+    bad = (values != 0) & (values != 1)
+    if bad.any():
+        raise InputError(
+            f"{argument} holds {values[bad].flat[0]:g}: binary labels are 0 or 1. For several "
+            "classes use loss='cross-entropy'; mark missing labels with ignore=."
+        )
+
+
+def _vectors(values: NDArray[Any], argument: str) -> None:
+    _finite(values, argument)
+    length = np.linalg.norm(values, axis=-1)
+    if values.shape[-1] < 2:
+        raise InputError(f"{argument} holds vectors of one component: a direction needs two.")
+    bad = np.abs(length - 1.0) > UNIT_LENGTH
+    if bad.any():
+        worst = float(length[bad].flat[0])
+        remedy = (
+            "Pass ignore=0 if that means no target."
+            if worst == 0
+            else "Divide each vector by its length (normals stored as 0 to 255 or 0 to 1 must be "
+            "brought back to −1 to 1 first), or say by axis= where the components are."
+        )
+        raise InputError(
+            f"{argument} holds a vector of length {worst:.4g}, not 1 ({int(bad.sum())} of {len(length)}). {remedy}"
+        )
+
+
+def _labels(values: NDArray[Any], argument: str) -> None:
+    if values.dtype.kind != "f":
+        return
+    _finite(values, argument)
+    bad = values != np.rint(values)
+    if bad.any():
+        raise InputError(
+            f"{argument} holds {values[bad].flat[0]:g}: a class is a whole number or text. For "
+            "numbers use loss='l1' or loss='l2'; for probabilities pass their argmax."
+        )
+
+
+_CHECKS: dict[str, Callable[[NDArray[Any], str], None]] = {
+    "numbers": _finite,
+    "binary": _binary,
+    "vectors": _vectors,
+    "classes": _labels,
+}
+
+
+def check_prediction(constant: NDArray[Any], measured: Elements, per: str) -> None:
+    """Raise where an element to be measured has no constant, since no target decides it."""
+    if constant.dtype.kind != "f":
+        return
+    missing = np.isnan(constant.reshape(len(constant), -1)).any(axis=1)
+    if not missing.any():
+        return
+    cells, _ = measured.cells(per)
+    seen = measured.totals(lambda v: np.ones(v.shape[:2])) > 0
+    if (missing[cells] & seen).any():
+        raise InputError(
+            f"{int((missing[cells] & seen).sum())} element(s) of test_targets have no target in "
+            f"any of targets, so that there is no constant for them: use per='output' or "
+            "per='all', or leave them out by test_ignore=."
+        )
+
+
+# Which classes there are among labels.
+
+MANY_CLASSES = 100_000
+
+
+def find_classes(train: Elements, test: Elements | None, classes: int | Sequence[Any] | None) -> NDArray[Any]:
+    """The classes, sorted: those that are given, else those that are there."""
+    both = [train] if test is None else [train, test]
+    seen = [_seen(t) for t in both]
+    if classes is None:
+        for targets in both:
+            _check_one_hot(targets)
+        kinds = {"text" if s.dtype.kind in "US" else "numbers" for s in seen}
+        if len(kinds) > 1:
+            raise InputError("targets and test_targets are not both text or both numbers.")
+        found = np.unique(np.concatenate(seen))
+        check_labelled(found, "targets", "leave such elements out by ignore=")
+        if len(found) > MANY_CLASSES:
+            raise InputError(
+                f"targets hold {len(found)} different values: are these classes? For numbers use "
+                "loss='l1' or loss='l2'."
+            )
+        return found.astype(np.int64) if found.dtype.kind in "fb" else found
+    known = _given(classes)
+    for targets, there in zip(both, seen, strict=True):
+        odd = there[~np.isin(there, known)]
+        if len(odd):
+            raise InputError(
+                f"{targets.argument} holds {odd[0].item()!r}, which is none of the "
+                f"{len(known)} classes ({known[0].item()!r} to {known[-1].item()!r}). Correct "
+                "classes=, or leave such elements out by ignore=."
+            )
+    return known
+
+
+def _seen(targets: Elements) -> NDArray[Any]:
+    parts = [np.unique(values[valid]) for _, values, valid in targets.raw()]
+    return np.unique(np.concatenate(parts))
+
+
+def _given(classes: int | Sequence[Any]) -> NDArray[Any]:
+    if isinstance(classes, int | np.integer) and not isinstance(classes, bool):
+        if classes < 1:
+            raise InputError(f"classes={classes!r} must be at least 1.")
+        return np.arange(int(classes))
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise InputError(f"classes={classes!r} must be a number, or the names of the classes.")
+    found = np.unique(np.asarray(list(classes)))
+    if not len(found) or found.dtype.kind == "O":
+        raise InputError(f"classes={classes!r} must hold names or numbers, at least one.")
+    return found
+
+
+def _check_one_hot(targets: Elements) -> None:
+    """Rows of 0 and 1 are an indicator matrix or several labels, not maps of two classes."""
+    array = targets.array
+    if array.ndim != 2 or array.shape[1] < 2 or len(array) < 2 or array.dtype.kind not in "biuf":
+        return
+    single = True
+    for _, values, _ in targets.raw():
+        if not np.isin(values, (0, 1)).all():
+            return
+        single = single and bool((values.sum(axis=1) == 1).all())
+    text = f"{targets.argument} of shape {array.shape} "
+    if single:
+        raise InputError(
+            f"{text}has a single 1 in each row: labels as an indicator matrix. Pass the position "
+            "of the 1 in each row (its argmax) in place of the row, or classes=2 if these are "
+            "labels of elements."
+        )
+    raise InputError(
+        f"{text}holds 0 and 1 only, which looks like several labels of each example: pass "
+        "loss='binary' (cross-entropy) or loss='binary-error' (error of a label), or classes=2 if "
+        "these are maps of two classes."
+    )
+
+
+# A mean of the losses of examples, and how sure it is.
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A weighted mean with its standard error and interval; ``units`` were counted for it."""
+
+    interval: Interval
+    std: float
+    units: int
+
+
+def mean_loss(
+    losses: FloatArray,
+    weights: FloatArray,
+    groups: NDArray[Any] | None,
+    level: float,
+    *,
+    bounded: bool,
+    rivals: int = 1,
+    optimism: Callable[[float, int], float] | None = None,
+    entropy: bool = False,
+) -> Mean:
+    """Mean of the losses of examples; an example, or a group of them, is what was drawn.
+
+    Parameters
+    ----------
+    losses, weights : ndarray, shape (examples,)
+        Without those that have no target.
+    groups : ndarray, shape (examples,), optional
+        Examples that belong together.
+    bounded : bool
+        Whether losses lie between 0 and 1: then the interval is Wilson's, for as many examples as
+        would have this standard error, else Student's with Hall's correction for skewness.
+    rivals : int
+        From how many constants that cannot be told apart the best was chosen on the same examples;
+        the upper end allows for it (Bonferroni, with the exact binomial interval).
+    optimism : callable, optional
+        By how much the mean may be low, of the mean and the number of units; the upper end allows
+        for it.
+    entropy : bool
+        Whether this is the entropy of frequencies on the same examples, see :func:`_of_entropy`.
+    """
+    total = weights.sum()
+    mean = float((weights * losses).sum() / total)
+    kept = losses - mean
+    parts = weights * kept if groups is None else _sums(weights * kept, groups)
+    sizes = weights if groups is None else _sums(weights, groups)
+    parts, sizes = parts[sizes > 0], sizes[sizes > 0]
+    units = len(parts)
+    if units < 2:
+        return Mean(Interval(mean, np.nan, np.nan, level), float("nan"), units)
+    std = float(np.sqrt(cluster_variance(parts, sizes)))
+    tail = 0.5 * (1.0 - level)
+    quantile = float(-stdtrit(cluster_degrees(sizes), tail))
+    if bounded:
+        low, high = _wilson(mean, std, units, quantile)
+        high = high if rivals == 1 else max(high, _exact_high(mean, std, units, tail / rivals))
+    else:
+        low, high = _skewed(mean, std, parts, quantile)
+        low = max(low, 0.0) if losses.min() >= 0 else low
+    high += 0.0 if optimism is None else optimism(mean, units)
+    high = min(high, 1.0) if bounded else high
+    if entropy:
+        low, high = _of_entropy(mean, (low, high), units, quantile, tail)
+    return Mean(Interval(mean, low, high, level), std, units)
+
+
+def _skewed(mean: float, std: float, parts: FloatArray, quantile: float) -> tuple[float, float]:
+    """Ends for a mean of skewed parts, by the monotone transformation of Hall 1992."""
+    n, deviation = len(parts), float(parts.std())
+    skew = float(((parts - parts.mean()) ** 3).mean()) / deviation**3 if deviation > 0 else 0.0
+    if abs(skew) < 1e-6:
+        return mean - quantile * std, mean + quantile * std
+    y = np.array([quantile, -quantile]) / np.sqrt(n) - skew / (6.0 * n)
+    away = (3.0 / skew) * (np.cbrt(1.0 + skew * y) - 1.0)
+    low, high = mean - std * np.sqrt(n) * away
+    return float(min(low, mean)), float(max(high, mean))
+
+
+def _of_entropy(
+    mean: float, ends: tuple[float, float], units: int, quantile: float, tail: float
+) -> tuple[float, float]:
+    """Ends of an entropy, which is flat where frequencies are alike.
+
+    Losses are then nearly the same, and their spread says nothing of how far other frequencies,
+    no less likely, would be below: to second order by half a squared quantile over the number of
+    units. Where only one class was seen, a second so rare that it may well be missing is allowed
+    for.
+    """
+    low, high = max(0.0, ends[0] - quantile**2 / (2.0 * units)), ends[1]
+    unseen = -np.expm1(np.log(tail) / units)
+    return low, high if mean > 0 else max(high, float(entr(unseen) + entr(1.0 - unseen)))
+
+
+def _exact_high(share: float, std: float, units: int, tail: float) -> float:
+    """Upper end of a share by the binomial distribution itself, which its tails need."""
+    n = effective_examples(share, std, units)
+    kept = (1.0 - share) * n
+    return float(1.0 - betaincinv(kept, n - kept + 1.0, tail)) if kept > 0 else 1.0
+
+
+def _sums(values: FloatArray, groups: NDArray[Any]) -> FloatArray:
+    _, code = np.unique(groups, return_inverse=True)
+    return np.bincount(code, weights=values).astype(np.float64)
+
+
+def effective_examples(share: float, std: float, units: int) -> float:
+    """How many independent draws of 0 or 1 would have this standard error."""
+    return share * (1.0 - share) / std**2 if std > 0 else float(units)
+
+
+def _wilson(share: float, std: float, units: int, quantile: float) -> tuple[float, float]:
+    n = effective_examples(share, std, units)
+    z2 = quantile**2 / n
+    centre = (share + 0.5 * z2) / (1.0 + z2)
+    half = np.sqrt(quantile**2 * share * (1.0 - share) / n + 0.25 * z2**2) / (1.0 + z2)
+    return float(max(0.0, min(share, centre - half))), float(min(1.0, max(share, centre + half)))
+
+
+# How low a risk may be on the very examples that the constant was found on.
+
+
+def flattered(
+    loss: str,
+    train: Elements,
+    per: str,
+    constant: NDArray[Any],
+    known: NDArray[Any] | None,
+    losses: FloatArray,
+    level: float,
+) -> tuple[int, Callable[[float, int], float]]:
+    """How low the risk may be on the examples of the constant.
+
+    Returns from how many classes, equally frequent for all that is known, one guess was chosen, and
+    by how much the mean may be low.
+    """
+    if not LOSSES[loss].bounded:
+        return 1, _second_order(loss, constant)
+    name = "binary" if known is None else "cross-entropy"
+    shares = best_constant(name, train, per, known, 0.0).astype(np.float64)
+    shares = np.stack([1.0 - shares, shares], axis=1) if known is None else shares
+    if len(shares) == 1:
+        used = train.example_weights > 0
+        weights = train.example_weights[used]
+        found = mean_loss(losses[used], weights, None, level, bounded=True)
+        n = effective_examples(found.interval.estimate, found.std, found.units)
+        rivals = int(rivals_of_best(shares, n, level)[0]) if found.units > 1 else 1
+        return (rivals if known is not None else 1), lambda *_: 0.0
+    cells, _ = train.cells(per)
+    return 1, lambda _, units: float(np.nanmean(_gain_of_choice(shares, units, level)[cells]))
+
+
+def _second_order(loss: str, constant: NDArray[Any]) -> Callable[[float, int], float]:
+    """By how much the risk on the examples of the constant may be below that of the best one.
+
+    To second order, for constants that are estimated from as many independent targets as there are
+    units: exact for means, and for frequencies 1/(2n) for each that is free (Miller and Madow); for
+    medians and directions about that of means. It is more than needed where constants are shared by
+    the elements of an example.
+    """
+    if loss == "cross-entropy":
+        free = float(((constant > 0).sum(axis=1) - 1).mean())
+        return lambda _, units: free / (2.0 * units)
+    if loss == "binary":
+        free = float(((constant > 0) & (constant < 1)).mean())
+        return lambda _, units: free / (2.0 * units)
+    return lambda risk, units: risk / units
+
+
+def rivals_of_best(shares: FloatArray, n: float, level: float) -> NDArray[np.intp]:
+    """How many classes may be the most frequent one, that one among them, for each row.
+
+    >>> rivals_of_best(np.array([[0.5, 0.48, 0.02]]), 100, 0.95)
+    array([2])
+    """
+    quantile = float(-stdtrit(max(1.0, n - 1), 0.5 * (1.0 - level)))
+    best = shares.max(axis=1, keepdims=True)
+    spread = np.sqrt(np.maximum(best + shares - (best - shares) ** 2, 0.0) / n)
+    return np.asarray((best - shares <= quantile * spread).sum(axis=1))
+
+
+def _gain_of_choice(shares: FloatArray, n: float, level: float) -> FloatArray:
+    """How much the most frequent class of each row is overrated on average, by choosing it.
+
+    That of the largest of as many independent shares as cannot be told from it (Blom 1958).
+    """
+    rivals = rivals_of_best(shares, n, level)
+    return np.asarray(ndtri((rivals - 0.375) / (rivals + 0.25)) * np.sqrt(shares.max(axis=1) / n))

@@ -12,11 +12,13 @@ import numpy as np
 from scipy.special import chdtri, stdtr
 
 from curvewise.errors import InputError
-from curvewise.stats import holm
-from curvewise.tables import format_table, number
-from curvewise.transfer.calibrated import calibrated_risk
-from curvewise.transfer.transfer_result import TransferResult
-from curvewise.types import Interval, Result, TransferRisks, check_level
+from curvewise.stats.tests import holm
+from curvewise.tables import format_table
+from curvewise.text import format_number
+from curvewise.transfer.calibration import calibrated_risk
+from curvewise.transfer.result import TransferResult
+from curvewise.transfer.risks import TransferRisks
+from curvewise.types.results import Interval, Result, check_level
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,10 @@ class RunSpread(Result):
         most = max(known, key=lambda r: r.std.estimate)
         middle = float(np.median([r.std.estimate for r in known]))
         text = f"Standard deviations over runs of {self.unit} have a median of "
-        text += f"{number(middle, 3)} over {len(known)} cells of task, method and size; the largest"
-        text += f" is {number(most.std.estimate, 3)} [{number(most.std.low, 3)}, "
-        text += f"{number(most.std.high, 3)}], {most.method} on {most.task} at n = "
-        text += f"{number(most.n)} ({most.runs} runs)."
+        text += f"{format_number(middle, 3)} over {len(known)} cells of task, method and size; the largest"
+        text += f" is {format_number(most.std.estimate, 3)} [{format_number(most.std.low, 3)}, "
+        text += f"{format_number(most.std.high, 3)}], {most.method} on {most.task} at n = "
+        text += f"{format_number(most.n)} ({most.runs} runs)."
         if not self.pairs:
             return text
         outside = sum(p.outside for p in self.pairs)
@@ -189,9 +191,7 @@ def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.9
         rows = list(_from_risks(source, calibrated, level))
         unit = "calibrated risk" if calibrated else source.unit
     else:
-        raise InputError(
-            f"source is a {type(source).__name__}: pass what load_risks or measure_transfer gives."
-        )
+        raise InputError(f"source is a {type(source).__name__}: pass what load_risks or measure_transfer gives.")
     single = sum(r.runs < 2 for r in rows)
     notes = (f"{single} of {len(rows)} cells have one run, and no spread.",) if single else ()
     return RunSpread(tuple(rows), _pairs(rows), calibrated, unit, level, source.scratch, notes)
@@ -239,11 +239,7 @@ def _pairs(rows: Sequence[MethodSpread]) -> tuple[SpreadPair, ...]:
     known = sorted((r for r in rows if r.runs > 1), key=lambda r: r.n)
     order = {task: i for i, task in enumerate(dict.fromkeys(r.task for r in rows))}
     known.sort(key=lambda r: order[r.task])
-    found = [
-        _pair(a, b)
-        for _, cell in groupby(known, key=lambda r: (r.task, r.n))
-        for a, b in combinations(cell, 2)
-    ]
+    found = [_pair(a, b) for _, cell in groupby(known, key=lambda r: (r.task, r.n)) for a, b in combinations(cell, 2)]
     if not found:
         return ()
     adjusted = holm(np.array([p.pvalue for p in found]))

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import warnings as python_warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.stats import holm
-from curvewise.tables import number
-from curvewise.transfer._wins_counts import (
-    Losses,
-    Units,
-    as_losses,
-    as_units,
-    check_pair,
-    count_all,
-    count_pairs,
-    finished,
-    repeats_a_run,
-    shape_of,
-    without,
-)
-from curvewise.transfer._wins_results import WinRate, WinRates
-from curvewise.transfer._wins_spread import spread_of
-from curvewise.transfer.gains import gain_end
-from curvewise.types import Predictions, check_level
-
-__all__ = ["WinRate", "WinRates", "win_rate", "win_rates"]
+from curvewise.stats.intervals import cluster_degrees, cluster_variance, excluded_level
+from curvewise.stats.tests import holm
+from curvewise.text import format_number
+from curvewise.transfer.gains import GainEnd, gain_end
+from curvewise.types.predictions import BLOCK_BYTES, Predictions
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray, as_floats
 
 NAMES = ("the method", "scratch")
 FEW_UNITS = 10
@@ -104,11 +94,7 @@ def win_rate(
 
 
 def win_rates(
-    by_n: Mapping[float, tuple[Any, Any]],
-    *,
-    groups: ArrayLike | None = None,
-    paired: bool = False,
-    level: float = 0.95,
+    by_n: Mapping[float, tuple[Any, Any]], *, groups: ArrayLike | None = None, paired: bool = False, level: float = 0.95
 ) -> WinRates:
     """Win rates at several training sizes, and from which size there is nothing to be told.
 
@@ -128,9 +114,7 @@ def win_rates(
     The gain is sure up to n = 1000; from n = 10,000 on it cannot be told from none.
     """
     if not isinstance(by_n, Mapping) or not by_n:
-        raise InputError(
-            "by_n must be a dict from training size to (losses, scratch_losses), not empty."
-        )
+        raise InputError("by_n must be a dict from training size to (losses, scratch_losses), not empty.")
     for size, pair in by_n.items():
         if not isinstance(size, int | float | np.number) or not 0 < size < np.inf:
             raise InputError(f"by_n has the key {size!r}: training sizes are positive numbers.")
@@ -142,7 +126,7 @@ def win_rates(
         try:
             rates.append(_measured(*by_n[size], groups, paired, level))
         except InputError as failure:
-            raise InputError(f"At n = {number(float(size))}: {failure}") from None
+            raise InputError(f"At n = {format_number(float(size))}: {failure}") from None
     sizes = np.array(order, dtype=np.float64)
     ends = np.array([[r.rate.estimate, r.rate.low, r.rate.high] for r in rates]) - 0.5
     said = tuple(dict.fromkeys(text for r in rates for text in r.warnings))
@@ -173,15 +157,11 @@ def _measured(
     runs, rivals = shape_of(own)[0], shape_of(other)[0]
     if paired and runs != rivals:
         raise InputError(
-            f"paired=True, but losses has {runs} runs and scratch_losses has {rivals}: pairs need"
-            " as many of each."
+            f"paired=True, but losses has {runs} runs and scratch_losses has {rivals}: pairs need as many of each."
         )
     own, other, failed = _finished(own, other, paired, names)
     runs, rivals = shape_of(own)[0], shape_of(other)[0]
-    if paired:
-        sides = [count_pairs(own, other, units)]
-    else:
-        sides = [count_all(own, other, units), count_all(other, own, units)]
+    sides = [count_pairs(own, other, units)] if paired else [count_all(own, other, units), count_all(other, own, units)]
     spread = spread_of(sides, units)
     return WinRate(
         rate=spread.interval(level),
@@ -230,15 +210,517 @@ def _warnings(own: Losses, other: Losses, units: Units, names: tuple[str, str]) 
         )
     elif single:
         found.append(
-            f"There is one run of {single[0]}: it is taken to vary between runs as much as the"
-            " other side does."
+            f"There is one run of {single[0]}: it is taken to vary between runs as much as the other side does."
         )
     for name, losses in zip(names, (own, other), strict=True):
         if repeats_a_run(losses):
-            found.append(
-                f"Two runs of {name} have the same losses on every example: was a run given twice?"
-            )
+            found.append(f"Two runs of {name} have the same losses on every example: was a run given twice?")
     if len(units.sizes) < FEW_UNITS:
         word = "examples" if units.codes is None else "groups of examples"
         found.append(f"There are only {len(units.sizes)} {word}: the interval is a rough one.")
     return tuple(found)
+
+
+# What comparing a method with scratch example by example gives.
+
+
+@dataclass(frozen=True, eq=False)
+class WinRate(Result):
+    """The share of test examples on which a method has a lower loss than scratch.
+
+    Attributes
+    ----------
+    rate : Interval
+        The share, ties counting half, for other examples and other runs like these; ½ is no better
+        than scratch.
+    pvalue : float
+        That it is ½, two-sided; not below 1e-9. It is below 1 − level just where the interval
+        leaves ½ out.
+    ties : float
+        Share of comparisons that are ties.
+    by_run : ndarray, shape (runs,)
+        The share of each run of the method, averaged over the runs of scratch.
+    runs, scratch_runs, examples : int
+        What was compared.
+    groups : int, optional
+        Groups of examples that belong together, where there are any.
+    paired : bool
+        Whether run r of the method was compared with run r of scratch only.
+    examples_std, runs_std : float
+        Standard error of the rate that the sample of examples, and that of runs beyond it, make;
+        the latter is NaN where runs cannot be told to vary.
+    level : float
+        Coverage of the interval.
+    names : tuple of str
+        Of the method, and of what it is compared with.
+    """
+
+    rate: Interval
+    pvalue: float
+    ties: float
+    by_run: FloatArray
+    runs: int
+    scratch_runs: int
+    examples: int
+    groups: int | None
+    paired: bool
+    examples_std: float
+    runs_std: float
+    level: float = 0.95
+    warnings: tuple[str, ...] = ()
+    names: tuple[str, str] = ("the method", "scratch")
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is "better" or "worse" than scratch, or "undecided"."""
+        if self.rate.low > 0.5:
+            return "better"
+        return "worse" if self.rate.high < 0.5 else "undecided"
+
+    def columns(self) -> dict[str, Any]:
+        """One row."""
+        return _columns([self])
+
+    def summary(self) -> str:
+        """A few sentences."""
+        p, low, high = (f"{100 * v:.1f}%" for v in (self.rate.estimate, *self.rate))
+        grouped = "" if self.groups is None else f" in {self.groups:,} groups"
+        text = (
+            f"{_first_up(self.names[0])} has a lower loss than {self.names[1]} on {p} of"
+            f" {self.examples:,} test examples{grouped}"
+            f" ({self.level:.0%} interval {low} to {high}; p = {format_number(self.pvalue, 2)} against"
+            f" one half): {self._said_verdict()}."
+        )
+        if self.ties > 0:
+            text += f" {100 * self.ties:.1f}% are ties, which count half."
+        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+
+    def _said_verdict(self) -> str:
+        said = {
+            "better": f"more often than not it beats {self.names[1]}",
+            "worse": f"more often than not {self.names[1]} beats it",
+            "undecided": f"it cannot be told from {self.names[1]}",
+        }
+        return said[self.verdict]
+
+
+@dataclass(frozen=True, eq=False)
+class WinRates(Result):
+    """Win rates by training size.
+
+    Attributes
+    ----------
+    n : ndarray, shape (sizes,)
+        Training sizes, from small to large.
+    rates : tuple of WinRate
+        One for each.
+    adjusted : ndarray, shape (sizes,)
+        P-values by Holm's rule, all sizes together.
+    end : GainEnd
+        From which size the rate is no longer told from ½.
+    level : float
+        Coverage of each interval by itself.
+    """
+
+    n: FloatArray
+    rates: tuple[WinRate, ...]
+    adjusted: FloatArray
+    end: GainEnd
+    level: float = 0.95
+    warnings: tuple[str, ...] = ()
+
+    def at(self, n: float) -> WinRate:
+        """The win rate at one of the sizes."""
+        found = np.flatnonzero(self.n == n)
+        if not len(found):
+            there = ", ".join(format_number(v) for v in self.n.tolist())
+            raise InputError(f"n={n!r} is none of the sizes: {there}.")
+        return self.rates[int(found[0])]
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each size."""
+        return {"n": self.n, **_columns(self.rates), "adjusted": self.adjusted}
+
+    def summary(self) -> str:
+        """A few sentences."""
+        parts = [
+            f"{100 * r.rate.estimate:.1f}% [{100 * r.rate.low:.1f}, {100 * r.rate.high:.1f}] at n ="
+            f" {format_number(size)}"
+            for size, r in zip(self.n.tolist(), self.rates, strict=True)
+        ]
+        text = "The method has the lower loss on " + ", ".join(parts) + " of the test examples. "
+        return " ".join([text + self.end.text, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def _first_up(name: str) -> str:
+    """The beginning of a sentence; names of people's own stay as they are."""
+    return "The method" if name == "the method" else name
+
+
+def _columns(rates: Sequence[WinRate]) -> dict[str, Any]:
+    return {
+        "win_rate": np.array([r.rate.estimate for r in rates]),
+        "low": np.array([r.rate.low for r in rates]),
+        "high": np.array([r.rate.high for r in rates]),
+        "pvalue": np.array([r.pvalue for r in rates]),
+        "ties": np.array([r.ties for r in rates]),
+        "runs": np.array([r.runs for r in rates]),
+        "scratch_runs": np.array([r.scratch_runs for r in rates]),
+        "examples": np.array([r.examples for r in rates]),
+    }
+
+
+# Who has the lower loss on each example: counted over pairs of runs, a block at a time.
+
+Losses: TypeAlias = "Predictions | FloatArray"
+"""Losses of runs × examples, in memory or to be read in blocks."""
+
+MANY_RUNS = 50
+"""Of few examples, so many runs look like examples."""
+
+Against: TypeAlias = Callable[[NDArray[Any], int], tuple[NDArray[Any], int]]
+"""From a block of runs and the first one's index to twice their wins, and the number of ties."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What was sampled: examples, or groups of them. ``codes`` is None if each is its own."""
+
+    sizes: FloatArray
+    codes: NDArray[np.intp] | None = None
+
+    def totals(self, rows: NDArray[Any]) -> FloatArray:
+        """Sums of each row over every unit."""
+        if self.codes is None:
+            return rows.astype(np.float64)
+        return np.array([np.bincount(self.codes, row, len(self.sizes)) for row in rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Wins of the runs of one side, averaged over the runs of the other.
+
+    Attributes
+    ----------
+    by_run : ndarray, shape (runs,)
+        Share of examples that each run wins.
+    by_unit : ndarray, shape (units,)
+        Wins in each unit, averaged over runs.
+    squares : float
+        Sum over runs and units of the squared wins.
+    ties : float
+        Share of ties.
+    """
+
+    by_run: FloatArray
+    by_unit: FloatArray
+    squares: float
+    ties: float
+
+
+def as_losses(given: Any, argument: str) -> Losses:
+    """Losses as runs × examples, or an error that names the argument."""
+    if isinstance(given, Predictions):
+        return given
+    try:
+        found = as_floats(given, argument)
+    except InputError as failure:
+        if not _ragged(given):
+            raise
+        raise InputError(
+            f"{argument} has runs of unequal numbers of examples: every run must be measured on the same test examples."
+        ) from failure
+    found = found[None] if found.ndim == 1 else found
+    if found.ndim != 2 or 0 in found.shape:
+        raise InputError(
+            f"{argument} has shape {found.shape}: give losses of one run, (examples,), or of"
+            " several, (runs, examples); average repeats first."
+        )
+    missing = np.isnan(found)
+    if missing.all():
+        raise InputError(f"{argument} holds nothing but NaN: no run has finished.")
+    bad = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
+    if len(bad):
+        said = ", ".join(map(str, bad[:5])) + (" …" if len(bad) > 5 else "")
+        raise InputError(
+            f"{argument} holds NaN on some examples of run(s) {said}: give each a loss, infinite"
+            " where it is too large for a number, or NaN on all examples of a run that failed."
+        )
+    return found
+
+
+def finished(losses: Losses) -> NDArray[np.bool_]:
+    """Which runs have losses: one that failed has NaN on every example."""
+    if isinstance(losses, Predictions):
+        return np.ones(shape_of(losses)[0], dtype=np.bool_)
+    return ~np.isnan(losses[:, 0])
+
+
+def without(losses: Losses, keep: NDArray[np.bool_]) -> Losses:
+    """The runs to be kept; no copy where these are all."""
+    if keep.all():
+        return losses
+    if isinstance(losses, Predictions):
+        return losses.subset(runs=np.flatnonzero(keep))
+    return losses[keep]
+
+
+def shape_of(losses: Losses) -> tuple[int, int]:
+    """Runs and examples."""
+    runs, examples = losses.shape
+    return int(runs), int(examples)
+
+
+def check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None:
+    """Both must be measured on the same examples, in the same kind of loss."""
+    (one, n), (two, m) = shape_of(losses), shape_of(scratch)
+    if n != m:
+        turned = " They look transposed: rows are runs." if one == two and one > 1 else ""
+        raise InputError(
+            f"{names[0]} has {n:,} examples and {names[1]} has {m:,}: compare them on the same"
+            f" test examples, in the same order.{turned}"
+        )
+    arrays = not (isinstance(losses, Predictions) or isinstance(scratch, Predictions))
+    if arrays and min(one, two) >= max(MANY_RUNS, 10 * n):
+        raise InputError(
+            f"{names[0]} has {one:,} runs on {n:,} examples: are they transposed? Rows are runs and"
+            " columns are examples; turn the arrays over, or pass Predictions if it is so."
+        )
+    if n < 2:
+        raise InputError(f"{names[0]} has one example: a share of examples needs two or more.")
+    if not (isinstance(losses, Predictions) and isinstance(scratch, Predictions)):
+        return
+    if (losses.kind == "losses") != (scratch.kind == "losses"):
+        raise InputError(f"{names[0]} is of kind {losses.kind!r} and {names[1]} of {scratch.kind!r}: pass the same.")
+    for field, word in (("true_classes", "labels"), ("example_ids", "example_ids")):
+        a, b = getattr(losses, field), getattr(scratch, field)
+        if a is not None and b is not None and not np.array_equal(a, b):
+            raise InputError(f"{names[0]} and {names[1]} have different {word}: are they one test?")
+
+
+def as_units(groups: ArrayLike | None, losses: Losses, scratch: Losses) -> Units:
+    """The groups given, or those that the predictions know of, or every example by itself."""
+    examples = shape_of(losses)[1]
+    for source in (losses, scratch):
+        if groups is None and isinstance(source, Predictions):
+            groups = source.groups
+    if groups is None:
+        return Units(np.ones(examples))
+    found = np.asarray(groups)
+    if found.shape != (examples,):
+        raise InputError(f"groups has shape {found.shape}; there are {examples:,} examples.")
+    missing = sum(g is None or g != g for g in found.tolist())
+    if missing:
+        raise InputError(
+            f"groups has no value (NaN or None) for {missing} of {examples:,} examples: give each a"
+            " group, its own if it is alone."
+        )
+    names, codes = np.unique(found.astype(np.str_) if found.dtype.kind == "O" else found, return_inverse=True)
+    if len(names) < 2:
+        raise InputError("groups puts all examples into one: nothing can be said of others.")
+    return Units(np.bincount(codes).astype(np.float64), codes.reshape(-1))
+
+
+def count_all(own: Losses, other: Losses, units: Units) -> Side:
+    """Wins of the runs of ``own`` against every run of ``other``."""
+    rivals = shape_of(other)[0]
+
+    def against(block: NDArray[Any], start: int) -> tuple[NDArray[Any], int]:
+        twice, ties = np.zeros(block.shape, dtype=np.int32), 0
+        for _, rows in _blocks(other):
+            for row in rows:
+                won = _twice_won(block, row)
+                twice += won
+                ties += int(np.count_nonzero(won == 1))
+        return twice, ties
+
+    return _counted(own, units, against, rivals)
+
+
+def count_pairs(own: Losses, other: Losses, units: Units) -> Side:
+    """Wins of each run of ``own`` against the run of ``other`` that goes with it."""
+
+    def against(block: NDArray[Any], start: int) -> tuple[NDArray[Any], int]:
+        won = _twice_won(block, _rows(other, slice(start, start + len(block))))
+        return won, int(np.count_nonzero(won == 1))
+
+    return _counted(own, units, against, 1)
+
+
+def repeats_a_run(losses: Losses) -> bool:
+    """Whether two runs are the same on every example."""
+    seen = {hashlib.sha256(row.tobytes()).digest() for _, rows in _blocks(losses) for row in rows}
+    return len(seen) < shape_of(losses)[0]
+
+
+def _counted(own: Losses, units: Units, against: Against, rivals: int) -> Side:
+    runs, examples = shape_of(own)
+    by_run, by_unit = np.zeros(runs), np.zeros(len(units.sizes))
+    squares, ties = 0.0, 0
+    for start, block in _blocks(own):
+        twice, tied = against(block, start)
+        totals = units.totals(twice) / (2 * rivals)
+        by_run[start : start + len(block)] = totals.sum(axis=1) / examples
+        by_unit += totals.sum(axis=0) / runs
+        squares += float(np.vdot(totals, totals))
+        ties += tied
+    return Side(by_run, by_unit, squares, ties / (runs * rivals * examples))
+
+
+def _twice_won(block: NDArray[Any], rival: NDArray[Any]) -> NDArray[np.int8]:
+    """2 where the loss is lower, 1 where it is the same, 0 where it is higher."""
+    won: NDArray[np.int8] = np.add(block < rival, block <= rival, dtype=np.int8)
+    return won
+
+
+def _blocks(losses: Losses) -> Iterator[tuple[int, NDArray[Any]]]:
+    if isinstance(losses, Predictions):
+        yield from losses.error_blocks()
+        return
+    step = max(1, BLOCK_BYTES // (8 * losses.shape[1]))
+    for start in range(0, len(losses), step):
+        yield start, losses[start : start + step]
+
+
+def _rows(losses: Losses, rows: slice) -> NDArray[Any]:
+    return losses.errors_of(rows) if isinstance(losses, Predictions) else losses[rows]
+
+
+def _ragged(given: Any) -> bool:
+    """Whether these are rows of unequal lengths."""
+    try:
+        return len({len(row) for row in given}) > 1
+    except TypeError:
+        return False
+
+
+# How far a share of wins may be off: examples and runs both counted as sampled.
+
+FEW = 5
+"""With fewer runs (or examples, or groups) their variance may come out far too small by chance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Variance of a share of wins, and what it is made of.
+
+    Attributes
+    ----------
+    rate : float
+        The share.
+    variance : float
+        Its variance in all.
+    parts, degrees : ndarray
+        Variances of means over examples, runs of the method, runs of scratch, as far as there are
+        two; they overlap. Their degrees of freedom.
+    examples, runs : float
+        What examples, and runs beyond them, contribute; ``runs`` is NaN where no side has two.
+    units : int
+        Examples, or groups of them.
+    """
+
+    rate: float
+    variance: float
+    parts: FloatArray
+    degrees: FloatArray
+    examples: float
+    runs: float
+    units: int
+
+    def interval(self, level: float) -> Interval:
+        """The rates that are not ruled out.
+
+        Student's interval on the scale of log odds, or of the angle whose squared sine is the rate
+        where a variance rests on few values: quantiles are then so large that on the former nearly
+        every rate would be left, however close the runs are. A share of examples (or groups) so
+        small that the sample may well hold none of them could be all wins or all losses: the ends
+        leave room for it, so that neither all wins nor all ties make an interval without width.
+        """
+        tail = (1 - level) / 2
+        p, unseen = self.rate, -math.expm1(math.log(tail) / self.units)
+        low, high = p * (1 - unseen), p + (1 - p) * unseen
+        if 0 < p < 1:
+            half = self._quantile(1 - tail) * math.sqrt(self.variance)
+            ends = _by_angle(p, half) if self._few else _by_log_odds(p, half)
+            low, high = min(low, ends[0]), max(high, ends[1])
+        return Interval(p, low, high, level)
+
+    @property
+    def _few(self) -> bool:
+        """Whether one of the variances rests on few values."""
+        return bool(self.degrees.min() + 1 < FEW)
+
+    def pvalue(self) -> float:
+        """Against ½, two-sided: below 1 − level just where the interval leaves ½ out."""
+
+        def ends(level: float) -> tuple[float, float]:
+            found = self.interval(level)
+            return found.low, found.high
+
+        return 1.0 - excluded_level(ends, 0.5)
+
+    def _quantile(self, chance: float) -> float:
+        """Student's, with Satterthwaite's degrees of freedom.
+
+        Where one of the variances rests on few values the half-widths that each would have alone
+        are added in squares, since Satterthwaite's degrees are then too many.
+        """
+        total = float(self.parts.sum())
+        if total == 0:
+            return float(stdtrit(self.degrees.min(), chance))
+        if self._few:
+            return math.sqrt(float(self.parts @ stdtrit(self.degrees, chance) ** 2) / total)
+        degrees = self.variance**2 / float((self.parts**2 / self.degrees).sum())
+        return float(stdtrit(min(degrees, 1e9), chance))
+
+
+def _by_log_odds(rate: float, half: float) -> tuple[float, float]:
+    away = half / (rate * (1 - rate))
+    return float(expit(logit(rate) - away)), float(expit(logit(rate) + away))
+
+
+def _by_angle(rate: float, half: float) -> tuple[float, float]:
+    angle, away = math.asin(math.sqrt(rate)), half / math.sqrt(4 * rate * (1 - rate))
+    ends = max(0.0, angle - away), min(0.5 * math.pi, angle + away)
+    return math.sin(ends[0]) ** 2, math.sin(ends[1]) ** 2
+
+
+def spread_of(sides: Sequence[Side], units: Units) -> Spread:
+    """What is known from one side (pairs of runs), or from both.
+
+    Means over examples and over the runs of a side vary by what belongs to each alone, and by how
+    these runs answer these examples. The latter is in both and is taken out once.
+    """
+    p = float(sides[0].by_run.mean())
+    count = len(units.sizes)
+    examples = float(cluster_variance(sides[0].by_unit - p * units.sizes, units.sizes))
+    parts, degrees = [examples], [cluster_degrees(units.sizes)]
+    total, runs = examples, 0.0
+    known = [side for side in sides if len(side.by_run) > 1]
+    for side in known:
+        # A side with one run is taken to vary as much as the other does.
+        times = 1 if len(known) == len(sides) else 1 + len(side.by_run)
+        own, noise = _run_variance(side, units)
+        total += times * (own - noise)
+        runs += times * max(0.0, own - noise)
+        parts.append(times * own)
+        degrees.append(len(side.by_run) - 1)
+    return Spread(
+        rate=p,
+        variance=max(total, *parts) if known else total,
+        parts=np.array(parts),
+        degrees=np.array(degrees, dtype=np.float64),
+        examples=examples,
+        runs=runs if known else math.nan,
+        units=count,
+    )
+
+
+def _run_variance(side: Side, units: Units) -> tuple[float, float]:
+    """Variance of the mean over runs, and how much of it is answers to these very examples."""
+    runs, n = len(side.by_run), float(units.sizes.sum())
+    between = float(np.var(side.by_run, ddof=1))
+    apart = (side.squares - runs * float(side.by_unit @ side.by_unit)) / (runs - 1) / n**2
+    weight = float((units.sizes**2).sum()) / n**2
+    noise = max(0.0, (apart - weight * between) / (1 - weight))
+    return between / runs, noise / runs

@@ -11,14 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types.predictions import (
-    AXES,
-    CLASS_AXES,
-    AnyArray,
-    Predictions,
-    check_labelled,
-    check_labels,
-)
+from curvewise.types.predictions import AXES, CLASS_AXES, AnyArray, Predictions, check_labelled, check_labels
 
 
 def as_predictions(
@@ -55,11 +48,7 @@ def as_predictions(
     if isinstance(predictions, Predictions):
         return _directed(_amended(predictions, labels, kind, axes, groups), directed, argument)
     values = _as_source(predictions, argument)
-    truth = (
-        None
-        if labels is None
-        else _known(_plain(np.asarray(as_unmasked(labels, "labels")), "labels"), "labels")
-    )
+    truth = None if labels is None else _known(_plain(np.asarray(as_unmasked(labels, "labels")), "labels"), "labels")
     if truth is not None:
         check_labelled(truth, "labels")
     if axes is not None:
@@ -113,11 +102,7 @@ _OPPOSITE = {"errors": "correct", "losses": "scores"}
 
 
 def _amended(
-    given: Predictions,
-    labels: ArrayLike | None,
-    kind: str | None,
-    axes: Sequence[str] | None,
-    groups: ArrayLike | None,
+    given: Predictions, labels: ArrayLike | None, kind: str | None, axes: Sequence[str] | None, groups: ArrayLike | None
 ) -> Predictions:
     if kind is not None and given.assumed and kind == _OPPOSITE.get(given.kind):
         given = replace(given, kind=kind)
@@ -148,8 +133,7 @@ def as_unmasked(values: Any, argument: str) -> Any:
         return values if hasattr(values, "dtype") else np.asarray(values)
     except ValueError:
         raise InputError(
-            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are"
-            " put together."
+            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are put together."
         ) from None
 
 
@@ -185,10 +169,7 @@ def distinct_names(words: Sequence[str], where: str) -> list[str]:
 def _as_source(predictions: Any, argument: str) -> Any:
     as_unmasked(predictions, argument)
     if isinstance(predictions, str | PathLike):
-        raise InputError(
-            f"{argument}={str(predictions)!r} is a name, not predictions: pass"
-            " load_predictions(name)."
-        )
+        raise InputError(f"{argument}={str(predictions)!r} is a name, not predictions: pass load_predictions(name).")
     if hasattr(predictions, "columns"):
         raise InputError(
             f"{argument} is a table: pass load_predictions(table), which finds runs, examples and"
@@ -227,9 +208,7 @@ def _arranged(values: Any, axes: tuple[str, ...], argument: str) -> Any:
     return np.asarray(values).transpose([axes.index(name) for name in order])
 
 
-def _kind_of(
-    values: Any, labels: AnyArray | None, axes: Sequence[str] | None, argument: str
-) -> str:
+def _kind_of(values: Any, labels: AnyArray | None, axes: Sequence[str] | None, argument: str) -> str:
     first = np.asarray(values[:1])
     if labels is not None:
         if len(values.shape) == 3 and axes is None and first.dtype.kind == "f":
@@ -306,8 +285,7 @@ def _coded(
         truth = _whole(labels, "labels")
         if truth.max() >= values.shape[2]:
             raise InputError(
-                f"labels holds class {truth.max()}, and {argument} has {values.shape[2]} classes"
-                " along its last axis."
+                f"labels holds class {truth.max()}, and {argument} has {values.shape[2]} classes along its last axis."
             )
         return values, truth, None
     named = labels.dtype.kind in "USO" or values.dtype.kind in "USO"
@@ -329,9 +307,7 @@ def _coded(
 
 
 def _smallest(values: Any) -> float:
-    return min(
-        float(np.asarray(values[i : i + 1024]).min()) for i in range(0, values.shape[0], 1024)
-    )
+    return min(float(np.asarray(values[i : i + 1024]).min()) for i in range(0, values.shape[0], 1024))
 
 
 def _members(groups: ArrayLike) -> NDArray[np.int64]:
@@ -372,7 +348,5 @@ def _whole(labels: AnyArray, argument: str) -> NDArray[np.int64]:
         raise InputError(f"{argument} must hold whole numbers: the class of each example.")
     codes = labels.astype(np.int64)
     if (codes != labels).any() or codes.min() < 0:
-        raise InputError(
-            f"{argument} must hold classes 0, 1, …, not {labels[codes != labels][:1]}."
-        )
+        raise InputError(f"{argument} must hold classes 0, 1, …, not {labels[codes != labels][:1]}.")
     return codes

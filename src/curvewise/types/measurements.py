@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.tables import number
+from curvewise.text import format_number
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray, Unit
 
@@ -60,7 +60,7 @@ class Measurements:
     def __repr__(self) -> str:
         names = ", ".join(map(repr, self.learners[:4])) + (" …" if len(self.learners) > 4 else "")
         sizes = np.unique(self.n)
-        span = f"{number(sizes[0])} to {number(sizes[-1])}" if len(sizes) else "none"
+        span = f"{format_number(sizes[0])} to {format_number(sizes[-1])}" if len(sizes) else "none"
         return (
             f"Measurements({len(self)} rows in {self.unit.name}, {len(sizes)} sizes ({span}),"
             f" {len(self.learners)} learner(s): {names})"

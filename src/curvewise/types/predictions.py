@@ -92,14 +92,11 @@ class Predictions:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(
-                f"kind={self.kind!r} is not known: use one of {', '.join(map(repr, KINDS))}."
-            )
+            raise InputError(f"kind={self.kind!r} is not known: use one of {', '.join(map(repr, KINDS))}.")
         self._check_shape()
         if self.labels is None and self.kind in ("labels", "probabilities"):
             raise InputError(
-                f"kind={self.kind!r} needs labels=: the true class of each example. For 0/1 errors"
-                " pass kind='errors'."
+                f"kind={self.kind!r} needs labels=: the true class of each example. For 0/1 errors pass kind='errors'."
             )
         if self.labels is not None:
             check_labels(self.labels, self.shape)
@@ -120,8 +117,7 @@ class Predictions:
         if len(shape) not in wanted or 0 in shape:
             names = CLASS_AXES if self.kind == "probabilities" else AXES[: min(wanted[-1], 3)]
             raise InputError(
-                f"predictions has shape {shape}; {self.kind} must be {' × '.join(names)}, none of"
-                " them empty."
+                f"predictions has shape {shape}; {self.kind} must be {' × '.join(names)}, none of them empty."
             )
         if self.packed is None:
             return
@@ -185,10 +181,7 @@ class Predictions:
         more = f" × {self.repeats} repeats" if self.repeats > 1 else ""
         kinds = f", {len(np.unique(self.labels))} classes" if self.labels is not None else ""
         kinds += f", {len(np.unique(self.groups))} groups" if self.groups is not None else ""
-        return (
-            f"Predictions({self.runs:,} runs × {self.examples:,} examples{more} of {self.kind}"
-            f"{kinds})"
-        )
+        return f"Predictions({self.runs:,} runs × {self.examples:,} examples{more} of {self.kind}{kinds})"
 
     def blocks(self, size: int = BLOCK_BYTES) -> Iterator[tuple[int, AnyArray]]:
         """Read the values a block of runs at a time: the first run's index and the block."""
@@ -226,9 +219,7 @@ class Predictions:
     def label_blocks(self) -> Iterator[tuple[int, AnyArray]]:
         """Predicted classes a block of runs at a time: those of highest probability, if need be."""
         if not self.has_classes:
-            raise InputError(
-                f"predictions are {self.kind}; this needs predicted labels or probabilities."
-            )
+            raise InputError(f"predictions are {self.kind}; this needs predicted labels or probabilities.")
         for start, block in self.blocks():
             yield start, self._classes_of(block, start)
 

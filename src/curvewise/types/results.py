@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.tables import format_table, number
+from curvewise.tables import format_table
+from curvewise.text import format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +64,7 @@ class Interval:
         return bool(self.low <= value <= self.high)
 
     def __str__(self) -> str:
-        return f"{number(self.estimate)} [{number(self.low)}, {number(self.high)}]"
+        return f"{format_number(self.estimate)} [{format_number(self.low)}, {format_number(self.high)}]"
 
 
 class Result(ABC):
@@ -122,7 +123,7 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         try:  # the pieces of a report, where it can be made
-            page: str = import_module("curvewise.report.notebook").html_of(self)
+            page: str = import_module("curvewise.report.page").html_of(self)
         except ImportError:
             notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
             notes = f"<ul>{notes}</ul>" if notes else ""
@@ -189,6 +190,4 @@ def plain(value: Any) -> Any:
 
 
 def _plain_fields(value: Any) -> dict[str, Any]:
-    return {
-        f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")
-    }
+    return {f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")}

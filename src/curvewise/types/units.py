@@ -34,18 +34,11 @@ class Unit:
 
     def __post_init__(self) -> None:
         if self.name not in UNITS:
-            raise InputError(
-                f"unit={self.name!r} is not known: use one of {', '.join(map(repr, UNITS))}."
-            )
+            raise InputError(f"unit={self.name!r} is not known: use one of {', '.join(map(repr, UNITS))}.")
         if self.name == "loss" and self.higher_is_better:
-            raise InputError(
-                "unit='loss' with higher_is_better=True contradicts itself: use unit='score'."
-            )
+            raise InputError("unit='loss' with higher_is_better=True contradicts itself: use unit='score'.")
         if self.name == "score" and not self.higher_is_better:
-            raise InputError(
-                "unit='score' needs higher_is_better=True; for a value that should fall, "
-                "use unit='loss'."
-            )
+            raise InputError("unit='score' needs higher_is_better=True; for a value that should fall, use unit='loss'.")
 
     @property
     def top(self) -> float:
@@ -85,8 +78,7 @@ class Unit:
         if self.bounded and array.size and (array.min() < 0 or array.max() > self.top):
             worst = array.min() if array.min() < 0 else array.max()
             raise InputError(
-                f"{argument} holds {worst:g}, which cannot be a {self.name} (0 to {self.top:g}). "
-                + self._remedy(array)
+                f"{argument} holds {worst:g}, which cannot be a {self.name} (0 to {self.top:g}). " + self._remedy(array)
             )
         return self.top - array if self.bounded and self.higher_is_better else array
 
@@ -100,8 +92,7 @@ def as_floats(values: ArrayLike, argument: str) -> FloatArray:
     """Numbers as a float array, or an error that names the argument."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InputError(
-            f"{argument} is a masked array with masked entries: pass only the runs you mean, such"
-            f" as {argument}[~mask]."
+            f"{argument} is a masked array with masked entries: pass only the runs you mean, such as {argument}[~mask]."
         )
     try:
         return np.asarray(values, dtype=np.float64)

@@ -9,22 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import gammaln, stdtrit, xlog1py, xlogy
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
-from curvewise.variance._error_counts import (
-    binomial_pmf,
-    drawn_together,
-    expected_range,
-    kolmogorov,
-    sample_distances,
-)
-from curvewise.variance._estimates import run_std
-from curvewise.variance.anova import Split, split_variance
-from curvewise.variance.poisson_binomial import poisson_binomial_pmf
-from curvewise.variance.totals import Totals, measure_totals
-from curvewise.variance.wording import mostly_wrong, said, said_interval, said_pvalue
+from curvewise.text import format_interval, format_pvalue, format_value
+from curvewise.types.coercion import as_predictions
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
+from curvewise.variance.anova import Split, Totals, measure_totals, mostly_wrong, run_std, split_variance
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
@@ -107,11 +100,7 @@ class AccuracyDistribution(Result):
             "std": [measured.estimate, self.independent_std, self.binomial_std],
             "low": [measured.low, math.nan, math.nan],
             "high": [measured.high, math.nan, math.nan],
-            "range": [
-                self.run_range,
-                self.independent_range.estimate,
-                self.binomial_range.estimate,
-            ],
+            "range": [self.run_range, self.independent_range.estimate, self.binomial_range.estimate],
             "distance": [0.0, self.distance, self.binomial_distance],
         }
 
@@ -120,9 +109,9 @@ class AccuracyDistribution(Result):
         return " ".join(
             [
                 f"Over {self.runs:,} runs the accuracy on {self.examples:,} examples is"
-                f" {said_interval(self.accuracy, 'fraction')} on average, with a standard"
-                f" deviation of {said_interval(self.measured_std, 'fraction')}; the luckiest run"
-                f" is {said(self.run_range, 'fraction')} above the unluckiest.",
+                f" {format_interval(self.accuracy, 'fraction')} on average, with a standard"
+                f" deviation of {format_interval(self.measured_std, 'fraction')}; the luckiest run"
+                f" is {format_value(self.run_range, 'fraction')} above the unluckiest.",
                 *(self._compared() if self.independent_std > 0 else ()),
                 *(f"Beware: {w}" for w in self.warnings),
             ]
@@ -132,14 +121,14 @@ class AccuracyDistribution(Result):
         ratio, binomial = self.variance_ratio, self.binomial_ratio
         return [
             "If examples erred independently the standard deviation would be"
-            f" {said(self.independent_std, 'fraction')} and so many runs would lie"
-            f" {said_interval(self.independent_range, 'fraction')} apart: the variance is"
+            f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
+            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is"
             f" {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of"
             " independent errors.",
             f"The distributions lie {self.distance:.3f} apart (Kolmogorov;"
             f" {self.expected_distance.estimate:.3f} on average for independent errors,"
-            f" {said_pvalue(self.distance_pvalue)}).",
-            f"The binomial standard deviation is {said(self.binomial_std, 'fraction')}: as a"
+            f" {format_pvalue(self.distance_pvalue)}).",
+            f"The binomial standard deviation is {format_value(self.binomial_std, 'fraction')}: as a"
             f" variance, {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}]"
             " times what is measured.",
         ]
@@ -243,9 +232,7 @@ def _result(
 
 def _mean_accuracy(totals: Totals, split: Split, level: float) -> Interval:
     mean = 1 - float(totals.run.mean())
-    half = float(stdtrit(totals.runs - 1, (1 + level) / 2)) * math.sqrt(
-        split.test_set / totals.runs
-    )
+    half = float(stdtrit(totals.runs - 1, (1 + level) / 2)) * math.sqrt(split.test_set / totals.runs)
     return Interval(mean, mean - half, min(1.0, mean + half), level)
 
 
@@ -271,3 +258,158 @@ def _warnings(totals: Totals, split: Split) -> tuple[str, ...]:
     if totals.runs < 10:
         notes.append(f"{totals.runs} runs say little of a distribution.")
     return tuple(notes)
+
+
+# Numbers of errors that independent examples would give: distributions, ranges, distances.
+
+SIMULATIONS = 999
+"""Samples of runs drawn to know how far from its own distribution a sample lies."""
+
+
+def drawn_together(rates: FloatArray, runs: int) -> FloatArray:
+    """Rates nearer to their mean, so that Σ p(1 − p) is R/(R − 1) of what it was."""
+    mean = float(rates.mean())
+    most = mean * (1 - mean)
+    spread = float(np.mean((rates - mean) ** 2))
+    if spread == 0:
+        return rates
+    keep = (runs * spread - most) / ((runs - 1) * spread)
+    return np.clip(mean + math.sqrt(max(0.0, keep)) * (rates - mean), 0.0, 1.0)
+
+
+def binomial_pmf(n: int, p: float) -> FloatArray:
+    """Probabilities of 0, 1, …, n heads."""
+    k = np.arange(n + 1)
+    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    pmf: FloatArray = np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
+    return pmf
+
+
+def kolmogorov(counts: NDArray[Any], pmf: FloatArray) -> float:
+    """Largest distance between the distribution functions of counts and of probabilities."""
+    measured = np.cumsum(counts) / counts.sum()
+    return float(np.abs(measured - np.cumsum(pmf)).max())
+
+
+def sample_distances(pmf: FloatArray, runs: int, rng: np.random.Generator) -> FloatArray:
+    """Distances of samples from their distribution, moved to each sample's mean.
+
+    The rates come from the runs themselves, so that the mean of the prediction is theirs.
+    """
+    place = np.arange(len(pmf))
+    counts = rng.multinomial(runs, pmf / pmf.sum(), size=SIMULATIONS)
+    measured = np.cumsum(counts, axis=1) / runs
+    shift = counts @ place / runs - pmf @ place
+    cdf = np.concatenate([[0.0], np.cumsum(pmf)])
+    moved = np.interp(place - shift[:, None], np.arange(-1, len(pmf)), cdf)
+    distances: FloatArray = np.abs(measured - moved).max(axis=1)
+    return distances
+
+
+def expected_range(pmf: FloatArray, runs: int, n: int, level: float) -> Interval:
+    """Largest minus smallest of independent draws, exactly: mean and limits, as a share of n."""
+    cdf = np.minimum(np.cumsum(pmf), 1.0)
+    before = np.concatenate([[0.0], cdf[:-1]])
+    mean = float((1 - cdf**runs - (1 - cdf) ** runs).sum())
+    tail, limits = (1 - level) / 2, []
+    for goal in (tail, 1 - tail):
+        low, high = 0, len(pmf) - 1
+        while low < high:  # the smallest range that is not exceeded with this probability
+            middle = (low + high) // 2
+            inside = cdf[np.minimum(np.arange(len(pmf)) + middle, len(pmf) - 1)]
+            chance = float(((inside - before) ** runs - (inside - cdf) ** runs).sum())
+            low, high = (low, middle) if chance >= goal else (middle + 1, high)
+        limits.append(low / n)
+    return Interval(mean / n, limits[0], limits[1], level, "prediction")
+
+
+# Distribution of the number of successes in independent trials with unequal probabilities.
+
+GROUP = 100  # trials whose distribution is built one trial at a time, all groups side by side
+_TINY = np.finfo(np.float64).tiny
+
+
+def poisson_binomial_pmf(p: ArrayLike) -> FloatArray:
+    """Probabilities of 0, 1, ..., n successes in n independent trials.
+
+    Only non-negative numbers are multiplied and added, so that the tails are as accurate as the
+    centre, relative to their size. Below 2.2e-308 probabilities lose digits or become 0.
+
+    Parameters
+    ----------
+    p : array-like, shape (n,)
+        Probability of success in each trial, between 0 and 1.
+
+    Returns
+    -------
+    ndarray, shape (n + 1,)
+        Probability of each number of successes.
+
+    Examples
+    --------
+    >>> poisson_binomial_pmf([0.5, 0.5, 1.0])
+    array([0.  , 0.25, 0.5 , 0.25])
+    """
+    chances = _checked(p)
+    sure = int(np.count_nonzero(chances == 1.0))
+    open_trials = chances[(chances > 0.0) & (chances < 1.0)]
+    pmf = np.zeros(len(chances) + 1)
+    with np.errstate(under="ignore"):
+        pmf[sure : sure + len(open_trials) + 1] = _merged(_group_pmfs(open_trials))
+    return pmf
+
+
+def _checked(p: ArrayLike) -> FloatArray:
+    try:
+        chances = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("p must hold numbers: pass one probability per trial.") from error
+    if chances.ndim != 1 or chances.size == 0:
+        raise InputError(f"p has shape {chances.shape}: pass one probability per trial.")
+    wrong = ~((chances >= 0.0) & (chances <= 1.0))  # NaN too
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(
+            f"p[{at}]={chances[at]:g} is not a probability: pass numbers between 0 and 1 (divide percentages by 100)."
+        )
+    return chances
+
+
+def _group_pmfs(p: FloatArray) -> list[FloatArray]:
+    """Distributions of groups of trials, one trial more in every group at each step."""
+    groups = max(1, -(-len(p) // GROUP))
+    members = -(-len(p) // groups)
+    chances = np.zeros((groups, members))  # trials that never succeed fill up the last group
+    chances.ravel()[: len(p)] = p
+    pmf = np.zeros((groups, members + 1))
+    pmf[:, 0] = 1.0
+    for k in range(members):
+        success = chances[:, k, None]
+        gained = pmf[:, : k + 1] * success
+        pmf[:, : k + 1] *= 1.0 - success
+        pmf[:, 1 : k + 2] += gained
+    sizes = np.clip(len(p) - members * np.arange(groups), 0, members)
+    return [row[: size + 1] for row, size in zip(pmf, sizes, strict=True)]
+
+
+def _merged(pmfs: list[FloatArray]) -> FloatArray:
+    """Distribution of the sum of independent counts, merged pairwise."""
+    while len(pmfs) > 1:
+        left_over = pmfs[len(pmfs) // 2 * 2 :]
+        pmfs = [_convolved(a, b) for a, b in zip(pmfs[::2], pmfs[1::2], strict=False)] + left_over
+    return pmfs[0]
+
+
+def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Direct convolution of what can be told from zero: subnormal numbers are slow and inexact."""
+    total = np.zeros(len(a) + len(b) - 1)
+    (a0, a1), (b0, b1) = _span(a), _span(b)
+    total[a0 + b0 : a1 + b1 - 1] = np.convolve(a[a0:a1], b[b0:b1])
+    total[total < _TINY] = 0.0
+    return total
+
+
+def _span(pmf: FloatArray) -> tuple[int, int]:
+    """Range of the entries above zero; there is always one, because they sum to 1."""
+    above = np.flatnonzero(pmf >= _TINY)
+    return int(above[0]), int(above[-1]) + 1

@@ -3,46 +3,74 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
-from curvewise.variance._calibration_checks import (
-    GAP,
-    IDENTITY,
-    CalibrationCheck,
-    VoteMoments,
-    measure_moments,
-    reliability,
+from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.tests import holm
+from curvewise.text import format_interval, format_pvalue, format_value
+from curvewise.types.coercion import as_predictions
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
+from curvewise.variance.anova import (
+    Split,
+    Test,
+    chance,
+    example_interval,
+    example_variance,
+    interval_of,
+    mean_interval,
+    mean_test,
+    measure_totals,
+    run_std,
+    split_variance,
 )
-from curvewise.variance._estimates import chance, example_interval, interval_of, run_std
-from curvewise.variance._votes import Votes, count_votes
-from curvewise.variance.anova import Split, split_variance
-from curvewise.variance.estimate import mean_interval
-from curvewise.variance.totals import measure_totals
-from curvewise.variance.wording import said, said_interval, said_pvalue
+from curvewise.variance.votes import Votes, count_votes
 
 BINS = 10
 VERDICTS = {
     "holds": "The runs agree with class-wise calibration, and its formulas may be used here",
     "close": (
-        "The votes are not quite calibrated, but so nearly that the formulas of class-wise"
-        " calibration may be used here"
+        "The votes are not quite calibrated, but so nearly that the formulas of class-wise calibration may be used here"
     ),
     "fails": (
         "The votes are not class-wise calibrated, and its formulas must not be used here: no"
         " variance can be had from the error alone"
     ),
     "undecided": (
-        "These runs and examples are too few to tell whether the formulas of class-wise"
-        " calibration may be used here"
+        "These runs and examples are too few to tell whether the formulas of class-wise calibration may be used here"
     ),
 }
+
+
+@dataclass(frozen=True)
+class CalibrationCheck:
+    """One consequence of class-wise calibration, tested.
+
+    Attributes
+    ----------
+    name : str
+        What should be 0, or whose contribution to it.
+    difference : Interval
+        Its estimate.
+    statistic : float
+        Over its standard error, for which examples and runs both are sampled.
+    pvalue, adjusted : float
+        Two-sided, by itself and with Holm's correction for its family.
+    """
+
+    name: str
+    difference: Interval
+    statistic: float
+    pvalue: float
+    adjusted: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,32 +169,28 @@ class Calibration(Result):
     def summary(self) -> str:
         """Predictions, measurement and verdict in a few sentences."""
         design = f" in {self.groups:,} groups" if self.groups else ""
-        formulas = ", ".join(f"{said(i.estimate, 'fraction')} ({n})" for n, i in self.total.items())
+        formulas = ", ".join(f"{format_value(i.estimate, 'fraction')} ({n})" for n, i in self.total.items())
         off = [c.name for c in self.class_checks if c.adjusted < 1 - self.level]
         classes = f" {len(off)} of {self.classes} classes are off by themselves." if off else ""
         return " ".join(
             [
                 f"Over {self.runs:,} runs and {self.examples:,} examples{design} of"
                 f" {self.classes} classes the test error has a standard deviation of"
-                f" {said_interval(self.measured, 'fraction')}; predicted are {formulas}, true"
+                f" {format_interval(self.measured, 'fraction')}; predicted are {formulas}, true"
                 " differences between runs included.",
-                f"A run errs on {said_interval(self.error, 'fraction')} and two runs disagree on"
-                f" {said_interval(self.disagreement, 'fraction')} of the examples, which"
-                f" calibration would make equal ({said_pvalue(self.checks[0].pvalue)}).{classes}",
+                f"A run errs on {format_interval(self.error, 'fraction')} and two runs disagree on"
+                f" {format_interval(self.disagreement, 'fraction')} of the examples, which"
+                f" calibration would make equal ({format_pvalue(self.checks[0].pvalue)}).{classes}",
                 f"{VERDICTS[self.verdict]} ({self._sizes()}).",
                 *(f"Beware: {w}" for w in self.warnings),
             ]
         )
 
     def _sizes(self) -> str:
-        words = {
-            name: f"{r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}]" for name, r in self.ratios.items()
-        }
+        words = {name: f"{r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}]" for name, r in self.ratios.items()}
         said_so = f"√(error/disagreement) is {words[GAP]}"
         if IDENTITY in words:
-            said_so += (
-                f", the formula's standard deviation over that of the votes {words[IDENTITY]}"
-            )
+            said_so += f", the formula's standard deviation over that of the votes {words[IDENTITY]}"
         return said_so
 
 
@@ -278,9 +302,7 @@ def _with_true(predicted: Interval, split: Split, n: int) -> Interval:
 
 def _verdict(moments: VoteMoments, tolerance: float, level: float) -> str:
     rejected = min(check.adjusted for check in moments.checks) < 1 - level
-    within = all(
-        1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values()
-    )
+    within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
     if rejected:
         return "close" if within else "fails"
     return "holds" if within else "undecided"
@@ -293,3 +315,642 @@ def _warnings(votes: Votes, moments: VoteMoments, verdict: str) -> tuple[str, ..
     if votes.runs < 10 and verdict != "fails":
         notes.append(f"{votes.runs} runs say little of how all runs would vote: train 10 or more.")
     return tuple(notes)
+
+
+# Whether the votes of the runs are calibrated: moments that must vanish, without finite-R bias.
+#
+# With q the share of all runs that would say class c, class-wise calibration makes
+# E[g(q)(1{y = c} − q)] = 0 for every g. Two choices matter here, summed over classes:
+#
+# - g = 1 − q: error equals disagreement;
+# - g = q(1 − q): the mean of q_y(1 − q_y) equals that of Σ q²(1 − q).
+#
+# Powers of q are replaced by products over different runs, so that R runs give them without bias.
+
+GAP = "error − disagreement"
+IDENTITY = "variance − formula"
+SPREAD = "spread"
+
+
+@dataclass(frozen=True, eq=False)
+class VoteMoments:
+    """What the votes say of calibration.
+
+    Attributes
+    ----------
+    checks, class_checks : tuple of CalibrationCheck
+        The two moments, and the first by class.
+    ratios : dict
+        By check: standard deviation that calibration would predict over the one there is.
+    spread : Interval
+        Mean of Σ q²(1 − q).
+    """
+
+    checks: tuple[CalibrationCheck, ...]
+    class_checks: tuple[CalibrationCheck, ...]
+    ratios: Mapping[str, Interval]
+    spread: Interval
+
+
+def measure_moments(predictions: Predictions, votes: Votes, level: float) -> VoteMoments:
+    """Estimate and test the moments, with the runs and the examples sampled."""
+    mean = _means_of(votes)
+    statistics: dict[str, Statistic] = {GAP: _gap(1.0), SPREAD: _spread}
+    if mean["error"] > 0 and mean["disagreement"] > 0:
+        statistics["gap ratio"] = _gap(mean["disagreement"] / mean["error"])
+    if votes.classes > 2:  # with two classes the second moment is 0 whatever the votes
+        statistics[IDENTITY] = _identity(1.0)
+        if mean["variance"] > 0 and mean["spread"] > 0:
+            statistics["identity ratio"] = _identity(mean["spread"] / mean["variance"])
+    means = mean_statistics(predictions, votes, statistics, level)
+    half = {key: m.together.estimate.width / 2 for key, m in means.items()}
+    gap = half.get("gap ratio", math.nan)
+    ratios = {GAP: _root_ratio(mean["error"], mean["disagreement"], "below", gap, level)}
+    if votes.classes > 2:
+        gap = half.get("identity ratio", math.nan)
+        ratios[IDENTITY] = _root_ratio(mean["spread"], mean["variance"], "above", gap, level)
+    tests = {name: means[name].together for name in ratios}
+    return VoteMoments(
+        checks=_checks(list(tests), list(tests.values())),
+        class_checks=_checks(list(map(str, votes.names)), means[GAP].classes),
+        ratios=ratios,
+        spread=means[SPREAD].together.estimate,
+    )
+
+
+def _means_of(votes: Votes) -> dict[str, float]:
+    c, r, right = votes.counts, votes.runs, votes.right
+    true = np.arange(votes.classes) == votes.truth[:, None]
+    return {
+        "error": float(votes.error.mean()),
+        "disagreement": float(votes.disagreement.mean()),
+        "variance": float((right * (r - right)).mean()) / (r * (r - 1)),
+        "spread": float(_spread(c, r, true).sum(axis=1).mean()),
+    }
+
+
+def _spread(count: NDArray[Any], runs: int, true: NDArray[np.bool_]) -> FloatArray:
+    """q²(1 − q): two runs say the class and a third does not."""
+    c = count.astype(np.float64)
+    values: FloatArray = c * (c - 1) * (runs - c) / (runs * (runs - 1) * (runs - 2))
+    return values
+
+
+def _gap(ratio: float) -> Statistic:
+    """Part of the error and of the disagreement: ratio × 1{y = c}(1 − q) − q(1 − q)."""
+
+    def table(count: NDArray[Any], runs: int, true: NDArray[np.bool_]) -> FloatArray:
+        c = count.astype(np.float64)
+        values: FloatArray = np.where(true, ratio * (1 - c / runs), 0.0)
+        return values - c * (runs - c) / (runs * (runs - 1))
+
+    return table
+
+
+def _identity(ratio: float) -> Statistic:
+    """Part of the variance and of the formula: ratio × 1{y = c} q(1 − q) − q²(1 − q)."""
+
+    def table(count: NDArray[Any], runs: int, true: NDArray[np.bool_]) -> FloatArray:
+        c = count.astype(np.float64)
+        own = np.where(true, ratio * c * (runs - c) / (runs * (runs - 1)), 0.0)
+        values: FloatArray = own - _spread(count, runs, true)
+        return values
+
+    return table
+
+
+def _root_ratio(above: float, below: float, scale: str, half: float, level: float) -> Interval:
+    """√(above / below), from the half-width of the moment that vanishes at this ratio.
+
+    That moment is as large as ``scale`` says, so that half over it is the ratio's relative error.
+    """
+    if math.isnan(half):
+        return Interval(math.nan, 0.0, math.inf, level)
+    root = math.sqrt(above / below)
+    factor = math.exp(half / (below if scale == "below" else above) / 2)
+    return Interval(root, root / factor, root * factor, level)
+
+
+def _checks(names: Sequence[str], tests: Sequence[Test]) -> tuple[CalibrationCheck, ...]:
+    adjusted = holm([test.pvalue for test in tests])
+    return tuple(
+        CalibrationCheck(name, test.estimate, test.statistic, test.pvalue, float(p))
+        for name, test, p in zip(names, tests, adjusted, strict=True)
+    )
+
+
+def reliability(votes: Votes, bins: int, level: float) -> dict[str, FloatArray]:
+    """How often a class is true among cells that a like share of runs gave it.
+
+    A cell is an example and a class. Its share is taken over all runs but one, and its confidence
+    is what the run left out said, averaged over the choice of that run: so confidence and frequency
+    have the same mean if the votes are calibrated, however few the runs.
+    """
+    runs = votes.runs
+    every = np.bincount(votes.counts.ravel(), minlength=runs + 1).astype(np.float64)
+    right = np.bincount(votes.right, minlength=runs + 1).astype(np.float64)
+    said = np.arange(runs + 1) / runs
+    place = np.minimum(np.arange(runs) * bins // max(1, runs - 1), bins - 1)
+    yes, no = slice(1, None), slice(0, -1)  # the run left out said the class, or did not
+    total: FloatArray = np.bincount(place, (every * said)[yes] + (every * (1 - said))[no], bins).astype(np.float64)
+    sure = np.bincount(place, (every * said)[yes], bins)
+    true = np.bincount(place, (right * said)[yes] + (right * (1 - said))[no], bins)
+    with np.errstate(invalid="ignore"):
+        confidence, frequency = sure / total, true / total
+    low, high = _wilson(frequency, total, level)
+    edges = np.arange(bins + 1) / bins
+    return {
+        "from": edges[:-1],
+        "to": edges[1:],
+        "cells": total,
+        "confidence": confidence,
+        "frequency": frequency,
+        "low": low,
+        "high": high,
+    }
+
+
+def _wilson(share: FloatArray, count: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    z = float(ndtri((1 + level) / 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+        root = np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+        half = z * root / (1 + z**2 / count)
+    return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
+
+
+# Means of vote statistics over examples, with the share that the choice of runs has in them.
+#
+# A statistic is a table f(count, runs, true) of examples × classes that is a U-statistic in the runs.
+# Its mean varies with the examples sampled and with the runs trained. The first is read off the
+# examples; the second by leaving out one run at a time, which changes one count of each example.
+
+Statistic: TypeAlias = Callable[[NDArray[Any], int, NDArray[np.bool_]], FloatArray]
+
+CELLS_UP_TO = 10**8
+"""Runs × examples up to which runs are left out one by one; with more, their share is nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Of one statistic: the mean of all classes together and of each class.
+
+    Attributes
+    ----------
+    examples : ndarray, shape (examples,)
+        The statistic of each example, all classes together.
+    together : Test
+        Whether the mean of all classes together is 0.
+    classes : tuple of Test
+        The same for each class by itself.
+    """
+
+    examples: FloatArray
+    together: Test
+    classes: tuple[Test, ...]
+
+
+def mean_statistics(
+    predictions: Predictions, votes: Votes, statistics: Mapping[str, Statistic], level: float
+) -> dict[str, Means]:
+    """Means over examples with tests for which both examples and runs are sampled."""
+    true = np.arange(votes.classes) == votes.truth[:, None]
+    small = predictions.runs * predictions.examples <= CELLS_UP_TO and predictions.runs > 3
+    removed = {name: _removed(f, votes, true) for name, f in statistics.items()} if small else {}
+    left_out = _leave_one_out(predictions, votes, removed) if small else {}
+    return {
+        name: _means(f(votes.counts, votes.runs, true), votes, removed.get(name), left_out.get(name), level)
+        for name, f in statistics.items()
+    }
+
+
+def _removed(f: Statistic, votes: Votes, true: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Each cell without a run that did not say this class, and what changes if it did."""
+    runs = votes.runs - 1
+    without = f(np.minimum(votes.counts, runs), runs, true)
+    change = f(np.maximum(votes.counts - 1, 0), runs, true) - without
+    return without, change
+
+
+def _leave_one_out(
+    predictions: Predictions, votes: Votes, removed: Mapping[str, tuple[FloatArray, FloatArray]]
+) -> dict[str, FloatArray]:
+    """Means of each class (runs × classes) without one run."""
+    n, k = votes.counts.shape
+    sums = {name: np.empty((votes.runs, k)) for name in removed}
+    for start, said in predictions.label_blocks():
+        place = votes.column[said.astype(np.intp, copy=False)]
+        cells = place + np.arange(n) * k
+        bins = (place + np.arange(len(said))[:, None] * k).ravel()
+        for name, (without, change) in removed.items():
+            moved = change.ravel()[cells].ravel()
+            added = np.bincount(bins, weights=moved, minlength=len(said) * k)
+            sums[name][start : start + len(said)] = without.sum(axis=0) + added.reshape(-1, k)
+    return {name: total / n for name, total in sums.items()}
+
+
+def _means(
+    table: FloatArray,
+    votes: Votes,
+    removed: tuple[FloatArray, FloatArray] | None,
+    left_out: FloatArray | None,
+    level: float,
+) -> Means:
+    values = table.sum(axis=1)
+    tests = []
+    for c in range(-1, votes.classes):  # −1: all classes together
+        column = values if c < 0 else table[:, c]
+        parts = {"examples": example_variance(column, votes.groups)}
+        twice = 0.0
+        if removed is not None and left_out is not None:
+            by_run = left_out.sum(axis=1) if c < 0 else left_out[:, c]
+            parts["runs"] = (_jackknife(by_run), votes.runs - 1)
+            twice = _within(removed[1], votes, c)
+        tests.append(mean_test(float(column.mean()), parts, twice, level))
+    return Means(values, tests[0], tuple(tests[1:]))
+
+
+def _jackknife(left_out: FloatArray) -> float:
+    return float(np.var(left_out)) * (len(left_out) - 1)
+
+
+def _within(change: FloatArray, votes: Votes, c: int) -> float:
+    """What runs add to the variance by their votes on single examples: it is in both parts."""
+    runs, counts = votes.runs, votes.counts
+    if c < 0:
+        mean = (counts * change).sum(axis=1) / runs
+        spread = (counts * change**2).sum(axis=1) / runs - mean**2
+    else:
+        share = counts[:, c] / runs
+        spread = share * (1 - share) * change[:, c] ** 2
+    return float(spread.sum()) * (runs - 1) / votes.examples**2
+
+
+# Every two-class task that k classes hold, and whether the error predicts its variance.
+
+MOST_CLASSES = 12
+"""Up to here every task is measured: 2,047 of them."""
+
+SAMPLED = 511
+"""Tasks drawn where there are more classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bipartitions(Result):
+    """Two-class tasks made of k classes, with measured and predicted variance between runs.
+
+    Attributes
+    ----------
+    runs, examples, classes : int
+        The size of the experiment; classes that occur.
+    tasks, possible : int
+        How many tasks were measured, and how many there are.
+    r_squared : Interval
+        1 − SSE/SST of the standard deviations that √(err/2n) predicts for the measured ones.
+    correlation_squared : Interval
+        Squared correlation of the same, which forgives a wrong scale.
+    binomial_r_squared : Interval
+        1 − SSE/SST of √(err(1 − err)/n).
+    error_ratio : Interval
+        Mean squared error of the binomial variance over that of err/2n.
+    disagreement_ratio : float
+        Disagreement of two runs over error, tasks together: 1 if votes are calibrated.
+    rejected : int
+        Tasks on which error and disagreement differ (Holm's correction for all tasks).
+    errors, measured, measured_low, measured_high : ndarray, shape (tasks,)
+        Mean error of each task; standard deviation between runs with its limits.
+    calibrated, binomial, distribution : ndarray, shape (tasks,)
+        √(err/2n), √(err(1 − err)/n), and the standard deviation of true error (0 if its
+        estimated variance is negative).
+    disagreement, pvalues : ndarray, shape (tasks,)
+        Of two runs, and adjusted p-values of error = disagreement.
+    sides : ndarray of bool, shape (tasks, classes)
+        Which classes are on the second side.
+    names : tuple
+        What the classes are called.
+    level : float
+        Coverage of the intervals, for which runs are sampled (jackknife).
+    """
+
+    runs: int
+    examples: int
+    classes: int
+    tasks: int
+    possible: int
+    r_squared: Interval
+    correlation_squared: Interval
+    binomial_r_squared: Interval
+    error_ratio: Interval
+    disagreement_ratio: float
+    rejected: int
+    errors: FloatArray
+    measured: FloatArray
+    measured_low: FloatArray
+    measured_high: FloatArray
+    calibrated: FloatArray
+    binomial: FloatArray
+    distribution: FloatArray
+    disagreement: FloatArray
+    pvalues: FloatArray
+    sides: NDArray[np.bool_]
+    names: tuple[Any, ...]
+    level: float
+    warnings: tuple[str, ...]
+
+    @property
+    def assumption_holds(self) -> bool:
+        """Whether no task contradicts calibration, which err/2n needs."""
+        return self.rejected == 0
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per task."""
+        sides = [" ".join(str(n) for n, s in zip(self.names, row, strict=True) if s) for row in self.sides]
+        return {
+            "second side": sides,
+            "error": self.errors,
+            "measured std": self.measured,
+            "low": self.measured_low,
+            "high": self.measured_high,
+            "err/2n std": self.calibrated,
+            "binomial std": self.binomial,
+            "distribution std": self.distribution,
+            "disagreement": self.disagreement,
+            "pvalue": self.pvalues,
+        }
+
+    def summary(self) -> str:
+        """How well the error predicts the variance, in a few sentences."""
+        many = self.possible > 10**6
+        possible = f"2^{self.classes - 1} − 1" if many else f"{self.possible:,}"
+        which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
+        ratio = self.error_ratio
+        verdict = (
+            "error and disagreement agree on every task, as the formula needs"
+            if self.assumption_holds
+            else f"error and disagreement differ on {self.rejected:,} tasks, so the votes are not"
+            " calibrated as the formula needs"
+        )
+        return " ".join(
+            [
+                f"{which} {possible} two-class tasks from {self.classes} classes, over"
+                f" {self.runs:,} runs and {self.examples:,} examples: err/2n predicts the standard"
+                f" deviation between runs with R² = {_plain(self.r_squared)} (squared correlation"
+                f" {_plain(self.correlation_squared)}).",
+                "Its variances are"
+                f" {ratio.estimate:.3g} [{ratio.low:.3g}, {ratio.high:.3g}] times as accurate, in"
+                " squared error, as those of the binomial.",
+                f"Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}.",
+                *(f"Beware: {w}" for w in self.warnings),
+            ]
+        )
+
+
+def measure_bipartitions(
+    predictions: Predictions | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    tasks: int | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Bipartitions:
+    """Compare predicted with measured variance on all two-class tasks that the classes hold.
+
+    Each way to put k classes on two sides makes a task with the predictions at hand: 2^(k−1) − 1
+    of them. A run errs if it predicts a class of the other side.
+
+    Parameters
+    ----------
+    predictions : Predictions or array_like, shape (runs, examples)
+        Predicted labels, or probabilities with an axis for the classes; four runs or more.
+    labels : array_like, shape (examples,), optional
+        True classes.
+    kind, axes
+        As in :func:`decompose_variance`.
+    tasks : int, optional
+        Tasks to draw at random. By default all of them up to 12 classes, 511 beyond.
+    level : float
+        Coverage of the intervals.
+    rng : int or Generator
+        Determines the tasks drawn.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.dirichlet(np.full(4, 0.3), 2000).cumsum(axis=1)
+    >>> says = lambda *runs: (rng.random((*runs, 2000, 1)) > q).sum(axis=-1)
+    >>> b = measure_bipartitions(says(100), says())
+    >>> b.tasks, b.error_ratio.low > 1
+    (7, True)
+    """
+    check_level(level)
+    if tasks is not None and tasks < 1:
+        raise InputError(f"tasks={tasks} must be at least 1; leave it out for all of them.")
+    given = as_predictions(predictions, labels, kind=kind, axes=axes)
+    votes = count_votes(given, least=4)
+    if votes.classes < 2:
+        raise InputError("labels and predictions hold one class only: two are needed.")
+    sides = _sides(votes.classes, tasks, np.random.default_rng(rng))
+    wrong = task_errors(given, votes, sides)
+    return _result(votes, sides, wrong, fit_tasks(wrong, votes.examples), level)
+
+
+def _sides(k: int, tasks: int | None, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Tasks × classes; the first class is on the first side."""
+    possible = 2 ** (k - 1) - 1
+    wanted = tasks if tasks is not None else possible if k <= MOST_CLASSES else SAMPLED
+    if wanted >= possible:
+        codes = np.arange(1, possible + 1)
+        every: NDArray[np.bool_] = (codes[:, None] >> np.arange(k - 1, -1, -1)) % 2 == 1
+        return every
+    drawn: dict[bytes, NDArray[np.bool_]] = {}
+    while len(drawn) < wanted:
+        side = rng.random(k) < 0.5
+        side = side ^ side[0]
+        if side.any():
+            drawn[side.tobytes()] = side
+    return np.stack(list(drawn.values()))
+
+
+def _result(
+    votes: Votes, sides: NDArray[np.bool_], wrong: NDArray[np.float32], fit: FitOfTasks, level: float
+) -> Bipartitions:
+    n, k = votes.counts.shape
+    error = wrong.mean(axis=0, dtype=np.float64) / n
+    stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
+    disagreement, statistic, degrees = task_calibration(votes, sides)
+    pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
+    measured = np.array([s.estimate for s in stds])
+    true = (measured**2 - disagreement / (2 * n)) * n / (n - 1)
+    return Bipartitions(
+        runs=votes.runs,
+        examples=n,
+        classes=k,
+        tasks=len(sides),
+        possible=2 ** (k - 1) - 1,
+        r_squared=_below_one(fit.unexplained, votes.runs, level),
+        correlation_squared=chance(_below_one(fit.uncorrelated, votes.runs, level)),
+        binomial_r_squared=_below_one(fit.binomial_unexplained, votes.runs, level),
+        error_ratio=_from_logarithm(fit.error_ratio, votes.runs, level),
+        disagreement_ratio=_over(float(disagreement.mean()), float(error.mean())),
+        rejected=int(np.count_nonzero(pvalues < 1 - level)),
+        errors=error,
+        measured=measured,
+        measured_low=np.array([s.low for s in stds]),
+        measured_high=np.array([s.high for s in stds]),
+        calibrated=np.sqrt(error / (2 * n)),
+        binomial=np.sqrt(error * (1 - error) / n),
+        distribution=np.sqrt(np.maximum(0.0, true)),
+        disagreement=disagreement,
+        pvalues=pvalues,
+        sides=sides,
+        names=votes.names,
+        level=level,
+        warnings=_warnings_bipartitions(votes, len(sides)),
+    )
+
+
+def _over(above: float, below: float) -> float:
+    return above / below if below > 0 else math.nan
+
+
+def _below_one(values: FloatArray, runs: int, level: float) -> Interval:
+    """1 − x, from x with all runs and without each of them."""
+    x = _from_logarithm(values, runs, level)
+    return Interval(1 - x.estimate, 1 - x.high, 1 - x.low, level)
+
+
+def _from_logarithm(values: FloatArray, runs: int, level: float) -> Interval:
+    """A positive quantity with all runs (first) and without each: jackknife of its logarithm."""
+    if not (np.isfinite(values) & (values > 0)).all():
+        return Interval(float(values[0]), math.nan, math.nan, level)
+    logs = np.log(values)
+    error = math.sqrt(float(np.var(logs[1:])) * (runs - 1))
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * error
+    return interval_of(np.exp([logs[0], logs[0] - half, logs[0] + half]), level)
+
+
+def _warnings_bipartitions(votes: Votes, tasks: int) -> tuple[str, ...]:
+    notes = []
+    if tasks < 3:
+        notes.append(f"{tasks} task(s) are too few for an R².")
+    if votes.groups is not None:
+        notes.append(
+            "groups count for the test of calibration only: the standard deviations of true error"
+            " take examples as independent."
+        )
+    return tuple(notes)
+
+
+def _plain(interval: Interval) -> str:
+    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+
+
+# Errors of runs on many two-class tasks at once, and how well formulas predict their variance.
+
+CHUNK = 2**19
+"""Entries of the tables that are held at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitOfTasks:
+    """Fit of predicted to measured variances over tasks: with all runs first, then without each.
+
+    Attributes
+    ----------
+    unexplained, binomial_unexplained : ndarray, shape (1 + runs,)
+        SSE/SST of standard deviations, by err/2n and by the binomial.
+    uncorrelated : ndarray
+        One minus the squared correlation.
+    error_ratio : ndarray
+        Squared errors of binomial variances over those of err/2n.
+    """
+
+    unexplained: FloatArray
+    binomial_unexplained: FloatArray
+    uncorrelated: FloatArray
+    error_ratio: FloatArray
+
+
+def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Number of errors (runs × tasks): confusions of each run times who is on which side.
+
+    Only confusions that occur are counted, so that many classes cost no more than their errors.
+    """
+    k = votes.classes
+    wrong = []
+    for _, said in predictions.label_blocks():
+        place = votes.column[said.astype(np.intp, copy=False)]
+        run, example = np.nonzero(place != votes.truth)
+        pair = votes.truth[example] * k + place[run, example]
+        found = np.flatnonzero(np.bincount(pair, minlength=k * k))
+        number = np.zeros(k * k, dtype=np.int64)
+        number[found] = np.arange(len(found))
+        cells = np.bincount(run * len(found) + number[pair], minlength=len(said) * len(found))
+        apart = sides[:, found // k] != sides[:, found % k]
+        counts = cells.reshape(len(said), len(found)).astype(np.float32)
+        wrong.append(counts @ apart.T.astype(np.float32))
+    return np.concatenate(wrong)
+
+
+def task_calibration(votes: Votes, sides: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, float]:
+    """Disagreement on each task, t of error minus disagreement, and its degrees of freedom."""
+    runs, n = votes.runs, votes.examples
+    sizes = np.ones(n, dtype=np.int64) if votes.groups is None else np.bincount(votes.groups)
+    disagreement, statistic = np.empty(len(sides)), np.empty(len(sides))
+    for part in _chunks(len(sides), n):
+        second = votes.counts @ sides[part].T.astype(np.int64)
+        wrong = np.where(sides[part][:, votes.truth].T, runs - second, second) / runs
+        apart = 2 * second * (runs - second) / (runs * (runs - 1))
+        gap = wrong - apart
+        deviation = gap - gap.mean(axis=0)
+        if votes.groups is not None:
+            order = np.argsort(votes.groups, kind="stable")
+            starts = np.cumsum(sizes) - sizes
+            deviation = np.add.reduceat(deviation[order], starts, axis=0)
+        variance = cluster_variance(deviation, sizes)
+        disagreement[part] = apart.mean(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            statistic[part] = np.nan_to_num(gap.mean(axis=0) / np.sqrt(variance), posinf=np.inf)
+    return disagreement, statistic, cluster_degrees(sizes)
+
+
+def fit_tasks(wrong: NDArray[np.float32], n: int) -> FitOfTasks:
+    """Sums over tasks, for all runs and with each run left out."""
+    runs, tasks = wrong.shape
+    sums = np.zeros((9, runs + 1))
+    for part in _chunks(tasks, runs):
+        error, variance = _left_out(wrong[:, part].astype(np.float64) / n)
+        calibrated, binomial = error / (2 * n), error * (1 - error) / n
+        x, y, z = np.sqrt(calibrated), np.sqrt(variance), np.sqrt(binomial)
+        terms = [x, y, x * x, y * y, x * y, (x - y) ** 2, (z - y) ** 2]
+        terms += [(calibrated - variance) ** 2, (binomial - variance) ** 2]
+        sums += np.stack([term.sum(axis=1) for term in terms])
+    sx, sy, sxx, syy, sxy, off, binomial_off, squared, binomial_squared = sums
+    total = syy - sy**2 / tasks
+    shared = (sxy - sx * sy / tasks) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return FitOfTasks(
+            unexplained=off / total,
+            binomial_unexplained=binomial_off / total,
+            uncorrelated=1 - shared / (total * (sxx - sx**2 / tasks)),
+            error_ratio=binomial_squared / squared,
+        )
+
+
+def _left_out(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of each column: with all rows first, then without each."""
+    rows = len(errors)
+    mean = errors.mean(axis=0)
+    deviation = errors - mean
+    squares = (deviation**2).sum(axis=0)
+    without = np.maximum(0.0, squares - deviation**2 * rows / (rows - 1)) / (rows - 2)
+    means = np.concatenate([mean[None], mean - deviation / (rows - 1)])
+    return means, np.concatenate([squares[None] / (rows - 1), without])
+
+
+def _chunks(tasks: int, rows: int) -> Iterator[slice]:
+    step = max(1, CHUNK // rows)
+    for start in range(0, tasks, step):
+        yield slice(start, min(start + step, tasks))

@@ -11,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.types import FloatArray, Predictions, Unit
-from curvewise.variance.anova import Split, sampled_variance, split_variance
-from curvewise.variance.estimate import MANY, Estimate, both_sampled
-from curvewise.variance.totals import Totals, measure_totals
+from curvewise.types.predictions import Predictions
+from curvewise.types.units import FloatArray, Unit
+from curvewise.variance.anova import (
+    MANY,
+    Estimate,
+    Split,
+    Totals,
+    both_sampled,
+    measure_totals,
+    sampled_variance,
+    split_variance,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +96,7 @@ class _Differences:
         return one - self.b.errors_of(rows)
 
 
-def align_examples(
-    a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")
-) -> Predictions:
+def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> Predictions:
     """Bring the examples of b into the order of those of a, where both name them."""
     if a.example_ids is None or b.example_ids is None or a.examples != b.examples:
         return b
@@ -113,9 +119,7 @@ def align_examples(
     return b.subset(examples=[place[example] for example in one])
 
 
-def check_same_examples(
-    a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")
-) -> None:
+def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> None:
     """A comparison is on one test set."""
     one_name, two_name = names
     if a.examples != b.examples:
@@ -124,16 +128,12 @@ def check_same_examples(
             " them on the same test set."
         )
     if a.unit != b.unit:
-        raise InputError(
-            f"{one_name} is of kind {a.kind!r} and {two_name} of kind {b.kind!r}: pass the same."
-        )
+        raise InputError(f"{one_name} is of kind {a.kind!r} and {two_name} of kind {b.kind!r}: pass the same.")
     said = {"true_classes": "labels", "example_ids": "example_ids", "groups": "groups"}
     for name, word in said.items():
         one, two = getattr(a, name), getattr(b, name)
         if one is not None and two is not None and not np.array_equal(one, two):
-            raise InputError(
-                f"{one_name} and {two_name} have different {word}: they are not of one test set."
-            )
+            raise InputError(f"{one_name} and {two_name} have different {word}: they are not of one test set.")
 
 
 def is_scores(values: Any) -> bool:
@@ -184,9 +184,7 @@ def check_scores(values: Any, unit: Unit, argument: str) -> FloatArray:
     if not is_scores(values):
         raise InputError(f"{argument} is not one score per run, and the other is: pass the same.")
     if len(values) < 2:
-        raise InputError(
-            f"{argument} holds {len(values)} score(s): the spread between runs needs two or more."
-        )
+        raise InputError(f"{argument} holds {len(values)} score(s): the spread between runs needs two or more.")
     errors = unit.errors(values, argument)
     return -errors if unit.name == "score" else errors
 
@@ -211,9 +209,7 @@ def predictions_difference(
     return unpaired_difference(one, two)
 
 
-def _match(
-    a: Predictions, b: Predictions, paired: bool | None
-) -> tuple[Predictions, Predictions, bool]:
+def _match(a: Predictions, b: Predictions, paired: bool | None) -> tuple[Predictions, Predictions, bool]:
     """Decide on pairing, and bring the runs of b into the order of those of a."""
     if a.run_ids is None or b.run_ids is None or paired is False:
         return a, b, bool(paired)
@@ -277,18 +273,14 @@ def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> Estimat
     return Estimate(value, variance if variance > 0 else math.nan, tuple(parts))
 
 
-def _by_example(
-    gaps: FloatArray, groups: NDArray[np.int64] | None, errors: bool
-) -> tuple[float, float]:
+def _by_example(gaps: FloatArray, groups: NDArray[np.int64] | None, errors: bool) -> tuple[float, float]:
     """Variance from the sampling of examples, and its degrees of freedom."""
     # Where nearly all examples are alike, few show what others may do: all tied, or all apart.
     shown = gaps != np.round(gaps.mean()) if errors else np.ones(len(gaps), dtype=bool)
     return sampled_variance(gaps, groups, shown)
 
 
-def single_run_difference(
-    a: Predictions, b: Predictions, distribution_std: float | None
-) -> Difference:
+def single_run_difference(a: Predictions, b: Predictions, distribution_std: float | None) -> Difference:
     """One run of a or of b: what the data do not show is taken from calibration, or on trust.
 
     A training with several runs brings its own variance between runs. Of one run with repeats, its

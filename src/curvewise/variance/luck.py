@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
-from curvewise.errors import InputError
-from curvewise.types import (
-    FloatArray,
-    Interval,
-    Predictions,
-    Result,
-    as_predictions,
-    check_level,
-    interval_columns,
-)
-from curvewise.variance._estimates import correlate, same_runs
-from curvewise.variance._halves import (
-    best_of,
-    expected_of_pair,
-    expected_of_parts,
-    luck_notes,
-    over_splits,
-    part_errors,
-    random_halves,
-    split_in_two,
-)
-from curvewise.variance.anova import share_interval, split_variance
-from curvewise.variance.totals import measure_totals
-from curvewise.variance.wording import said_interval, said_pvalue
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.stats.tests import holm
+from curvewise.text import format_interval, format_pvalue, format_value
+from curvewise.types.coercion import as_predictions, asked_of
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import Interval, Result, check_level, interval_columns
+from curvewise.types.units import FloatArray
+from curvewise.variance.anova import correlate, judge_tails, measure_totals, same_runs, share_interval, split_variance
+from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 
 FEWEST = 4
 """Runs below which a correlation has no interval."""
@@ -119,11 +107,11 @@ class SeedLuck(Result):
             [
                 f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and"
                 f" {self.examples[1]:,} examples{how.get(self.split, '')}) have a correlation of"
-                f" {_plain(r)} ({said_pvalue(self.pvalue)}){average}.",
+                f" {_plain(r)} ({format_pvalue(self.pvalue)}){average}.",
                 self._expectation(),
                 f"The best {self.top:.0%} of runs on the first are better than the mean run there"
-                f" by {said_interval(self.gain_first, unit)}, and on the second by"
-                f" {said_interval(self.gain_second, unit)}.",
+                f" by {format_interval(self.gain_first, unit)}, and on the second by"
+                f" {format_interval(self.gain_second, unit)}.",
                 *(f"Beware: {w}" for w in self.warnings),
             ]
         )
@@ -138,10 +126,7 @@ class SeedLuck(Result):
                 "No variance between runs was found that is real. That is not to say there is none:"
                 f" a correlation of up to {e.high:.3f} may be expected{condition}."
             )
-        return (
-            "The variance between runs that is real lets expect a correlation of"
-            f" {_plain(e)}{condition}."
-        )
+        return f"The variance between runs that is real lets expect a correlation of {_plain(e)}{condition}."
 
 
 def measure_seed_luck(
@@ -197,9 +182,7 @@ def measure_seed_luck(
         raise InputError(f"top={top} must be a share of the runs between 0 and 1, such as 0.25.")
     if splits < 0:
         raise InputError(f"splits={splits} must be 0 or more.")
-    given = as_predictions(
-        first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True
-    )
+    given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True)
     if given.runs < FEWEST:
         raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST}.")
     if second is not None:
@@ -207,9 +190,7 @@ def measure_seed_luck(
             raise InputError("second is a second test set; for the true classes pass labels=.")
         if not isinstance(split, str) or split != "even-odd":
             raise InputError("split is for one test set: leave it out where second is given.")
-        other = as_predictions(
-            second, second_labels, kind=kind, axes=axes, argument="second", directed=True
-        )
+        other = as_predictions(second, second_labels, kind=kind, axes=axes, argument="second", directed=True)
         return _pair(given, other, top, level)
     return _one(given, split, splits, top, level, np.random.default_rng(rng))
 
@@ -234,12 +215,7 @@ def _pair(first: Predictions, second: Predictions, top: float, level: float) -> 
 
 
 def _one(
-    given: Predictions,
-    split: str | ArrayLike,
-    splits: int,
-    top: float,
-    level: float,
-    rng: np.random.Generator,
+    given: Predictions, split: str | ArrayLike, splits: int, top: float, level: float, rng: np.random.Generator
 ) -> SeedLuck:
     totals = measure_totals(given)
     halves = random_halves(given, splits, rng)
@@ -292,3 +268,423 @@ def _result(
 
 def _plain(interval: Interval) -> str:
     return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+
+
+# Two parts of a test set: who belongs to which, and what runs did on each.
+
+ENOUGH = 10
+"""Runs from which the intervals of gains hold."""
+
+
+def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which examples are in the first part; groups are kept together."""
+    n = predictions.examples
+    if not isinstance(split, str):
+        mask = np.asarray(split)
+        if mask.dtype != bool or mask.shape != (n,):
+            raise InputError(
+                f"split has shape {mask.shape} and dtype {mask.dtype}: pass one True or False for"
+                f" each of the {n:,} examples, 'even-odd' or 'random'."
+            )
+        if mask.all() or not mask.any():
+            raise InputError("split puts all examples into one part: both need some.")
+        return mask
+    if split == "random":
+        return random_halves(predictions, 1, rng)[:, 0]
+    if split != "even-odd":
+        raise InputError(f"split={split!r} is not known: use 'even-odd', 'random' or a mask of the examples.")
+    turn = np.arange(n) if predictions.groups is None else _turn(predictions.groups)
+    first: NDArray[np.bool_] = turn % 2 == 0
+    return first
+
+
+def _turn(groups: NDArray[Any]) -> NDArray[np.int64]:
+    """Groups of the examples numbered in the order in which they appear."""
+    _, start, codes = np.unique(groups, return_index=True, return_inverse=True)
+    rank = np.empty(len(start), dtype=np.int64)
+    rank[np.argsort(start)] = np.arange(len(start))
+    return rank[codes.ravel()]
+
+
+def random_halves(predictions: Predictions, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Masks (examples × count) of a random half of the examples, or of the groups."""
+    units = predictions.examples
+    codes = None
+    if predictions.groups is not None:
+        codes = np.unique(predictions.groups, return_inverse=True)[1].ravel()
+        units = int(codes.max()) + 1
+    masks = np.zeros((units, count), dtype=bool)
+    for j in range(count):
+        masks[rng.permutation(units)[: units // 2], j] = True
+    return masks if codes is None else masks[codes]
+
+
+def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArray:
+    """Total error of each run on each part (runs × parts), a block of runs at a time."""
+    # Sums of 0/1 errors are exact in single precision, which is twice as fast.
+    exact = predictions.binary and predictions.examples < 2**24
+    precision: type[np.floating[Any]] = np.float32 if exact else np.float64
+    weights = masks.astype(precision)
+    sums = [block.astype(precision) @ weights for _, block in predictions.error_blocks()]
+    return np.concatenate(sums).astype(np.float64)
+
+
+def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
+    """Correlation of two parts of a test set of which this share of the variance is real.
+
+    >>> round(expected_correlation(0.4, (50, 50)), 3)  # α/(2 − α) for halves
+    0.25
+    """
+    if math.isnan(share):
+        return math.nan
+    parts = [share + (1 - share) * sum(sizes) / size for size in sizes]
+    return share / math.sqrt(parts[0] * parts[1])
+
+
+def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
+    """The same with its limits; a share that comes out below 0 counts as none."""
+    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
+    return _chance_interval(ends, share.level)
+
+
+def expected_of_pair(first: Interval, second: Interval) -> Interval:
+    """Correlation on two test sets of runs that are equally good on both, from both shares."""
+    pairs = ((getattr(first, end), getattr(second, end)) for end in ("estimate", "low", "high"))
+    ends = [a * b if math.isnan(a * b) else math.sqrt(max(0.0, a) * max(0.0, b)) for a, b in pairs]
+    return _chance_interval(ends, first.level)
+
+
+def _chance_interval(ends: list[float], level: float) -> Interval:
+    estimate, low, high = (x if math.isnan(x) else max(0.0, x) for x in ends)
+    return Interval(estimate, low, high, level)
+
+
+def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> Interval:
+    """How much less than all runs those err on the second that are best on the first.
+
+    Runs that tie for the last place share it. The standard error is that of the influence of each
+    run, by which it moves the mean, the selected mean and the place of the cut.
+    """
+    runs = len(first)
+    picked = max(1, math.ceil(top * runs - 1e-9))
+    cut = float(np.sort(first)[picked - 1])
+    tied = first == cut
+    weight = np.where(first < cut, 1.0, 0.0)
+    weight[tied] = (picked - weight.sum()) / np.count_nonzero(tied)
+    gain = float(second.mean() - (weight * second).sum() / picked)
+    spread = float(np.var(first))
+    slope = float(np.mean((first - first.mean()) * (second - second.mean()))) / (spread or 1.0)
+    at_cut = float(second.mean()) + slope * (cut - float(first.mean()))
+    influence = second - weight * (second - at_cut) * runs / picked
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1))
+    half /= math.sqrt(runs)
+    return Interval(gain, gain - half, gain + half, level)
+
+
+def over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
+    """Mean correlation over several splits (columns), and the limits between which they fall."""
+    r = np.array([correlate(a, b, level)[0].estimate for a, b in zip(first.T, second.T, strict=True)])
+    low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(r.mean()), float(low), float(high), level, "prediction")
+
+
+def luck_notes(first: FloatArray, second: FloatArray) -> list[str]:
+    """What to know about runs that are few, that do not differ, or that differ too much."""
+    notes = []
+    if len(first) < ENOUGH:
+        notes.append(
+            f"{len(first)} runs are few: the interval of the gain on the second holds less often"
+            f" than it says. Train {ENOUGH} or more."
+        )
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        notes.append("the runs do not differ on one of the two sets: there is no correlation.")
+    if judge_tails(first).heavy or judge_tails(second).heavy:
+        notes.append(
+            "run errors have heavy tails, so a few runs may make the correlation: look at the"
+            " picture before its interval."
+        )
+    return notes
+
+
+# The same runs on several test sets: variance on each, and whether good runs are good on all.
+
+
+@dataclass(frozen=True)
+class TestSetPair:
+    """How the errors of the same runs on two test sets go together.
+
+    Attributes
+    ----------
+    first, second : str
+        The two test sets.
+    correlation : Interval
+        Of the runs' test errors (Fisher's interval).
+    r_squared : float
+        Its square.
+    pvalue, adjusted : float
+        Of no correlation, by itself and with Holm's correction for all pairs.
+    true_correlation : Interval
+        Of the runs' true errors: covariance over the product of the standard deviations of true
+        error, cut off at −1 and 1. It is NaN where a variance is not
+        positive. The limits are −1 and 1 where the variance of either set is not told from 0.
+    stable : bool
+        Whether both variances are told from 0; the true correlation is not known otherwise.
+    """
+
+    __test__ = False  # pytest: this is no test
+
+    first: str
+    second: str
+    correlation: Interval
+    r_squared: float
+    pvalue: float
+    adjusted: float
+    true_correlation: Interval
+    stable: bool
+
+
+@dataclass(frozen=True, eq=False)
+class TestSetComparison(Result):
+    """The same runs on several test sets.
+
+    Attributes
+    ----------
+    runs : int
+        Number of runs.
+    names : tuple of str
+        The test sets, in the order given.
+    decompositions : dict of str to VarianceDecomposition
+        The variance between runs on each.
+    pairs : tuple of TestSetPair
+        Each pair of test sets.
+    level : float
+        Coverage of the intervals; tests reject below 1 − level.
+    """
+
+    __test__ = False
+
+    runs: int
+    names: tuple[str, ...]
+    decompositions: Mapping[str, VarianceDecomposition]
+    pairs: tuple[TestSetPair, ...]
+    level: float
+    warnings: tuple[str, ...]
+    _run_errors: Mapping[str, FloatArray]
+
+    @property
+    def run_errors(self) -> Mapping[str, FloatArray]:
+        """Error of each run on each test set; runs in the order of the first."""
+        return self._run_errors
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per test set: its decomposition."""
+        sets = [self.decompositions[name] for name in self.names]
+        return {
+            "test set": list(self.names),
+            "examples": [d.examples for d in sets],
+            "error": [d.error.estimate for d in sets],
+            "test-set std": [d.test_set_std for d in sets],
+            "independent std": [d.independent_std for d in sets],
+            "distribution std": [d.distribution_std for d in sets],
+            "low": [d.distribution_interval.low for d in sets],
+            "high": [d.distribution_interval.high for d in sets],
+            "share": [d.distribution_share for d in sets],
+            "pvalue": [d.independence_pvalue for d in sets],
+        }
+
+    def pair_columns(self) -> Mapping[str, Sequence[Any]]:
+        """One row per pair of test sets: its correlations."""
+        return {
+            "first": [p.first for p in self.pairs],
+            "second": [p.second for p in self.pairs],
+            "correlation": [p.correlation.estimate for p in self.pairs],
+            "low": [p.correlation.low for p in self.pairs],
+            "high": [p.correlation.high for p in self.pairs],
+            "R2": [p.r_squared for p in self.pairs],
+            "pvalue": [p.pvalue for p in self.pairs],
+            "adjusted": [p.adjusted for p in self.pairs],
+            "true correlation": [p.true_correlation.estimate for p in self.pairs],
+            "true low": [p.true_correlation.low for p in self.pairs],
+            "true high": [p.true_correlation.high for p in self.pairs],
+            "stable": [p.stable for p in self.pairs],
+        }
+
+    def summary(self) -> str:
+        """Variances and correlations in a few sentences."""
+        sets = [(name, self.decompositions[name]) for name in self.names]
+        stds = [
+            f"{format_value(d.distribution_std, d.unit)} of {format_value(d.test_set_std, d.unit)} on {name}"
+            for name, d in sets
+        ]
+        found = [p for p in self.pairs if p.adjusted < 1 - self.level]
+        best = max(self.pairs, key=lambda p: -1.0 if math.isnan(p.r_squared) else p.r_squared)
+        sentences = [
+            f"Between {self.runs:,} runs the standard deviation of true error, of that on the test"
+            f" set, is {', '.join(stds)}.",
+            f"{len(found)} of {len(self.pairs)} pairs of test sets have a correlation between run"
+            " errors (Holm's correction).",
+        ]
+        if not math.isnan(best.r_squared):
+            sentences.append(
+                f"The strongest is that of {best.first} and {best.second}:"
+                f" R² = {best.r_squared:.3f} ({format_pvalue(best.pvalue)}); that of true errors is"
+                f" {_true(best)}."
+            )
+        return " ".join([*sentences, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def compare_test_sets(
+    test_sets: Mapping[str, Any],
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    interval: str = "auto",
+    level: float = 0.95,
+    resamples: int | None = None,
+    rng: int | np.random.Generator = 0,
+) -> TestSetComparison:
+    """Compare the variance of the same runs on several test sets, and what they share.
+
+    Test sets of different examples have no noise in common, so the covariance of run errors is
+    without bias that of true errors. Divided by the standard deviations of true error it gives
+    the correlation of true errors, which is worth little where one of these is near 0.
+
+    Parameters
+    ----------
+    test_sets : mapping of str to Predictions, array_like or (predictions, labels)
+        By name. Runs are matched by ``run_ids`` where two sets have them, else by place.
+    kind, axes
+        As in :func:`decompose_variance`, for every set that is no :class:`Predictions`.
+    interval, resamples, rng
+        As in :func:`decompose_variance`.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> skill = rng.standard_normal((60, 1)) * 0.03
+    >>> sets = {name: rng.random((60, 2000)) < 0.2 + skill for name in ("plain", "shifted")}
+    >>> c = compare_test_sets(sets)
+    >>> c.pairs[0].stable, 1.0 in c.pairs[0].true_correlation
+    (True, True)
+    """
+    check_level(level)
+    given = _given(test_sets, kind, axes)
+    names = tuple(given)
+    order = {n: same_runs(given[names[0]], p, (names[0], n)) for n, p in given.items()}
+    splits, notes = {}, _shared_examples(given)
+    for name, p in given.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CurvewiseWarning)
+            splits[name] = decompose_variance(p, interval=interval, level=level, resamples=resamples, rng=rng)
+        notes += [f"{name}: {text}" for text in splits[name].warnings]
+    errors = {name: splits[name].run_errors[order[name]] for name in names}
+    pairs = _pairs(splits, errors, level)
+    shaky = sum(not p.stable for p in pairs)
+    if shaky:
+        notes.append(
+            f"the correlation of true errors is unknown for {shaky} of {len(pairs)} pairs: the true"
+            " variance on one of their sets is not told from 0."
+        )
+    for text in notes:
+        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    runs = given[names[0]].runs
+    return TestSetComparison(runs, names, splits, pairs, level, tuple(notes), errors)
+
+
+def _given(test_sets: Mapping[str, Any], kind: str | None, axes: Sequence[str] | None) -> dict[str, Predictions]:
+    if not isinstance(test_sets, Mapping) or len(test_sets) < 2:
+        raise InputError("test_sets must map the names of two test sets or more to predictions.")
+    given = {}
+    for name, value in test_sets.items():
+        values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        asked = asked_of(values, {"kind": kind, "axes": axes})
+        given[str(name)] = as_predictions(values, labels, argument=f"test_sets[{name!r}]", **asked)
+    runs = min(p.runs for p in given.values())
+    if runs < 4:
+        raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least 4.")
+    return given
+
+
+def _shared_examples(given: Mapping[str, Predictions]) -> list[str]:
+    notes = []
+    for (a, p), (b, q) in combinations(given.items(), 2):
+        if p.example_ids is not None and q.example_ids is not None:
+            shared = len(np.intersect1d(p.example_ids, q.example_ids))
+            if shared:
+                notes.append(
+                    f"{a} and {b} share {shared:,} example ids: if these are the same examples,"
+                    " their noise is in the correlations."
+                )
+    return notes
+
+
+def _pairs(
+    splits: Mapping[str, VarianceDecomposition], errors: Mapping[str, FloatArray], level: float
+) -> tuple[TestSetPair, ...]:
+    names = list(combinations(splits, 2))
+    found = [correlate(errors[a], errors[b], level) for a, b in names]
+    pvalues = np.array([p for _, p in found])
+    adjusted = np.full(len(names), math.nan)
+    known = ~np.isnan(pvalues)
+    adjusted[known] = holm(pvalues[known])
+    pairs = []
+    for (a, b), (r, p), q in zip(names, found, adjusted, strict=True):
+        stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
+        noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
+        true = true_correlation(errors[a], errors[b], noise, stable, level)
+        pairs.append(TestSetPair(a, b, r, r.estimate**2, p, float(q), true, stable))
+    return tuple(pairs)
+
+
+def _true(pair: TestSetPair) -> str:
+    r = pair.true_correlation
+    if not pair.stable or math.isnan(r.estimate):
+        return "not known"
+    return f"{r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}]"
+
+
+# The correlation of true errors, from test errors that hold noise of known variance.
+
+NEAR_ONE = 1 - 1e-12
+"""Correlations beyond this count as this: Fisher's scale has no end."""
+
+
+def true_correlation(x: FloatArray, y: FloatArray, noise: Sequence[float], stable: bool, level: float) -> Interval:
+    """Correlation of what is left of x and y without their noise of known variance.
+
+    The limits are those of the correlation of x and y (jackknife on Fisher's scale, where no
+    value lies beyond 1) over how much smaller the noise makes it. Where that leaves nothing below
+    1 the noise seems to be less than thought, and the limit of x and y themselves holds anyway.
+    """
+    smaller = math.sqrt(_real(x, noise[0]) * _real(y, noise[1]))
+    if smaller == 0:
+        return Interval(math.nan, -1.0, 1.0, level)
+    r = _with_each_left_out(x, y)
+    estimate = min(1.0, max(-1.0, float(r[0]) / smaller))
+    if not stable or not np.isfinite(r).all():
+        return Interval(estimate, -1.0, 1.0, level)
+    runs = len(x)
+    z = np.arctanh(np.clip(r, -NEAR_ONE, NEAR_ONE))
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt(np.var(z[1:]) * (runs - 1))
+    low, high = math.tanh(z[0] - half), math.tanh(z[0] + half)
+    low = low if low >= smaller else max(-1.0, low / smaller)
+    high = high if high <= -smaller else min(1.0, high / smaller)
+    return Interval(estimate, low, high, level)
+
+
+def _real(values: FloatArray, noise: float) -> float:
+    """Share of the variance that is no noise."""
+    variance = float(np.var(values, ddof=1))
+    return max(0.0, 1 - noise / variance) if variance > 0 else 0.0
+
+
+def _with_each_left_out(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Pearson's correlation of all runs, then without each of them in turn."""
+    runs = len(x)
+    a, b = x - x.mean(), y - y.mean()
+    xx, yy, xy = (np.array([u @ v, *(u @ v - u * v * runs / (runs - 1))]) for u, v in ((a, a), (b, b), (a, b)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values: FloatArray = xy / np.sqrt(xx * yy)
+    return values

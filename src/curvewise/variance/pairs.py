@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.types import FloatArray, Interval, Predictions, Result, as_predictions, check_level
-from curvewise.variance._bits import IntArray, column_pack
-from curvewise.variance._hypergeometric import smallest_pvalue
-from curvewise.variance._pair_counts import TILE, estimate_seconds, iter_pair_counts
-from curvewise.variance._pair_search import Found, PairSearch
-from curvewise.variance.totals import measure_totals
-from curvewise.variance.wording import said
+from curvewise.stats.tests import benjamini_hochberg, holm
+from curvewise.text import format_value
+from curvewise.types.coercion import as_predictions
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
+from curvewise.variance.anova import measure_totals
+from curvewise.variance.counts import IntArray, WordArray, column_pack
 
 LONG = 20.0
 """Seconds of counting from which it is said beforehand how long it will take."""
@@ -97,7 +102,7 @@ class DependentPairs(Result):
 
     def summary(self) -> str:
         """The search in a few sentences."""
-        effect = said(self.min_effect, "fraction")
+        effect = format_value(self.min_effect, "fraction")
         how = "Holm" if self.multiplicity == "holm" else "Benjamini–Hochberg"
         found = "no pair violates" if not self.dependent else f"{self.dependent:,} violate"
         found = "1 violates" if self.dependent == 1 else found
@@ -110,9 +115,9 @@ class DependentPairs(Result):
         if len(self.first):
             lines.append(
                 f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}:"
-                f" both are right in {said(float(self.both_correct[0]), 'fraction')} of runs,"
+                f" both are right in {format_value(float(self.both_correct[0]), 'fraction')} of runs,"
                 f" where independent errors would give"
-                f" {said(float(self.expected_correct[0]), 'fraction')}."
+                f" {format_value(float(self.expected_correct[0]), 'fraction')}."
             )
         return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
 
@@ -185,12 +190,7 @@ def measure_dependent_pairs(
 
 
 def _result(
-    given: Predictions,
-    search: PairSearch,
-    found: Found,
-    kept: IntArray,
-    level: float,
-    notes: list[str],
+    given: Predictions, search: PairSearch, found: Found, kept: IntArray, level: float, notes: list[str]
 ) -> DependentPairs:
     if found.coarse:
         notes.append(
@@ -272,3 +272,434 @@ def _check(given: Predictions, min_effect: float, multiplicity: str, limit: int)
         raise InputError(f"multiplicity={multiplicity!r} is not known: use 'holm' or 'bh'.")
     if limit < 1:
         raise InputError(f"limit={limit} must be at least 1.")
+
+
+# The search through counts of common errors, tile by tile, in bounded memory.
+
+MOST = 2_000_000
+"""Candidates held at once; beyond them pairs are judged one by one, by Bonferroni's rule."""
+
+SCREEN = 3.0
+"""Deviations of fewer standard errors count as p = 1, which keeps every adjustment valid."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Dependent pairs, the largest deviation first.
+
+    ``i`` and ``j`` are places among the examples searched, ``counts`` runs in which both fail,
+    ``dependent`` how many there are in all, ``threshold`` the p-value up to which a pair counts,
+    ``coarse`` whether Bonferroni's rule had to do.
+    """
+
+    i: IntArray
+    j: IntArray
+    counts: IntArray
+    pvalues: FloatArray
+    adjusted: FloatArray
+    dependent: int
+    threshold: float
+    coarse: bool
+
+
+class PairSearch:
+    """Collects pairs that deviate from independence.
+
+    Parameters
+    ----------
+    wrong : ndarray of int64
+        Runs in which each example that is searched fails.
+    runs, examples : int
+        All runs and all examples, searched or not: adjustments are for all pairs of them.
+    min_effect, level, multiplicity
+        As in ``measure_dependent_pairs``.
+    """
+
+    def __init__(
+        self, wrong: IntArray, runs: int, examples: int, min_effect: float, level: float, multiplicity: str
+    ) -> None:
+        self.wrong, self.runs = wrong, runs
+        self.min_effect, self.multiplicity = min_effect, multiplicity
+        self.tests = examples * (examples - 1) // 2
+        self.deviating = 0
+        self._alpha = 1 - level
+        self._fisher = FisherTest(runs)
+        self._held: list[tuple[IntArray, IntArray, IntArray]] = []
+        self._size = 0
+        self._settled = 0
+        self._coarse = False
+
+    def add(self, i0: int, j0: int, counts: CountTile, limit: int) -> None:
+        """Take in the counts of a tile: examples from i0 on with examples from j0 on."""
+        rows = self.wrong[i0 : i0 + counts.shape[0]]
+        columns = self.wrong[j0 : j0 + counts.shape[1]]
+        gap = counts * float(self.runs)  # exact: whole numbers below 2^53
+        gap -= rows[:, None] * columns.astype(np.float64)
+        np.abs(gap, out=gap)
+        off = gap >= self.min_effect * self.runs**2 * (1 - 1e-12)
+        if i0 == j0:
+            off = np.triu(off, k=1)
+        i, j = np.nonzero(off)
+        if not len(i):
+            return
+        self.deviating += len(i)
+        a, b = rows[i].astype(np.float64), columns[j].astype(np.float64)
+        spread = a * (self.runs - a) * b * (self.runs - b) / (self.runs - 1)
+        far = gap[i, j] ** 2 >= SCREEN**2 * spread
+        i, j = i[far], j[far]
+        self._held.append((i + i0, j + j0, counts[i, j].astype(np.int64)))
+        self._size += len(i)
+        if self._size > MOST:
+            self._settle(limit)
+
+    def finish(self, limit: int) -> Found:
+        """Adjust the p-values and keep the pairs that count."""
+        if self._coarse:
+            self._settle(limit)
+        i, j, counts = self._joined()
+        p = self._pvalues(i, j, counts)
+        if self._coarse:
+            adjusted = np.minimum(1.0, p * self.tests)
+        else:
+            adjust = holm if self.multiplicity == "holm" else benjamini_hochberg
+            adjusted = adjust(p, self.tests)
+        sure = np.flatnonzero(adjusted <= self._alpha)
+        dependent = self._settled if self._coarse else len(sure)
+        rank = 1 if self._coarse or self.multiplicity == "holm" else max(1, dependent)
+        best = sure[self._largest(i[sure], j[sure], counts[sure], limit)]
+        return Found(
+            i=i[best],
+            j=j[best],
+            counts=counts[best],
+            pvalues=p[best],
+            adjusted=adjusted[best],
+            dependent=dependent,
+            threshold=self._alpha * rank / max(1, self.tests),
+            coarse=self._coarse,
+        )
+
+    def intervals(self, found: Found, level: float) -> tuple[Interval, ...]:
+        """Deviations with intervals at the level that the search leaves to a single pair.
+
+        For Holm the limits hold for all pairs at once; for Benjamini and Hochberg the expected
+        share of limits that fail among the pairs found is kept.
+        """
+        runs = self.runs
+        p1, p2 = self.wrong[found.i] / runs, self.wrong[found.j] / runs
+        both = found.counts / runs
+        gap = both - p1 * p2
+        cells = (  # chance of each outcome, and the product of the two deviations there
+            (both, (1 - p1) * (1 - p2)),
+            (p1 - both, -(1 - p1) * p2),
+            (p2 - both, -p1 * (1 - p2)),
+            (1 - p1 - p2 + both, p1 * p2),
+        )
+        square = np.sum([chance * product**2 for chance, product in cells], axis=0)
+        half = -stdtrit(runs - 1, found.threshold / 2) * np.sqrt((square - gap**2) / (runs - 1))
+        return tuple(Interval(float(d), float(d - h), float(d + h), level) for d, h in zip(gap, half, strict=True))
+
+    def _joined(self) -> tuple[IntArray, IntArray, IntArray]:
+        nothing = (np.zeros(0, dtype=np.int64),) * 3
+        i, j, counts = (np.concatenate(x) for x in zip(nothing, *self._held, strict=True))
+        return i, j, counts
+
+    def _pvalues(self, i: IntArray, j: IntArray, counts: IntArray) -> FloatArray:
+        values = np.empty(len(i))
+        for start in range(0, len(i), 2**17):
+            part = slice(start, start + 2**17)
+            a, b = self.wrong[i[part]], self.wrong[j[part]]
+            values[part] = self._fisher.pvalues(a, b, counts[part])
+        return values
+
+    def _largest(self, i: IntArray, j: IntArray, counts: IntArray, limit: int) -> IntArray:
+        gap = np.abs(counts * self.runs - self.wrong[i] * self.wrong[j])
+        return np.lexsort((j, i, -gap))[:limit]
+
+    def _settle(self, limit: int) -> None:
+        """Judge what is held by Bonferroni's rule; keep the largest deviations only."""
+        i, j, counts = self._joined()
+        new = slice(min(limit, self._settled) if self._coarse else 0, None)
+        p = self._pvalues(i[new], j[new], counts[new])
+        sure = np.ones(len(i), dtype=bool)
+        sure[new] = p * self.tests <= self._alpha
+        self._settled += int(sure[new].sum())
+        self._coarse = True
+        i, j, counts = i[sure], j[sure], counts[sure]
+        best = self._largest(i, j, counts, limit)
+        self._held = [(i[best], j[best], counts[best])]
+        self._size = len(best)
+
+
+# How often every two examples fail in the same run, tile by tile.
+#
+# With numba (the extra ``fast``) the bits that two examples share are counted word by word; without
+# it the errors are unpacked and multiplied as matrices, which takes about ten times as long.
+
+CountTile: TypeAlias = NDArray[np.int32]
+# Adds to counts (tile, tile) the pairs of examples from i0 and from j0 on.
+Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
+
+TILE = 256  # examples along a side, by which 60,000 runs of a tile just fit the L2 cache
+PLAIN_TILE = 1024  # the same without numba, where unpacking costs less in larger tiles
+WORDS = 1024  # words of 64 runs at a time: eight examples of them fill 64 KB of cache
+PLAIN_WORDS = 32  # the same without numba, where each run becomes four bytes
+
+
+def iter_pair_counts(columns: WordArray, tile: int | None = None) -> Iterator[tuple[int, int, CountTile]]:
+    """Yield counts of common errors for all pairs of examples, a tile at a time.
+
+    Parameters
+    ----------
+    columns : ndarray of uint64, shape (n, words)
+        Errors of each example packed along runs, as ``column_pack`` makes them.
+    tile : int, optional
+        Examples along each side of a tile; by default what is fastest.
+
+    Yields
+    ------
+    i0, j0 : int
+        First examples of the tile, ``i0 <= j0``.
+    counts : ndarray of int32, shape (up to tile, up to tile)
+        ``counts[a, b]`` runs in which both ``i0 + a`` and ``j0 + b`` fail. Tiles on the diagonal
+        are symmetric, and their diagonal holds each example's own errors.
+    """
+    if columns.dtype != np.uint64 or columns.ndim != 2:
+        raise InputError(
+            f"columns is an array of {columns.dtype} of shape {columns.shape}: pass uint64 of "
+            "shape (examples, words), as column_pack makes it."
+        )
+    columns = np.ascontiguousarray(columns)
+    kernel = _kernel()
+    tile = _side(kernel, tile)
+    n, side = len(columns), -(-tile // 4) * 4
+    for i0 in range(0, n, tile):
+        for j0 in range(i0, n, tile):
+            counts = np.zeros((side, side), dtype=np.int32)
+            kernel(columns, i0, j0, counts)
+            yield i0, j0, counts[: min(tile, n - i0), : min(tile, n - j0)]
+
+
+def estimate_seconds(n: int, runs: int, tile: int | None = None) -> float:
+    """Estimate how long :func:`iter_pair_counts` will take, from a small part measured now.
+
+    Parameters
+    ----------
+    n, runs : int
+        Numbers of examples and of runs.
+    tile : int, optional
+        As it will be passed.
+
+    Returns
+    -------
+    float
+        Seconds on the clock, without the half second that numba compiles once in a process.
+    """
+    if n < 1 or runs < 1:
+        raise InputError(f"n={n}, runs={runs}: at least 1 example and 1 run are needed.")
+    kernel, words = _kernel(), -(-runs // 64)
+    side = -(-min(_side(kernel, tile), n) // 4) * 4
+    sample = np.zeros((2 * side, min(words, WORDS // 8)), dtype=np.uint64)
+    counts = np.zeros((side, side), dtype=np.int32)
+    kernel(sample[:1], 0, 0, np.zeros((4, 4), dtype=np.int32))  # compiles
+    clock = []
+    for _ in range(3):
+        start = time.perf_counter()
+        kernel(sample, 0, side, counts)
+        clock.append(time.perf_counter() - start)
+    tiles = n / side * (n / side + 1) / 2
+    return float(min(clock) * tiles * words / sample.shape[1])
+
+
+def _side(kernel: Kernel, tile: int | None) -> int:
+    if tile is None:
+        return PLAIN_TILE if kernel is _plain_kernel else TILE
+    if tile < 1:
+        raise InputError(f"tile={tile}: at least 1 example is needed along a side.")
+    return tile
+
+
+@cache
+def _kernel() -> Kernel:
+    """The fastest kernel that the installed packages allow."""
+    try:
+        numba = importlib.import_module("numba")
+        importlib.import_module("llvmlite")
+    except ImportError:
+        return _plain_kernel
+    return _compiled_kernel(numba)
+
+
+def _plain_kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> None:
+    """Multiply matrices of zeros and ones; below 2^24 single precision is exact."""
+    side = len(counts)
+    for start in range(0, columns.shape[1], PLAIN_WORDS):
+        part = columns[:, start : start + PLAIN_WORDS]
+        left = _unpacked(part[i0 : i0 + side])
+        right = left if i0 == j0 else _unpacked(part[j0 : j0 + side])
+        counts[: len(left), : len(right)] += (left @ right.T).astype(np.int32)
+
+
+def _unpacked(columns: WordArray) -> NDArray[np.float32]:
+    by_byte = np.ascontiguousarray(columns).view(np.uint8)
+    return np.unpackbits(by_byte, axis=1).astype(np.float32)
+
+
+def _compiled_kernel(numba: Any) -> Kernel:
+    """Compile a kernel that goes through a tile in squares of 4 x 4 pairs."""
+    square = _compiled_square(numba)
+
+    @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
+    def kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> None:
+        n, words = columns.shape
+        for start in range(0, words, WORDS):
+            stop = min(start + WORDS, words)
+            for i in range(0, min(len(counts), n - i0), 4):
+                for j in range(0, min(len(counts), n - j0), 4):
+                    sums = square(columns, i0 + i, j0 + j, start, stop)
+                    for a in range(4):
+                        for b in range(4):
+                            counts[i + a, j + b] += sums[a][b]
+
+    compiled: Kernel = kernel
+    return compiled
+
+
+def _compiled_square(numba: Any) -> Any:
+    """Compile the count of 4 x 4 pairs, for which a word once read serves four pairs."""
+    popcount = _popcount(numba)
+    zero = np.uint64(0)
+
+    @numba.njit(inline="always")  # type: ignore[untyped-decorator]
+    def four_rows(columns: Any, i: int) -> Any:
+        last = len(columns) - 1  # it stands in for examples beyond it, whose counts nobody reads
+        second, third, fourth = min(i + 1, last), min(i + 2, last), min(i + 3, last)
+        return columns[i], columns[second], columns[third], columns[fourth]
+
+    @numba.njit(inline="always")  # type: ignore[untyped-decorator]
+    def add(s: Any, x: Any, y: Any) -> Any:
+        s0, s1 = s[0] + popcount(x & y[0]), s[1] + popcount(x & y[1])
+        s2, s3 = s[2] + popcount(x & y[2]), s[3] + popcount(x & y[3])
+        return s0, s1, s2, s3
+
+    @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
+    def square(columns: Any, i: int, j: int, start: int, stop: int) -> Any:
+        a, b = four_rows(columns, i), four_rows(columns, j)
+        s0 = s1 = s2 = s3 = (zero, zero, zero, zero)
+        for w in range(np.uint64(start), np.uint64(stop)):  # unsigned, or it does not vectorise
+            y = (b[0][w], b[1][w], b[2][w], b[3][w])
+            s0, s1 = add(s0, a[0][w], y), add(s1, a[1][w], y)
+            s2, s3 = add(s2, a[2][w], y), add(s3, a[3][w], y)
+        return s0, s1, s2, s3
+
+    return square
+
+
+def _popcount(numba: Any) -> Any:
+    """The processor's instruction that counts bits, which numba does not offer by itself."""
+    word = numba.types.uint64
+
+    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
+    def popcount(typing_context: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.ctpop(arguments[0])
+
+        return word(word), generate
+
+    return popcount
+
+
+# Fisher's exact test for many fourfold tables with one number of runs.
+
+TIE = 1e-7
+"""Tables whose chance is larger by less than this count as no more likely than the one seen."""
+
+SMALL = 1e-13
+"""Terms below this part of a sum are left out."""
+
+
+class FisherTest:
+    """Two-sided p-values of co-occurrence, given how often each of two things occurs.
+
+    Parameters
+    ----------
+    runs : int
+        In how many runs both were watched.
+    """
+
+    def __init__(self, runs: int) -> None:
+        self.runs = runs
+        self._log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, runs + 1)))])
+
+    def pvalues(self, a: IntArray, b: IntArray, both: IntArray) -> FloatArray:
+        """P-values: the chance of all tables that are no more likely than the one seen.
+
+        Parameters
+        ----------
+        a, b : ndarray of int64
+            How often each of the two occurred.
+        both : ndarray of int64
+            How often both did, in the same run.
+        """
+        runs = self.runs
+        mode = (a + 1) * (b + 1) // (runs + 2)
+        below = both < mode
+        b, k = np.where(below, runs - b, b), np.where(below, a - both, both)
+        mode = (a + 1) * (b + 1) // (runs + 2)
+        here = self._log_chance(a, b, k)
+        near = self._tail(a, b, k)
+        other = self._mirror(a, b, mode, here + TIE)
+        inside = other >= np.maximum(0, a + b - runs)
+        far = np.zeros(len(k))
+        if inside.any():
+            x, a1, b1 = other[inside], a[inside], b[inside]
+            shift = self._log_chance(a1, b1, x) - here[inside]
+            far[inside] = np.exp(shift) * self._tail(a1, runs - b1, a1 - x)
+        p = np.exp(here + np.log(near + far))
+        whole = (k <= mode) | (self._log_chance(a, b, mode) <= here + TIE)
+        return np.where(whole, 1.0, np.minimum(1.0, p))
+
+    def _log_chance(self, a: IntArray, b: IntArray, x: IntArray) -> FloatArray:
+        f, runs = self._log_factorial, self.runs
+        values: FloatArray = (
+            f[a] + f[runs - a] + f[b] + f[runs - b] - f[runs]
+            - f[x] - f[a - x] - f[b - x] - f[runs - a - b + x]
+        )  # fmt: skip
+        return values
+
+    def _mirror(self, a: IntArray, b: IntArray, mode: IntArray, limit: FloatArray) -> IntArray:
+        """The largest count up to the mode with a log chance of at most ``limit``."""
+        low: IntArray = np.maximum(0, a + b - self.runs) - 1  # the chance there is 0
+        high: IntArray = mode + 1
+        while True:
+            apart = high - low > 1
+            if not apart.any():
+                return low
+            middle = np.where(apart, (low + high) // 2, mode)
+            fits = self._log_chance(a, b, middle) <= limit
+            low = np.where(apart & fits, middle, low)
+            high = np.where(apart & ~fits, middle, high)
+
+    def _tail(self, a: IntArray, b: IntArray, k: IntArray) -> FloatArray:
+        """Chance of k or more over that of k alone."""
+        total = np.ones(len(k))
+        alive = np.arange(len(k))
+        x, term = k.astype(np.float64), np.ones(len(k))
+        u, v, w = (c.astype(np.float64) for c in (a, b, self.runs - a - b))
+        while len(alive):
+            for _ in range(16):
+                term = term * (u - x) * (v - x) / ((x + 1) * (w + x + 1))
+                x += 1
+                total[alive] += term
+            keep = term > SMALL * total[alive]
+            alive = alive[keep]
+            x, term, u, v, w = (c[keep] for c in (x, term, u, v, w))
+        return total
+
+
+def smallest_pvalue(runs: int) -> float:
+    """The smallest p-value that any table with so many runs can have."""
+    half = runs // 2
+    test = FisherTest(runs)
+    one = np.array([half])
+    values: NDArray[Any] = test.pvalues(one, one, one)
+    return float(values[0])

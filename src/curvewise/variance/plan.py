@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.types import Interval, check_level
-from curvewise.variance._power import DifferencePower, VariancePower, fewest_runs
-from curvewise.variance._spread import Known, difference_power, noise_of
-from curvewise.variance.decomposition import VarianceDecomposition
-from curvewise.variance.run_plan import RunPlan
+from curvewise.text import format_interval, format_size, format_value
+from curvewise.types.coercion import as_predictions, asked_of, distinct_names
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray, Unit
+from curvewise.variance.anova import Estimate, measure_totals
+from curvewise.variance.decompose import VarianceDecomposition
+from curvewise.variance.difference import (
+    align_examples,
+    check_same_examples,
+    check_scores,
+    is_scores,
+    score_difference,
+    score_unit,
+    top_of,
+)
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
@@ -22,9 +38,7 @@ def plan_runs(
     *,
     difference: float | None = None,
     distribution_std: float | None = None,
-    pilot: VarianceDecomposition
-    | tuple[VarianceDecomposition, VarianceDecomposition]
-    | None = None,
+    pilot: VarianceDecomposition | tuple[VarianceDecomposition, VarianceDecomposition] | None = None,
     test_set_std: float | None = None,
     independent_std: float | None = None,
     examples: int | None = None,
@@ -88,9 +102,7 @@ def plan_runs(
     (17, 0.807)
     """
     check_level(level)
-    known = Known(
-        pilot, test_set_std, independent_std, examples, disagreement, correlation, paired, target
-    )
+    known = Known(pilot, test_set_std, independent_std, examples, disagreement, correlation, paired, target)
     _check(difference, distribution_std, power, target, runs_max)
     if difference is not None:
         return _plan_difference(known, abs(difference), power, level, runs_max)
@@ -103,9 +115,7 @@ def plan_runs(
     return replace(plan, assumptions=tuple(assumed), unit=known.unit, examples=size)
 
 
-def _plan_difference(
-    known: Known, gap: float, power: float, level: float, runs_max: int
-) -> RunPlan:
+def _plan_difference(known: Known, gap: float, power: float, level: float, runs_max: int) -> RunPlan:
     model, assumed = difference_power(known, level)
     runs = _needed(model, gap, power, runs_max)
     limits = None
@@ -130,19 +140,12 @@ def _plan_difference(
     )
 
 
-def _needed(
-    model: DifferencePower | VariancePower, effect: float, power: float, most: int
-) -> int | None:
+def _needed(model: DifferencePower | VariancePower, effect: float, power: float, most: int) -> int | None:
     return fewest_runs(lambda runs: model.power(effect, runs), power, most)
 
 
 def _plan(
-    question: str,
-    effect: float,
-    model: DifferencePower | VariancePower,
-    runs: int | None,
-    power: float,
-    runs_max: int,
+    question: str, effect: float, model: DifferencePower | VariancePower, runs: int | None, power: float, runs_max: int
 ) -> RunPlan:
     most = min(runs_max, max(100, 10 * runs if runs else 1000))
     steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
@@ -177,9 +180,7 @@ def _plan(
     )
 
 
-def _check(
-    difference: float | None, std: float | None, power: float, target: str, runs_max: int
-) -> None:
+def _check(difference: float | None, std: float | None, power: float, target: str, runs_max: int) -> None:
     if (difference is None) == (std is None):
         raise InputError(
             "a plan answers one question at a time: pass difference= (between two trainings) or"
@@ -195,3 +196,908 @@ def _check(
         raise InputError(f"target={target!r} is not known: use one of {', '.join(TARGETS)}.")
     if runs_max < 2:
         raise InputError(f"runs_max={runs_max} must be at least 2.")
+
+
+@dataclass(frozen=True)
+class DifferencePower:
+    """Power of the t test for the difference of two trainings.
+
+    Attributes
+    ----------
+    run_parts : tuple of float
+        Variances between runs that add up in a difference: of a and of b, or of the differences
+        of paired runs. They shrink with the number of runs.
+    example_part : float
+        Variance between examples of the difference of error rates; shrinks with examples only.
+    noise : float
+        What of the sum of ``run_parts`` shrinks with examples as well.
+    examples : float
+        Size of the test set.
+    level : float
+        Of the interval that goes with the test.
+    """
+
+    run_parts: tuple[float, ...]
+    example_part: float
+    noise: float
+    examples: float
+    level: float
+
+    def variance(self, runs: float, examples: float | None = None) -> float:
+        """Variance of the estimated difference."""
+        n = self.examples if examples is None else examples
+        between = sum(self.run_parts)
+        if self.noise:
+            between += self.noise * (self.examples / n - 1)
+        return between / runs + (self.example_part / n if self.example_part else 0.0)
+
+    def estimate(self, runs: float, examples: float | None = None) -> Estimate:
+        """What the comparison would know of that variance: its parts and degrees of freedom."""
+        n = self.examples if examples is None else examples
+        parts = [(v / runs, runs - 1.0) for v in self.run_parts]
+        if self.example_part:
+            parts.append((self.example_part / n, n - 1.0))
+        return Estimate(0.0, sum(v for v, _ in parts), tuple(parts))
+
+    def half_width(self, runs: float) -> float:
+        """Half the expected width of the interval."""
+        t = self.estimate(runs).quantile((1 + self.level) / 2)
+        return t * math.sqrt(self.variance(runs))
+
+    def standard_error(self, runs: float) -> float:
+        """Of the estimated difference."""
+        return math.sqrt(self.variance(runs))
+
+    def power(self, gap: float, runs: float, examples: float | None = None) -> float:
+        """Chance that a true difference ``gap`` is found significant."""
+        variance = self.variance(runs, examples)
+        if variance == 0:
+            return 1.0 if gap else 1 - self.level
+        known = self.estimate(runs, examples)
+        critical = known.quantile((1 + self.level) / 2)
+        return t_power(gap / math.sqrt(variance), known.degrees, self.level, critical)
+
+    def detectable(self, power: float, runs: float) -> float:
+        """The difference that is found with this power."""
+        error = self.standard_error(runs)
+        if error == 0:
+            return 0.0
+        return error * crossing(lambda x: self.power(x * error, runs) - power, 1.0)
+
+    def examples_needed(self, gap: float, power: float, runs: int) -> int | None:
+        """The fewest examples with which so many runs would do; None if none would."""
+
+        def missing(n: float) -> float:
+            return self.power(gap, runs, n) - power
+
+        if missing(1e15) < 0:
+            return None
+        return math.ceil(crossing(missing, self.examples) * (1 - 1e-9))
+
+
+@dataclass(frozen=True)
+class VariancePower:
+    """Chance that the F interval of the standard deviation of true error lies above 0.
+
+    Attributes
+    ----------
+    noise : float
+        Variance of test error that independent errors alone give.
+    std : float
+        The standard deviation of true error that is asked about.
+    examples : float
+        Size of the test set.
+    level : float
+        Coverage of the interval, whose lower end is that of a one-sided test at half of the rest.
+    """
+
+    noise: float
+    std: float
+    examples: float
+    level: float
+
+    def power(self, std: float, runs: float) -> float:
+        """Chance that the lower end of the interval is above 0."""
+        one, two = runs - 1, (runs - 1) * (self.examples - 1)
+        limit = float(fdtri(one, two, (1 + self.level) / 2))
+        return float(fdtrc(one, two, limit / (1 + std**2 / self.noise)))
+
+    def detectable(self, power: float, runs: float) -> float:
+        """The standard deviation that is told from 0 with this power."""
+        scale = math.sqrt(self.noise)
+        return scale * crossing(lambda x: self.power(x * scale, runs) - power, 1.0)
+
+    def standard_error(self, runs: float) -> float:
+        """Of the estimated standard deviation, to first order."""
+        return math.sqrt(2 / (runs - 1)) * (self.std**2 + self.noise) / (2 * self.std)
+
+    def half_width(self, runs: float) -> float:
+        """Half the width of its interval, to first order."""
+        return float(ndtri((1 + self.level) / 2)) * self.standard_error(runs)
+
+
+# What a plan of runs says.
+
+
+@dataclass(frozen=True, eq=False)
+class RunPlan(Result):
+    """How many runs are needed, and what other numbers of runs would give.
+
+    Attributes
+    ----------
+    question : {"difference", "variance"}
+        Whether two trainings differ, or whether true error varies between runs of one.
+    effect : float
+        The true difference (or standard deviation of true error) that should be seen.
+    runs : int or None
+        The fewest runs of each training that do; None where ``runs_max`` do not.
+    runs_interval : Interval or None
+        The same with the pilot's standard deviations at the limits of their intervals; infinite
+        where ``runs_max`` would not do. None without a pilot.
+    examples_needed : int or None
+        Where ``runs`` is None because the test set is too small: the fewest examples with which
+        ``runs_max`` runs would do.
+    power : float
+        The chance of seeing the effect that was asked for: that the interval of the difference
+        (or of the standard deviation) excludes 0.
+    target : {"distribution", "test set"}
+        Where the difference is to be seen. On the distribution the examples count as sampled.
+    paired : bool
+        Whether run r of one training shares its seeds with run r of the other.
+    examples : int or None
+        Size of the test set, where it is known.
+    table_runs, table_power : ndarray
+        Numbers of runs, and the power of each.
+    table_detectable : ndarray
+        The effect that is seen with the power asked for.
+    table_standard_error, table_half_width : ndarray
+        Of the estimate: its standard error and half the width of its interval.
+    table_one_more : ndarray
+        What one more run of each training buys: by what part the interval gets narrower.
+    assumptions : tuple of str
+        What was taken for granted.
+    """
+
+    question: str
+    effect: float
+    runs: int | None
+    runs_interval: Interval | None
+    examples_needed: int | None
+    runs_max: int
+    power: float
+    level: float
+    target: str
+    paired: bool
+    examples: int | None
+    table_runs: NDArray[np.int64]
+    table_power: FloatArray
+    table_detectable: FloatArray
+    table_standard_error: FloatArray
+    table_half_width: FloatArray
+    table_one_more: FloatArray
+    assumptions: tuple[str, ...]
+    unit: str
+    warnings: tuple[str, ...]
+    _model: DifferencePower | VariancePower
+
+    def power_at(self, runs: int, effect: float | None = None) -> float:
+        """The chance that so many runs of each training show the effect."""
+        if runs < 2:
+            raise InputError(f"runs={runs}: at least two runs are needed.")
+        return self._model.power(self.effect if effect is None else effect, runs)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per number of runs.
+
+        ``detectable`` is the difference (or standard deviation) that is seen with the power asked
+        for, ``one more`` by what part one more run of each training makes the interval narrower.
+        """
+        return {
+            "runs": self.table_runs,
+            "power": self.table_power,
+            "detectable": self.table_detectable,
+            "std error": self.table_standard_error,
+            "half-width": self.table_half_width,
+            "one more": self.table_one_more,
+        }
+
+    def summary(self) -> str:
+        """The plan in a few sentences."""
+        lines = [self._answer()]
+        if self.runs is not None:
+            where = int(np.searchsorted(self.table_runs, self.runs))
+            lines.append(
+                f"The interval is then ±{format_value(float(self.table_half_width[where]), self.unit)}; one"
+                f" more run would make it {self.table_one_more[where]:.1%} narrower."
+            )
+        if self.assumptions:
+            lines.append(f"This takes for granted that {'; '.join(self.assumptions)}.")
+        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+
+    def _answer(self) -> str:
+        what = (
+            f"see a true difference of {format_value(self.effect, self.unit)} on {self._where}"
+            if self.question == "difference"
+            else "tell a standard deviation of true error of"
+            f" {format_value(self.effect, self.unit)} between runs from 0"
+        )
+        each = " of each training" if self.question == "difference" else ""
+        if self.runs is not None:
+            inner = self.runs_interval
+            limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
+            return f"To {what} with {self.power:.0%} power takes {self.runs:,}{limits} runs{each}."
+        text = f"Not even {self.runs_max:,} runs{each} {what} with {self.power:.0%} power."
+        if self.examples_needed is None:
+            return text
+        return (
+            f"{text} The test set is too small: its examples add a part that no number of runs"
+            f" removes. With about {format_size(self.examples_needed)} examples instead of"
+            f" {self.examples:,} so many runs would do."
+        )
+
+    @property
+    def _where(self) -> str:
+        return "the distribution" if self.target == "distribution" else "this test set"
+
+
+# What is known of the variance of two trainings before their runs are made.
+
+
+@dataclass(frozen=True)
+class Known:
+    """The arguments of ``plan_runs`` that say how much runs and examples vary."""
+
+    pilot: Any
+    test_set_std: float | None
+    independent_std: float | None
+    examples: int | None
+    disagreement: float | None
+    correlation: float | None
+    paired: bool
+    target: str
+
+    def __post_init__(self) -> None:
+        given = self.pilot if isinstance(self.pilot, tuple | list) else (self.pilot,)
+        if self.pilot is not None and (len(given) > 2 or not all(isinstance(p, VarianceDecomposition) for p in given)):
+            raise InputError("pilot must be what decompose_variance returns, or a pair of such.")
+        for name in ("test_set_std", "independent_std", "examples"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"{name}={value} must be a number above 0.")
+            if value is not None and self.pilot is not None:
+                raise InputError(f"{name}= is known from pilot=: leave one of them out.")
+        if self.disagreement is not None and not 0 <= self.disagreement <= 1:
+            raise InputError(f"disagreement={self.disagreement} must lie between 0 and 1.")
+        if self.correlation is not None and (not self.paired or not -1 < self.correlation < 1):
+            raise InputError(f"correlation={self.correlation} is for paired=True and lies between −1 and 1.")
+        if len(self.pilots) == 2 and self.pilots[0].examples != self.pilots[1].examples:
+            raise InputError("pilot: the two are not of one test set; they differ in examples.")
+
+    @property
+    def pilots(self) -> tuple[VarianceDecomposition, ...]:
+        """None, one or two decompositions."""
+        if self.pilot is None:
+            return ()
+        return tuple(self.pilot) if isinstance(self.pilot, tuple | list) else (self.pilot,)
+
+    @property
+    def size(self) -> int | None:
+        """Examples in the test set, or groups of them."""
+        if self.pilots:
+            return self.pilots[0].groups or self.pilots[0].examples
+        return self.examples
+
+    @property
+    def unit(self) -> str:
+        """Of errors."""
+        return self.pilots[0].unit if self.pilots else "fraction"
+
+
+def noise_of(known: Known) -> tuple[float, list[str]]:
+    """The variance of test error that independent errors give, and what was assumed."""
+    if known.pilots:
+        noise = known.pilots[0]._split.noise
+    elif known.independent_std is not None:
+        noise = known.independent_std**2
+    else:
+        raise InputError(
+            "distribution_std= needs pilot=, or independent_std=: the standard deviation that the"
+            " test error would have if examples erred independently."
+        )
+    if noise <= 0:
+        raise InputError("pilot shows no variation within examples: nothing can be planned on it.")
+    return noise, ["run effects are normal", "a variance is seen where its interval excludes 0"]
+
+
+def difference_power(known: Known, level: float, end: str = "estimate") -> tuple[DifferencePower, list[str]]:
+    """The power of a comparison, and what was assumed.
+
+    ``end`` takes the pilot's standard deviations at their estimate, "low" or "high" limit.
+    """
+    variances, noise, assumed = _between_runs(known, end)
+    if known.paired:
+        r, how = _correlation(known)
+        scale = sum(variances) - 2 * r * math.sqrt(variances[0] * variances[1])
+        noise *= scale / sum(variances) if sum(variances) else 1.0
+        variances = (scale,)
+        assumed.append(how)
+    if known.target == "test set":
+        return DifferencePower(variances, 0.0, noise, known.size or 1e9, level), assumed
+    spread, how = _between_examples(known)
+    if known.size is None:
+        raise InputError(
+            "target='distribution' needs examples=: the size of the test set. For this test set"
+            " only, pass target='test set'."
+        )
+    return DifferencePower(variances, spread, noise, known.size, level), [*assumed, how]
+
+
+def _between_runs(known: Known, end: str) -> tuple[tuple[float, ...], float, list[str]]:
+    """Variances of test error of a and of b, and what of their sum is noise."""
+    if not known.pilots:
+        if known.test_set_std is None:
+            raise InputError(
+                "difference= needs pilot=, or test_set_std=: the standard deviation of test error between runs."
+            )
+        one = known.test_set_std**2
+        noise = 2 * min(one, (known.independent_std or 0.0) ** 2)
+        return (one, one), noise, ["both trainings vary alike between runs"]
+    stds = [getattr(p.test_set_interval, end) for p in known.pilots]
+    shares = [
+        min(1.0, p._split.noise / p._split.test_set) if s else 0.0 for p, s in zip(known.pilots, stds, strict=True)
+    ]
+    assumed = []
+    if len(stds) == 1:
+        stds, shares = stds * 2, shares * 2
+        assumed.append("the other training varies between runs like the pilot")
+    noise = sum(s**2 * share for s, share in zip(stds, shares, strict=True))
+    return (stds[0] ** 2, stds[1] ** 2), noise, assumed
+
+
+def _between_examples(known: Known) -> tuple[float, str]:
+    """Variance between examples (or groups) of the difference of error rates."""
+    if known.disagreement is not None:
+        return known.disagreement, (
+            f"the trainings judge {known.disagreement:.1%} of examples differently, whatever the seed"
+        )
+    if len(known.pilots) == 2:
+        return _example_gap(*known.pilots), "the pilots show how examples differ"
+    if known.pilots:
+        worst = 2 * max(0.0, _example_variance(known.pilots[0]))
+        return worst, (
+            "the two trainings find unrelated examples hard, which is the worst case (say"
+            " disagreement=, or pass pilots of both)"
+        )
+    raise InputError(
+        "target='distribution' needs disagreement= (the share of examples that one training usually"
+        " gets right and the other usually wrong) or pilot=. For this test set only, pass"
+        " target='test set'."
+    )
+
+
+def _unit_means(pilot: VarianceDecomposition, values: np.ndarray[Any, Any]) -> Any:
+    """Totals by group in units of the mean group; the values themselves without groups."""
+    groups = pilot._totals.groups
+    if groups is None:
+        return values
+    return np.bincount(groups, weights=values - values.mean()) * pilot._totals.units / len(values)
+
+
+def _example_variance(pilot: VarianceDecomposition) -> float:
+    if pilot.groups is None:
+        return float(pilot._split.example)
+    return float(np.var(_unit_means(pilot, pilot.example_errors), ddof=1))
+
+
+def _example_gap(a: VarianceDecomposition, b: VarianceDecomposition) -> float:
+    """What of the variance of the difference is not the runs that the pilots happened to have."""
+    gap = float(np.var(_unit_means(a, a.example_errors - b.example_errors), ddof=1))
+    size = a.groups or a.examples
+    by_runs = sum(p._split.noise * size / p.runs for p in (a, b))
+    return max(0.0, gap - by_runs)
+
+
+def _correlation(known: Known) -> tuple[float, str]:
+    if known.correlation is not None:
+        return known.correlation, f"paired runs correlate by {known.correlation:g}"
+    if len(known.pilots) == 2 and known.pilots[0].runs == known.pilots[1].runs > 2:
+        one, two = (p.run_errors for p in known.pilots)
+        if one.std() and two.std():
+            r = float(np.corrcoef(one, two)[0, 1])
+            return min(r, 0.99), f"paired runs correlate by {r:.2f}, as in the pilots"
+    return 0.0, "paired runs do not correlate"
+
+
+# How surely a number of runs shows a difference, or a variance of true error.
+
+NORMAL_FROM = 1e6
+"""Degrees of freedom from which t is taken as normal."""
+
+
+def t_power(shift: float, degrees: float, level: float, critical: float | None = None) -> float:
+    """Power of a two-sided t test whose statistic is shifted by ``shift`` standard errors.
+
+    ``critical`` is what the statistic must exceed, where that is not the quantile of t.
+
+    >>> round(t_power(2.0, 10, 0.95), 4), round(t_power(0.0, 10, 0.95), 4)
+    (0.4396, 0.05)
+    """
+    if degrees > NORMAL_FROM:
+        z = float(ndtri((1 + level) / 2))
+        return float(ndtr(abs(shift) - z) + ndtr(-abs(shift) - z))
+    t = float(stdtrit(degrees, (1 + level) / 2)) if critical is None else critical
+    above = 1 - float(nctdtr(degrees, abs(shift), t))
+    return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
+
+
+def fewest_runs(power_at: Callable[[int], float], power: float, most: int) -> int | None:
+    """The fewest runs, two or more, that reach the power; None if ``most`` do not."""
+    if power_at(most) < power:
+        return None
+    low, high = 1, 2
+    while high < most and power_at(high) < power:
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power_at(middle) >= power else (middle, high)
+    return high
+
+
+def crossing(rising: Callable[[float], float], start: float) -> float:
+    """Where a rising function of a positive number passes 0; infinite if it does not."""
+    low = high = start
+    while rising(high) < 0:
+        low, high = high, 4 * high
+        if high > 1e30:
+            return math.inf
+    while rising(low) >= 0:
+        low, high = low / 4, low
+        if low < 1e-30:
+            return 0.0
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
+    return high
+
+
+# When to stop adding seeds: looks at the data that were planned, and paid for.
+
+DRAWS = 100_000
+UNEQUAL = 2.0
+"""Ratio of the standard deviations of two trainings from which on their inequality is said."""
+EFFECTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+"""Differences, in standard deviations between runs, for which a plan says what to expect."""
+
+
+def plan_stopping(
+    looks: Sequence[int],
+    *,
+    level: float = 0.95,
+    paired: bool = False,
+    draws: int = DRAWS,
+    rng: int | np.random.Generator = 0,
+) -> StoppingPlan:
+    """Plan at which numbers of runs to compare two trainings, and when to stop.
+
+    Comparing after every few seeds and stopping at the first p < 0.05 finds differences that are
+    not there. This plan looks at ``looks`` only, and stops at a smaller p-value, the same at each
+    look (as Pocock's design does), chosen so that the error rate over all looks is
+    ``1 - level``. It is found by simulating t tests of normal run errors of equal spread, so
+    it holds for few runs as well. Where one training has three times the spread of the other, 5%
+    become 6% with looks from 5 runs on; with heavy tails the error rate is lower. Where runs are
+    skewed and the spreads unequal, 5% become 10% to 18%, and :func:`check_stopping` warns.
+
+    Looks at 2 to 4 runs are worth little. With looks from 2 runs on and spreads that unequal,
+    Welch's test would err in 6.9% instead of 5%. :func:`check_stopping` therefore takes fewer
+    degrees of freedom there, and errs in 3% to 5.5%: what a look saves it loses in power.
+
+    Parameters
+    ----------
+    looks : sequence of int
+        Runs of each training at which to look, rising, from 2 on: ``[5, 10, 20, 40]``.
+    level : float
+        One minus the error rate over all looks.
+    paired : bool
+        Whether run r of one training shares its seeds with run r of the other.
+    draws : int
+        Simulated experiments.
+    rng : int or Generator
+        Determines them.
+
+    Examples
+    --------
+    >>> plan = plan_stopping([5, 10, 20], draws=20_000)
+    >>> round(plan.nominal_level, 3), round(plan.naive_error, 2)
+    (0.022, 0.11)
+    """
+    check_level(level)
+    planned = _check_looks(looks)
+    if draws < 1000:
+        raise InputError(f"draws={draws} are too few to simulate an error rate: pass 1000 or more.")
+    generator = np.random.default_rng(rng)
+    null = simulate_looks(planned, paired, draws, generator)
+    smallest = null.pvalues(0.0, 1 - level).min(axis=0)
+    nominal = float(np.quantile(smallest, 1 - level, method="lower"))
+    some = simulate_looks(planned, paired, max(1000, draws // 10), generator)
+    expected = [_expected(some, effect, nominal, 1 - level) for effect in EFFECTS]
+    return StoppingPlan(
+        looks=planned,
+        level=level,
+        nominal_level=nominal,
+        naive_error=float((smallest <= 1 - level).mean()),
+        paired=paired,
+        effects=EFFECTS,
+        expected_runs=tuple(e[0] for e in expected),
+        chance_found=tuple(e[1] for e in expected),
+        fixed_chance=tuple(e[2] for e in expected),
+        draws=draws,
+        warnings=(),
+    )
+
+
+def check_stopping(
+    a: Predictions | ArrayLike,
+    b: Predictions | ArrayLike,
+    plan: StoppingPlan,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    margin: float | None = None,
+    names: tuple[str, str] = ("a", "b"),
+    unit: str | None = None,
+    higher_is_better: bool | None = None,
+) -> StoppingCheck:
+    """Decide by a plan whether the runs so far suffice.
+
+    With fewer than five runs each training counts with its own degrees of freedom, because Welch's
+    test at looks from 2 runs on errs in 6.9% instead of 5% where the spreads are unequal.
+
+    Parameters
+    ----------
+    a, b : Predictions or array_like
+        Runs so far, in the order in which they were made: predictions, runs × examples, or one
+        score per run. As many of a as of b, and a number at which the plan looks.
+    plan : StoppingPlan
+        Made before the first look.
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    kind, axes, groups
+        As in :func:`decompose_variance`. A plan is for this test set, on which groups change
+        nothing.
+    margin : float, optional
+        The largest difference that does not matter: allows to stop for equivalence.
+    names : tuple of str
+        What to call the trainings: two different names.
+    unit : {"fraction", "percent", "loss", "score"}, optional
+        Of scores per run: "fraction" by default.
+    higher_is_better : bool, optional
+        Whether scores per run are accuracies; needed for fractions and percentages.
+
+    Examples
+    --------
+    >>> plan = plan_stopping([5, 10, 20], draws=20_000)
+    >>> a, b = [0.10, 0.11, 0.12, 0.11, 0.10], [0.08, 0.07, 0.08, 0.09, 0.08]
+    >>> c = check_stopping(a, b, plan, higher_is_better=False)
+    >>> c.decision, c.next_look
+    ('stop: b better', None)
+    """
+    if margin is not None and not margin > 0:
+        raise InputError(f"margin={margin} must be above 0, such as 0.005.")
+    first, second = distinct_names(names, "names")
+    names = first, second
+    options = {"kind": kind, "axes": axes, "groups": groups}
+    if is_scores(a) or is_scores(b):
+        one, two, measure = _scores(a, b, options, score_unit(unit, higher_is_better))
+    else:
+        if unit is not None or higher_is_better is not None:
+            raise InputError("unit= and higher_is_better= are for one score per run.")
+        one, two, measure = _run_errors(a, b, labels, options)
+    done = _check_runs(one, two, plan)
+    estimates = [score_difference(one[:r], two[:r], plan.paired).test_set for r in done]
+    decisions = [_decide(e, r, plan, margin) for e, r in zip(estimates, done, strict=True)]
+    stops = [i for i, d in enumerate(decisions) if d != "go on"]
+    notes = _unequal_spreads(one, two, names)
+    if stops and stops[0] < len(done) - 1:
+        notes.append(
+            f"the plan already stopped at {done[stops[0]]:,} runs: that decision counts, and later"
+            " runs do not change it."
+        )
+    decision = decisions[stops[0]] if stops else "go on"
+    most = top_of(measure)
+    differences = tuple(e.interval(1 - plan.nominal_level, most) for e in estimates)
+    return StoppingCheck(
+        decision=decision,
+        runs=done[-1],
+        difference=differences[-1],
+        pvalue=estimates[-1].pvalue,
+        next_look=plan.looks[len(done)] if decision == "go on" else None,
+        looked=done,
+        differences=differences,
+        pvalues=tuple(e.pvalue for e in estimates),
+        decisions=tuple(decisions),
+        margin=margin,
+        names=names,
+        plan=plan,
+        unit=measure,
+        warnings=tuple(notes),
+    )
+
+
+def _unequal_spreads(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> list[str]:
+    """Warn where one training spreads far more: the plan does not hold if runs are skewed, too."""
+    spreads = {name: float(np.var(x, ddof=1)) for name, x in zip(names, (a, b), strict=True)}
+    calm, wild = sorted(spreads, key=spreads.__getitem__)
+    if spreads[wild] == 0:
+        return []
+    ratio = spreads[wild] / spreads[calm] if spreads[calm] > 0 else math.inf
+    if ratio < UNEQUAL**2 or 2 * float(fdtrc(len(a) - 1, len(a) - 1, ratio)) >= 0.05:
+        return []
+    times = f"{math.sqrt(ratio):.1f} times as much as" if math.isfinite(ratio) else "and not"
+    return [
+        f"the runs of {wild} vary {times} those of {calm}. Where runs are skewed as well, one in"
+        " six to ten comparisons stops for a difference that is not there, instead of one in"
+        " twenty: confirm it with new runs."
+    ]
+
+
+def _expected(looks: Looks, effect: float, nominal: float, alpha: float) -> tuple[float, float, float]:
+    """Runs until the plan stops, its chance to find the effect, and that of one last look."""
+    pvalues = looks.pvalues(effect, alpha)
+    found = pvalues <= nominal
+    stopped = np.where(found.any(axis=0), found.argmax(axis=0), len(pvalues) - 1)
+    runs = float(np.array(looks.runs)[stopped].mean())
+    return runs, float(found.any(axis=0).mean()), float((pvalues[-1] <= alpha).mean())
+
+
+def _decide(estimate: Estimate, runs: int, plan: StoppingPlan, margin: float | None) -> str:
+    interval = estimate.interval(1 - plan.nominal_level)
+    if estimate.pvalue <= plan.nominal_level:
+        return "stop: a better" if estimate.value < 0 else "stop: b better"
+    if margin is not None and -margin < interval.low and interval.high < margin:
+        return "stop: equivalent within margin"
+    return "stop: undecided" if runs == plan.looks[-1] else "go on"
+
+
+def _scores(a: Any, b: Any, options: Mapping[str, Any], measure: Unit) -> tuple[FloatArray, FloatArray, str]:
+    given = [f"{name}=" for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"{given[0]} is for predictions, and there is one score per run.")
+    return check_scores(a, measure, "a"), check_scores(b, measure, "b"), measure.name
+
+
+def _run_errors(
+    a: Any, b: Any, labels: ArrayLike | None, options: Mapping[str, Any]
+) -> tuple[FloatArray, FloatArray, str]:
+    one, two = (
+        as_predictions(p, labels, argument=name, directed=True, **asked_of(p, options))
+        for p, name in ((a, "a"), (b, "b"))
+    )
+    two = align_examples(one, two)
+    check_same_examples(one, two)
+    totals = measure_totals(one), measure_totals(two)
+    return totals[0].run, totals[1].run, one.unit
+
+
+def _check_looks(looks: Sequence[int]) -> tuple[int, ...]:
+    planned = tuple(int(n) for n in np.ravel(looks))
+    whole = all(float(n) == int(n) for n in np.ravel(looks))
+    rising = all(x < y for x, y in pairwise(planned))
+    if not planned or not whole or planned[0] < 2 or not rising:
+        raise InputError(f"looks={looks!r} must be rising whole numbers from 2 on, such as [5, 10, 20].")
+    return planned
+
+
+def _check_runs(a: FloatArray, b: FloatArray, plan: StoppingPlan) -> tuple[int, ...]:
+    if len(a) != len(b):
+        raise InputError(f"a has {len(a)} runs and b has {len(b)}: the plan compares as many.")
+    if len(a) not in plan.looks:
+        later = [n for n in plan.looks if n > len(a)]
+        then = f"train until {later[0]}" if later else f"pass the first {plan.looks[-1]}"
+        raise InputError(
+            f"a and b have {len(a)} runs, and the plan looks at {', '.join(map(str, plan.looks))}"
+            f" only: {then}. A look that was not planned is not paid for."
+        )
+    return tuple(n for n in plan.looks if n <= len(a))
+
+
+# What a plan for stopping holds, and what it says about the runs so far.
+
+
+@dataclass(frozen=True, eq=False)
+class StoppingPlan(Result):
+    """At which numbers of runs to look, and how small a p-value must be to stop.
+
+    Attributes
+    ----------
+    looks : tuple of int
+        Runs of each training at which the two are compared.
+    level : float
+        One minus the chance that any look finds a difference where there is none.
+    nominal_level : float
+        The p-value below which a look stops, the same at each.
+    naive_error : float
+        That chance if every look stopped at ``1 - level`` instead.
+    paired : bool
+        Whether run r of one training shares its seeds with run r of the other.
+    effects : tuple of float
+        True differences in standard deviations between runs (of a training; of the differences
+        of pairs, if paired).
+    expected_runs, chance_found : tuple of float
+        For each effect: runs of each training until the plan stops, on average, and the chance
+        that it stops with a difference.
+    fixed_chance : tuple of float
+        The chance that a single look at the last number of runs finds it.
+    draws : int
+        Simulated experiments with normal run errors behind these numbers.
+    """
+
+    looks: tuple[int, ...]
+    level: float
+    nominal_level: float
+    naive_error: float
+    paired: bool
+    effects: tuple[float, ...]
+    expected_runs: tuple[float, ...]
+    chance_found: tuple[float, ...]
+    fixed_chance: tuple[float, ...]
+    draws: int
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per true difference: what to expect."""
+        return {
+            "difference in std": list(self.effects),
+            "expected runs": list(self.expected_runs),
+            "chance found": list(self.chance_found),
+            "chance of one look": list(self.fixed_chance),
+        }
+
+    def summary(self) -> str:
+        """The plan in a few sentences."""
+        shown = [f"{n:,}" for n in self.looks]
+        looks = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
+        one = self.effects.index(1.0)
+        return (
+            f"Compare after {looks} runs of each training, and stop when p < "
+            f"{self.nominal_level:.4f}. Where there is no difference, one is found with a chance"
+            f" of {1 - self.level:.0%} over all looks; stopping at p < {1 - self.level:.2g} instead"
+            f" would make that {self.naive_error:.0%}. A difference of one standard deviation"
+            f" between runs is found with a chance of {self.chance_found[one]:.0%} after"
+            f" {self.expected_runs[one]:.1f} runs on average, by a single look at"
+            f" {self.looks[-1]:,} runs with {self.fixed_chance[one]:.0%}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StoppingCheck(Result):
+    """What the plan says about the runs so far.
+
+    Attributes
+    ----------
+    decision : str
+        "stop: a better", "stop: b better", "stop: equivalent within margin", "stop: undecided"
+        (the last look is over) or "go on". It is that of the first look that stopped.
+    runs : int
+        Runs of each training that were looked at.
+    difference : Interval
+        Error of a minus error of b on this test set at the last look, with an interval that
+        holds at all looks together.
+    pvalue : float
+        At the last look, not adjusted: it is compared with the plan's ``nominal_level``.
+    next_look : int or None
+        Runs at which to look again.
+    looked, differences, pvalues, decisions : tuple
+        The same at every look so far.
+    margin : float or None
+        Differences up to this size do not matter.
+    """
+
+    decision: str
+    runs: int
+    difference: Interval
+    pvalue: float
+    next_look: int | None
+    looked: tuple[int, ...]
+    differences: tuple[Interval, ...]
+    pvalues: tuple[float, ...]
+    decisions: tuple[str, ...]
+    margin: float | None
+    names: tuple[str, str]
+    plan: StoppingPlan
+    unit: str
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per look so far."""
+        return {
+            "runs": list(self.looked),
+            "difference": [d.estimate for d in self.differences],
+            "low": [d.low for d in self.differences],
+            "high": [d.high for d in self.differences],
+            "p": list(self.pvalues),
+            "decision": list(self.decisions),
+        }
+
+    def summary(self) -> str:
+        """The decision in a few sentences."""
+        a, b = self.names
+        level = f"{self.plan.level:.0%}"
+        then = "" if self.next_look is None else f" Look again at {self.next_look:,} runs."
+        return " ".join(
+            [
+                f"After {self.runs:,} runs of each training the error of {a} minus that of {b} on"
+                f" this test set is {format_interval(self.difference, self.unit)} (an interval that"
+                f" holds at all planned looks together with {level}).",
+                f"Decision: {self.decision}.{then}",
+                *(f"Beware: {w}" for w in self.warnings),
+            ]
+        )
+
+
+# Simulated experiments that are looked at several times.
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """Means and variances of simulated experiments at each look, without a true difference.
+
+    Attributes
+    ----------
+    runs : tuple of int
+        Runs of each training at each look.
+    gap : ndarray, shape (looks, draws)
+        Difference of the two means so far, in standard deviations of a run.
+    error : ndarray, shape (looks, draws)
+        Its estimated standard error.
+    degrees : ndarray, shape (looks, draws)
+        Degrees of freedom of that.
+    """
+
+    runs: tuple[int, ...]
+    gap: FloatArray
+    error: FloatArray
+    degrees: FloatArray
+
+    def pvalues(self, effect: float, most: float) -> FloatArray:
+        """Two-sided p-values of the t tests if the true difference is ``effect``.
+
+        Those above ``most`` are given as 1: a t that is not even extreme for a normal variable is
+        not worth the time.
+        """
+        t = np.abs(self.gap + effect) / self.error
+        values = np.ones_like(t)
+        small = t >= -ndtri(most / 2)
+        values[small] = 2 * stdtr(self.degrees[small], -t[small])
+        return np.where(values > most, 1.0, values)
+
+
+def simulate_looks(runs: tuple[int, ...], paired: bool, draws: int, rng: np.random.Generator) -> Looks:
+    """Simulate normal run errors, and compare by Welch's or the paired t test.
+
+    Only sums and sums of squares of the runs between two looks are drawn. Unpaired trainings are
+    compared by Welch's t test, paired ones by the t test of differences.
+    """
+    sides = [_running(runs, draws, rng) for _ in range(1 if paired else 2)]
+    sizes = np.array(runs, dtype=np.float64)[:, None]
+    parts = [variance / sizes for _, variance in sides]
+    total = np.sum(parts, axis=0)
+    degrees = (sizes - 1) * total**2 / np.sum([p**2 for p in parts], axis=0)
+    gap = sides[0][0] if paired else sides[0][0] - sides[1][0]
+    return Looks(runs, gap, np.sqrt(total), degrees)
+
+
+def _running(runs: tuple[int, ...], draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance (ddof 1) of standard normal runs so far, at each look."""
+    means, variances = np.empty((2, len(runs), draws))
+    mean, squares, before = np.zeros(draws), np.zeros(draws), 0
+    for look, now in enumerate(runs):
+        new = now - before
+        fresh = rng.standard_normal(draws) / math.sqrt(new)
+        within = rng.chisquare(new - 1, draws) if new > 1 else 0.0
+        squares += within + (fresh - mean) ** 2 * (before * new / now)
+        mean += (fresh - mean) * (new / now)
+        means[look], variances[look] = mean, squares / (now - 1)
+        before = now
+    return means, variances

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.stats import holm
-from curvewise.types import FloatArray, Interval, Predictions, Result, check_level
-from curvewise.variance.anova import Split
-from curvewise.variance.decomposition import VarianceDecomposition
-from curvewise.variance.ratio import DRAWS, VarianceRatio, measure_split, variance_ratio
-from curvewise.variance.totals import Totals
-from curvewise.variance.variances import observed_std, tail_notes, true_std
-from curvewise.variance.wording import said_interval, said_pvalue
+from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.tests import holm
+from curvewise.text import format_interval, format_pvalue
+from curvewise.types.coercion import as_predictions
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
+from curvewise.variance.anova import FEWEST, Split, Totals, satterthwaite
+from curvewise.variance.counts import class_counts
+from curvewise.variance.decompose import VarianceDecomposition
+from curvewise.variance.difference import align_examples, check_same_examples
+from curvewise.variance.variances import (
+    DRAWS,
+    VarianceRatio,
+    measure_split,
+    observed_std,
+    tail_notes,
+    true_std,
+    variance_ratio,
+)
+from curvewise.variance.votes import group_codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +129,14 @@ class SourceShares(Result):
         lines = [
             f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
             " deviation between runs is"
-            f" {said_interval(self.baseline_test_set_std, self.unit)} on this test set and"
-            f" {said_interval(self.baseline_distribution_std, self.unit)} on the distribution."
+            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
+            f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
         ]
         for i, name in enumerate(self.sources):
             lines.append(
                 f"Varying only {name} ({self.runs[i]:,} runs) gives"
                 f" {_percent(self.test_set_share[i])} of the former"
-                f" ({said_pvalue(self.pvalues[i])} after Holm) and"
+                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
                 f" {_percent(self.distribution_share[i])} of the latter: {self._meaning(i)}."
             )
         whole = {
@@ -188,16 +203,13 @@ def measure_sources(
     check_level(level)
     options = {"kind": kind, "axes": axes, "groups": groups}
     measured = {
-        str(name): measure_split(given, labels, name, **_asked(given, options))
-        for name, given in predictions.items()
+        str(name): measure_split(given, labels, name, **_asked(given, options)) for name, given in predictions.items()
     }
     _check_one_test_set({name: totals for name, (totals, _) in measured.items()})
     generator = np.random.default_rng(rng)
     base = measured[baseline]
     ratios = {
-        name: variance_ratio(
-            split, base[1], (totals.run, base[0].run), level=level, draws=draws, rng=generator
-        )
+        name: variance_ratio(split, base[1], (totals.run, base[0].run), level=level, draws=draws, rng=generator)
         for name, (totals, split) in measured.items()
         if name != baseline
     }
@@ -236,10 +248,7 @@ def _result(
         test_set_share=tuple(r.test_set for r in ratios.values()),
         distribution_share=tuple(r.distribution for r in ratios.values()),
         pvalues=tuple(pvalues.tolist()),
-        verdicts=tuple(
-            _verdict(r.test_set, p, margin, level)
-            for r, p in zip(ratios.values(), pvalues, strict=True)
-        ),
+        verdicts=tuple(_verdict(r.test_set, p, margin, level) for r, p in zip(ratios.values(), pvalues, strict=True)),
         margin=margin,
         unit=unit,
         level=level,
@@ -260,8 +269,7 @@ def _verdict(share: Interval, pvalue: float, margin: float, level: float) -> str
 def _check(predictions: Any, baseline: str, margin: float) -> None:
     if not isinstance(predictions, Mapping) or len(predictions) < 2:
         raise InputError(
-            "predictions must map names to runs: {'all': …, 'init': …}, the baseline and at least"
-            " one source."
+            "predictions must map names to runs: {'all': …, 'init': …}, the baseline and at least one source."
         )
     if baseline not in predictions:
         raise InputError(
@@ -277,8 +285,7 @@ def _check_one_test_set(totals: Mapping[str, Totals]) -> None:
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
         raise InputError(
-            f"predictions are not of one test set and kind: {found} examples. Shares compare runs"
-            " on the same examples."
+            f"predictions are not of one test set and kind: {found} examples. Shares compare runs on the same examples."
         )
 
 
@@ -288,3 +295,439 @@ def _percent(share: Interval) -> str:
     low, high = (f"{100 * x:.0f}%" if math.isfinite(x) else "∞" for x in share)
     estimate = f"{100 * share.estimate:.0f}%" if math.isfinite(share.estimate) else "∞"
     return f"{estimate} [{low}, {high}]"
+
+
+# How much a tiny change to a run alters it: run r against its poked or re-seeded twin.
+
+
+@dataclass(frozen=True, eq=False)
+class TwinDisagreement(Result):
+    """How often a run and its twin disagree.
+
+    Tuples have one entry per ``when``.
+
+    Attributes
+    ----------
+    when : tuple
+        When the twins were poked (an epoch, a step), or what else was done to them.
+    runs, examples : int
+        Pairs of a run and its twin, and the size of the test set.
+    groups : int or None
+        Number of groups of examples that belong together.
+    disagreement : tuple of Interval
+        Share of examples on which a run and its twin disagree; pairs of runs and examples (or
+        groups) both count as sampled. That none was seen does not make the upper end 0.
+    seeds : Interval
+        The same for two runs with fully different seeds.
+    fraction : tuple of Interval
+        ``disagreement`` over ``seeds``: how much of the difference between seeds the twins show
+        already.
+    measured : {"predictions", "correctness"}
+        What was compared. Where only 0/1 errors are known, two wrong answers count as agreement.
+    seeds_from : {"reference", "reseeded"}
+        Whether ``seeds`` is over all pairs of runs of the reference, or against runs given for it.
+    """
+
+    when: tuple[Any, ...]
+    runs: int
+    examples: int
+    groups: int | None
+    disagreement: tuple[Interval, ...]
+    seeds: Interval
+    fraction: tuple[Interval, ...]
+    measured: str
+    seeds_from: str
+    level: float
+    warnings: tuple[str, ...]
+    _by_run: tuple[FloatArray, ...]
+
+    @property
+    def by_run(self) -> tuple[FloatArray, ...]:
+        """Disagreement of each run with its twin, one array per ``when``."""
+        return self._by_run
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per ``when``, and a last one for different seeds."""
+        rows = [*self.disagreement, self.seeds]
+        parts = [*self.fraction, Interval(1.0, 1.0, 1.0, self.level)]
+        return {
+            "when": [*map(str, self.when), "different seeds"],
+            "disagreement": [i.estimate for i in rows],
+            "low": [i.low for i in rows],
+            "high": [i.high for i in rows],
+            "fraction": [i.estimate for i in parts],
+            "fraction low": [i.low for i in parts],
+            "fraction high": [i.high for i in parts],
+        }
+
+    def summary(self) -> str:
+        """The disagreement in a few sentences."""
+        what = "predictions" if self.measured == "predictions" else "right and wrong answers"
+        design = f" in {self.groups:,} groups" if self.groups else ""
+        lines = [
+            f"Over {self.runs:,} runs and {self.examples:,} examples{design}, two runs with"
+            f" different seeds disagree on {format_interval(self.seeds, 'fraction')} of {what}."
+        ]
+        for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
+            lines.append(
+                f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
+                f" {_percent_twins(part)} of that."
+            )
+        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def measure_twins(
+    reference: Predictions | ArrayLike,
+    twins: Predictions | Mapping[Any, Predictions | ArrayLike] | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    when: Any = None,
+    reseeded: Predictions | ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+) -> TwinDisagreement:
+    """Measure how often runs disagree with twins that differ by next to nothing.
+
+    A twin repeats a run with the same seeds, except that something small was done to it: one
+    weight multiplied by 1.001 (a poke), say, at initialization or later. Beside it stands the
+    disagreement of runs with fully different seeds.
+
+    Parameters
+    ----------
+    reference : Predictions or array_like, shape (runs, examples)
+        Runs that were left alone.
+    twins : Predictions, array_like, or mapping of when to those
+        Run r is the twin of run r of the reference, on the same examples.
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    when : object, optional
+        When the one set of twins was poked; a mapping says it by its keys.
+    reseeded : Predictions or array_like, optional
+        As many runs with other seeds, to be compared with the reference run by run. By default
+        the runs of the reference are compared among themselves, all pairs of them.
+    groups : array_like, shape (examples,), optional
+        Which examples belong together: they are sampled together. By default what any of the
+        predictions brings along.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 10, 400)
+    >>> runs = np.where(rng.random((20, 400)) < 0.1, rng.integers(0, 10, (20, 400)), truth)
+    >>> poked = np.where(rng.random((20, 400)) < 0.05, rng.integers(0, 10, (20, 400)), runs)
+    >>> t = measure_twins(runs, poked, truth, when="epoch 4")
+    >>> round(t.disagreement[0].estimate, 3), round(t.seeds.estimate, 3)
+    (0.043, 0.178)
+    """
+    check_level(level)
+    base = _checked(reference, labels, groups, "reference")
+    others = {key: _matched(base, given, labels, groups, name) for key, given, name in _named(twins, when, "twins")}
+    if base.runs < 3:
+        raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
+    seeds, fresh = _seeds(base, reseeded, labels, groups)
+    together = _together([base, *others.values(), *fresh])
+    crossed = {key: cross(base, twin, seeds, together) for key, twin in others.items()}
+    first = next(iter(crossed.values()))
+    notes = _notes(base.runs)
+    for text in notes:
+        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    return TwinDisagreement(
+        when=tuple(crossed),
+        runs=base.runs,
+        examples=base.examples,
+        groups=None if together is None else first.units,
+        disagreement=tuple(_twins(c).rate(level) for c in crossed.values()),
+        seeds=Spread(first, (0.0, 1.0), (0.0, seeds.weight)).rate(level),
+        fraction=tuple(_fraction(c, seeds.weight, level) for c in crossed.values()),
+        measured="predictions" if base.has_classes else "correctness",
+        seeds_from="reseeded" if fresh else "reference",
+        level=level,
+        warnings=tuple(notes),
+        _by_run=tuple(c.by_run[0] for c in crossed.values()),
+    )
+
+
+def _twins(crossed: Crossed) -> Spread:
+    return Spread(crossed, (1.0, 0.0), (1.0, 0.0))
+
+
+def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
+    """The ratio of the two means, linearised: what they share cancels."""
+    twins, seeds = crossed.means
+    if seeds == 0:
+        return Interval(math.nan, 0.0, math.inf, level)
+    ratio = float(twins / seeds)
+    gap = Spread(crossed, (1.0, -ratio), (1.0, -ratio * weight))
+    half = gap.half_width(level) / float(seeds)
+    high = max(ratio + half, gap.unseen(level) / float(seeds))
+    return Interval(ratio, max(0.0, ratio - half), high, level)
+
+
+def _seeds(
+    base: Predictions, reseeded: Any, labels: ArrayLike | None, groups: ArrayLike | None
+) -> tuple[Compared, list[Predictions]]:
+    """What different seeds are compared with, and the runs that were given for it."""
+    if reseeded is None:
+        return Among(base), []
+    fresh = _matched(base, reseeded, labels, groups, "reseeded")
+    return Against(base, fresh), [fresh]
+
+
+def _together(given: Sequence[Predictions]) -> NDArray[np.int64] | None:
+    """Groups that any of the predictions brings along, numbered from 0."""
+    return next((group_codes(p) for p in given if p.groups is not None), None)
+
+
+def _notes(runs: int) -> list[str]:
+    if runs >= FEWEST:
+        return []
+    return [
+        f"{runs} runs with their twins are few: the intervals lean on pairs varying normally. Train at least {FEWEST}."
+    ]
+
+
+def _named(twins: Any, when: Any, argument: str) -> list[tuple[Any, Any, str]]:
+    if not isinstance(twins, Mapping):
+        return [("poked" if when is None else when, twins, argument)]
+    if when is not None:
+        raise InputError("when= is for one set of twins: the mapping's keys say it already.")
+    if not twins:
+        raise InputError("twins is empty: pass at least one set of twins.")
+    keys = list(twins)
+    if all(isinstance(k, int | float) for k in keys):
+        keys.sort()
+    return [(k, twins[k], f"{argument}[{k!r}]") for k in keys]
+
+
+def _checked(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:
+    predictions = as_predictions(given, labels, groups=groups, argument=argument)
+    if not predictions.binary:
+        raise InputError(
+            f"{argument} holds losses or repeats; disagreement needs one predicted class (or 0/1"
+            " error) of each run for each example."
+        )
+    return predictions
+
+
+def _matched(
+    base: Predictions, given: Any, labels: ArrayLike | None, groups: ArrayLike | None, name: str
+) -> Predictions:
+    twin = _checked(given, labels, groups, name)
+    if twin.runs != base.runs:
+        raise InputError(f"{name} has {twin.runs} runs and reference has {base.runs}: run r must be the twin of run r.")
+    twin = align_examples(base, twin, ("reference", name))
+    check_same_examples(base, twin, ("reference", name))
+    if base.has_classes != twin.has_classes:
+        raise InputError(f"{name} is of kind {twin.kind!r}, reference of kind {base.kind!r}.")
+    one, two = base.run_ids, twin.run_ids
+    if one is not None and two is not None and not np.array_equal(one, two):
+        raise InputError(f"{name} and reference have different run_ids: bring them in one order.")
+    return twin
+
+
+def _percent_twins(part: Interval) -> str:
+    if math.isnan(part.estimate):
+        return "an unknown share"
+    return f"{part.estimate:.1%} [{part.low:.1%}, {part.high:.1%}]"
+
+
+# Answers of runs, of their twins and of runs with other seeds, compared cell by cell.
+
+BLOCK_CELLS = 2**20
+"""Cells of runs × examples compared at a time."""
+
+
+class Compared(ABC):
+    """Disagreement of each run with runs of other seeds, cell by cell.
+
+    ``weight`` says how often a run enters the mean: twice where pairs are among the same runs.
+    """
+
+    weight = 1.0
+
+    @abstractmethod
+    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+        """For the runs in ``rows``, whose answers are ``said``."""
+
+
+class Against(Compared):
+    """Run r against run r of another set."""
+
+    def __init__(self, base: Predictions, other: Predictions) -> None:
+        self.base, self.other = base, other
+
+    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+        """For the runs in ``rows``, whose answers are ``said``."""
+        apart: FloatArray = (said != _answers(self.other, rows, self.base)).astype(np.float64)
+        return apart
+
+
+class Among(Compared):
+    """Run r against all other runs of its own set."""
+
+    weight = 2.0
+
+    def __init__(self, base: Predictions) -> None:
+        self.runs = base.runs
+        blocks = [slice(start, stop) for start, stop in _spans(base)]
+        classes = 1 + max(int(_answers(base, rows, base).max()) for rows in blocks)
+        answers = (_answers(base, rows, base) for rows in blocks)
+        self.counts = class_counts(answers, base.examples, classes)
+
+    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+        """For the runs in ``rows``, whose answers are ``said``."""
+        same = self.counts[np.arange(said.shape[1]), said.astype(np.intp)]
+        share: FloatArray = (self.runs - same) / (self.runs - 1)
+        return share
+
+
+def cross(base: Predictions, twin: Predictions, seeds: Compared, groups: NDArray[np.int64] | None) -> Crossed:
+    """Whether each run disagrees with its twin, and how often with other seeds."""
+    crossed = Crossed(base.runs, base.examples, 2, groups)
+    for start, stop in _spans(base):
+        rows = slice(start, stop)
+        said = _answers(base, rows, base)
+        apart = (said != _answers(twin, rows, base)).astype(np.float64)
+        crossed.add(start, [apart, seeds.of(rows, said)])
+    return crossed
+
+
+def _spans(given: Predictions) -> Iterator[tuple[int, int]]:
+    step = max(1, BLOCK_CELLS // given.examples)
+    for start in range(0, given.runs, step):
+        yield start, min(start + step, given.runs)
+
+
+def _answers(given: Predictions, rows: slice, base: Predictions) -> NDArray[Any]:
+    """Predicted classes of some runs, numbered as in ``base``; 0/1 errors where that is all."""
+    if not base.has_classes:
+        return given.errors_of(rows)
+    part = replace(given, values=np.asarray(given.values[rows]), run_ids=None)
+    said = np.concatenate([block for _, block in part.label_blocks()])
+    return _renumbered(said, given, base)
+
+
+def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> NDArray[Any]:
+    """Numbers of classes as ``base`` has them, where both have names."""
+    if given.classes == base.classes:
+        return codes
+    if given.classes is None or base.classes is None:
+        raise InputError("twins and reference must both have class names, or neither.")
+    numbers = {name: i for i, name in enumerate(base.classes)}
+    table = [numbers.get(c, len(numbers) + i) for i, c in enumerate(given.classes)]
+    numbered: NDArray[Any] = np.array(table)[codes.astype(np.intp)]
+    return numbered
+
+
+# Means over runs × examples with both sampled: several quantities measured in each cell.
+
+
+class Crossed:
+    """Means by run and totals by example (or group) of several quantities, and their products.
+
+    Parameters
+    ----------
+    runs, examples : int
+        The size of the table.
+    count : int
+        Quantities in each cell.
+    groups : ndarray of int, shape (examples,), optional
+        Group of each example, numbered from 0; groups are sampled whole.
+    """
+
+    def __init__(self, runs: int, examples: int, count: int, groups: NDArray[np.int64] | None = None) -> None:
+        self.runs, self.examples = runs, examples
+        self.sizes = np.ones(examples) if groups is None else np.bincount(groups).astype(np.float64)
+        self.by_run = np.zeros((count, runs))
+        self.by_unit = np.zeros((count, self.units))
+        self._products = np.zeros((count, count))
+        self._order = None if groups is None else np.argsort(groups, kind="stable")
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+
+    @property
+    def units(self) -> int:
+        """How many examples, or groups of them."""
+        return len(self.sizes)
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean of each quantity over all cells."""
+        values: FloatArray = self.by_run.mean(axis=1)
+        return values
+
+    def add(self, start: int, blocks: Sequence[NDArray[Any]]) -> None:
+        """Take in some runs from ``start`` on: one block per quantity."""
+        totals = [self._totals(block) for block in blocks]
+        for i, total in enumerate(totals):
+            self.by_run[i, start : start + len(total)] = total.sum(axis=1) / self.examples
+            self.by_unit[i] += total.sum(axis=0) / self.runs
+            for j, other in enumerate(totals):
+                self._products[i, j] += float(np.vdot(total, other))
+
+    def _totals(self, block: NDArray[Any]) -> NDArray[Any]:
+        if self._order is None:
+            return block
+        totals: NDArray[Any] = np.add.reduceat(block[:, self._order], self._starts, axis=1)
+        return totals
+
+    def noise(self) -> FloatArray:
+        """Covariances of the means of a run that come from its own answers to these examples."""
+        runs, n = self.runs, self.examples
+        apart = (self._products - runs * self.by_unit @ self.by_unit.T) / (runs - 1) / n**2
+        weight = float((self.sizes**2).sum()) / n**2
+        values: FloatArray = (apart - weight * np.atleast_2d(np.cov(self.by_run))) / (1 - weight)
+        return values
+
+
+class Spread:
+    """How far a weighted sum of means may be off, runs and examples both counted as sampled.
+
+    ``run_weights`` say how far the sum moves with the mean of one run: the weights themselves,
+    or twice as far where a quantity is a mean over pairs of the same runs.
+    """
+
+    def __init__(self, crossed: Crossed, weights: Sequence[float], run_weights: Sequence[float]) -> None:
+        w, u = np.asarray(weights), np.asarray(run_weights)
+        runs = crossed.runs
+        self.runs, self.units = runs, crossed.units
+        self.value = float(w @ crossed.means)
+        away = w @ (crossed.by_unit - np.outer(crossed.means, crossed.sizes))
+        by_run = float(np.var(u @ crossed.by_run, ddof=1)) / runs
+        by_unit = float(cluster_variance(away, crossed.sizes))
+        shared = max(0.0, float(u @ crossed.noise() @ u)) / runs
+        self.variance = max(by_run, by_unit, by_run + by_unit - shared)
+        degrees = np.array([runs - 1.0, cluster_degrees(crossed.sizes)])
+        self.degrees = min(satterthwaite(self.variance, np.array([by_run, by_unit]), degrees), 1e9)
+
+    def half_width(self, level: float) -> float:
+        """Half of a t interval."""
+        return float(stdtrit(self.degrees, (1 + level) / 2)) * math.sqrt(self.variance)
+
+    def rate(self, level: float) -> Interval:
+        """The interval of a rate: that of as many independent answers as have this variance.
+
+        Clopper and Pearson's with an effective number of answers (Korn and Graubard 1998), fewer
+        where the variance is known badly. An end is no nearer to 0 or 1 than :meth:`unseen`.
+        """
+        p = min(1.0, max(0.0, self.value))
+        tail = (1 - level) / 2
+        most = self.runs * self.units
+        answers = min(most, p * (1 - p) / self.variance) if self.variance > 0 else most
+        answers *= float(ndtri(tail) / stdtrit(self.degrees, tail)) ** 2
+        ends = [_beta(p * answers, (1 - p) * answers + 1, tail)]
+        ends.append(_beta(p * answers + 1, (1 - p) * answers, 1 - tail))
+        unseen = self.unseen(level)
+        return Interval(p, min(ends[0], 1 - unseen), max(ends[1], unseen), level)
+
+    def unseen(self, level: float) -> float:
+        """The largest share of examples (or groups) of which a sample may well hold none."""
+        return -math.expm1(math.log((1 - level) / 2) / self.units)
+
+
+def _beta(a: float, b: float, chance: float) -> float:
+    """A quantile of the beta distribution, at its ends where that is all there is."""
+    if a <= 0 or b <= 0:
+        return 0.0 if a <= 0 else 1.0
+    return float(betaincinv(a, b, chance))

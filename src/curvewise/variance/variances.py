@@ -5,29 +5,34 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import fdtr, fdtrc
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.tables import number
-from curvewise.types import (
-    FloatArray,
-    Interval,
-    Predictions,
-    Result,
-    asked_of,
-    check_level,
-    interval_columns,
+from curvewise.stats.tests import holm
+from curvewise.text import format_interval, format_number, format_pvalue, format_value
+from curvewise.types.coercion import as_predictions, asked_of
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import Interval, Result, check_level, interval_columns
+from curvewise.types.units import FloatArray
+from curvewise.variance.anova import (
+    FEWEST,
+    Split,
+    Totals,
+    f_interval,
+    judge_tails,
+    measure_totals,
+    normal_std,
+    split_variance,
+    std_interval,
 )
-from curvewise.variance.anova import Split, f_interval, normal_std, std_interval
-from curvewise.variance.decomposition import VarianceDecomposition
-from curvewise.variance.ratio import DRAWS, measure_split, variance_ratio
-from curvewise.variance.tails import FEWEST, judge_tails
-from curvewise.variance.totals import Totals
-from curvewise.variance.wording import said_interval, said_pvalue
+from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
+from curvewise.variance.difference import unpaired_difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +115,7 @@ class VarianceComparison(Result):
             f"distribution std of {b}": self.distribution_std[1],
             "distribution ratio": self.distribution_ratio,
         }
-        pvalues = {
-            "test-set ratio": self.test_set_pvalue,
-            "distribution ratio": self.distribution_pvalue,
-        }
+        pvalues = {"test-set ratio": self.test_set_pvalue, "distribution ratio": self.distribution_pvalue}
         pvalue = [pvalues.get(name, math.nan) for name in rows]
         return {**interval_columns(rows), "p": pvalue}
 
@@ -123,9 +125,9 @@ class VarianceComparison(Result):
         parts = [
             f"Over {self.runs[0]:,} runs of {a} and {self.runs[1]:,} of {b}:",
             self._sentence("On this test set", self.test_set_std, self.test_set_ratio),
-            f"({said_pvalue(self.test_set_pvalue)}: {self.test_set_verdict}).",
+            f"({format_pvalue(self.test_set_pvalue)}: {self.test_set_verdict}).",
             self._sentence("On the distribution", self.distribution_std, self.distribution_ratio),
-            f"({said_pvalue(self.distribution_pvalue)}: {self.verdict}).",
+            f"({format_pvalue(self.distribution_pvalue)}: {self.verdict}).",
         ]
         if self.verdict == "no difference shown":
             parts.append(
@@ -135,11 +137,17 @@ class VarianceComparison(Result):
         return " ".join([*parts, *(f"Beware: {w}" for w in self.warnings)])
 
     def _sentence(self, where: str, std: tuple[Interval, Interval], ratio: Interval) -> str:
-        one, two = (said_interval(s, self.unit) for s in std)
+        one, two = (format_interval(s, self.unit) for s in std)
         return (
             f"{where}, the standard deviation between runs is {one} for {self.names[0]} and {two}"
             f" for {self.names[1]}, a ratio of {said_ratio(ratio)}"
         )
+
+
+# Does one training vary more between runs than another: ratios of standard deviations.
+
+DRAWS = 20_000
+"""Draws for the interval of a ratio of distribution-wise standard deviations."""
 
 
 def compare_variances(
@@ -186,15 +194,10 @@ def compare_variances(
     """
     check_level(level)
     options = {"kind": kind, "axes": axes, "groups": groups}
-    one, two = (
-        measure_split(given, labels, name, **asked_of(given, options))
-        for given, name in ((a, "a"), (b, "b"))
-    )
+    one, two = (measure_split(given, labels, name, **asked_of(given, options)) for given, name in ((a, "a"), (b, "b")))
     unit = one[0].unit
     if unit != two[0].unit:
-        raise InputError(
-            f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}."
-        )
+        raise InputError(f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}.")
     runs = one[0].run, two[0].run
     ratio = variance_ratio(one[1], two[1], runs, level=level, draws=draws, rng=rng)
     notes = _notes((one[0], two[0]), names)
@@ -237,8 +240,7 @@ def said_ratio(ratio: Interval) -> str:
     '1.23 [0.50, ∞]'
     """
     estimate, low, high = (
-        f"{x:.2f}" if math.isfinite(x) else number(x)
-        for x in (ratio.estimate, ratio.low, ratio.high)
+        f"{x:.2f}" if math.isfinite(x) else format_number(x) for x in (ratio.estimate, ratio.low, ratio.high)
     )
     return f"{estimate} [{low}, {high}]"
 
@@ -267,3 +269,473 @@ def _notes(totals: tuple[Totals, Totals], names: tuple[str, str]) -> list[str]:
             " those on the distribution compare."
         )
     return said_so
+
+
+@dataclass(frozen=True)
+class VarianceRatio:
+    """Standard deviations between runs of a over those of b.
+
+    Attributes
+    ----------
+    test_set : Interval
+        Ratio of the standard deviations of test error.
+    test_set_pvalue : float
+        Two-sided, against equal variances, by F.
+    distribution : Interval
+        Ratio of the standard deviations of true error. The estimate is NaN where neither training
+        shows any, infinite where only b shows none.
+    distribution_pvalue : float
+        Two-sided, against equal variances of true error.
+    excess_kurtosis : float
+        Of run errors, both trainings together, at the compatible ratio nearest to 1. Above 0 it
+        widens the intervals.
+    """
+
+    test_set: Interval
+    test_set_pvalue: float
+    distribution: Interval
+    distribution_pvalue: float
+    excess_kurtosis: float
+
+
+def variance_ratio(
+    a: Split,
+    b: Split,
+    run_errors: tuple[FloatArray, FloatArray] | None = None,
+    *,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    rng: int | np.random.Generator = 0,
+) -> VarianceRatio:
+    """Compare how much two trainings vary between runs.
+
+    The test-set ratio has an F interval, with fewer degrees of freedom where run errors have
+    heavier tails than normal ones: a ratio is in the interval unless Shoemaker's test (2003)
+    rejects it, with the kurtosis pooled at that ratio and about trimmed means, as Bonett (2006)
+    does. For the distribution both parts of each estimate, the variance between runs and the
+    noise, are drawn from what the data leave open (scaled χ²: a generalised confidence interval),
+    and negative variances count as 0.
+
+    Parameters
+    ----------
+    a, b : Split
+        Of two trainings with independent runs.
+    run_errors : tuple of ndarray, optional
+        Test error of each run of a and of b, to judge the tails; without them they count as
+        normal.
+    level : float
+        Coverage of the intervals.
+    draws : int
+        For the ratio on the distribution.
+    rng : int or Generator
+        Determines the draws.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> quiet = rng.random((40, 500)) < 0.1
+    >>> loud = rng.random((40, 500)) < rng.normal(0.1, 0.03, (40, 1))
+    >>> a, b = (measure_split(errors, None, "errors")[1] for errors in (loud, quiet))
+    >>> r = variance_ratio(a, b)
+    >>> round(r.test_set.estimate, 2), r.test_set.low > 1, r.distribution_pvalue < 0.01
+    (2.4, True, True)
+    """
+    tails = _Tails.normal() if run_errors is None else _Tails.of(*run_errors)
+    test_set = _test_set_ratio(a, b, tails, level)
+    nearest = min(max(1.0, test_set.low), max(1e-12, test_set.high))
+    excess = tails.excess(nearest)
+    generator = np.random.default_rng(rng)
+    one, two = (_drawn(s, adjusted_degrees(s.runs, excess), draws, generator) for s in (a, b))
+    low, high = _ratio_limits(one, two, level)
+    estimate = math.sqrt(_over(max(0.0, a.distribution), max(0.0, b.distribution)))
+    return VarianceRatio(
+        test_set=test_set,
+        test_set_pvalue=_pvalue_at(1.0, a, b, tails),
+        distribution=Interval(estimate, low, high, level),
+        distribution_pvalue=_sign_pvalue(one - two),
+        excess_kurtosis=excess,
+    )
+
+
+def adjusted_degrees(runs: int, excess_kurtosis: float) -> float:
+    """Degrees of freedom of a variance whose values have this excess kurtosis (0 if negative).
+
+    >>> adjusted_degrees(10, 0.0), round(adjusted_degrees(10, 3.0), 1)
+    (9.0, 3.8)
+    """
+    kurtosis = 3 + max(0.0, excess_kurtosis)
+    return 2 * runs / (kurtosis - (runs - 3) / (runs - 1))
+
+
+@dataclass(frozen=True)
+class _Tails:
+    """What a pooled kurtosis needs: sums of squares and fourth powers of two samples."""
+
+    count: int
+    squares: tuple[float, float]
+    fourths: tuple[float, float]
+
+    @classmethod
+    def normal(cls) -> _Tails:
+        return cls(0, (0.0, 0.0), (0.0, 0.0))
+
+    @classmethod
+    def of(cls, a: FloatArray, b: FloatArray) -> _Tails:
+        squares = [float(((x - x.mean()) ** 2).sum()) for x in (a, b)]
+        fourths = [float(((x - _trimmed_mean(x)) ** 4).sum()) for x in (a, b)]
+        return cls(len(a) + len(b), (squares[0], squares[1]), (fourths[0], fourths[1]))
+
+    def excess(self, ratio: float) -> float:
+        """Excess kurtosis of both samples once a is divided by ``ratio``; at least 0."""
+        square = self.squares[0] / ratio**2 + self.squares[1]
+        if self.count == 0 or square == 0:
+            return 0.0
+        fourth = self.fourths[0] / ratio**4 + self.fourths[1]
+        return max(0.0, self.count * fourth / square**2 - 3)
+
+
+def _trimmed_mean(values: FloatArray) -> float:
+    """A mean without the outer values, more of them the fewer there are."""
+    n = len(values)
+    cut = min((n - 1) // 2, int(n / (2 * math.sqrt(n - 4)))) if n > 4 else 0
+    return float(np.sort(values)[cut : n - cut].mean())
+
+
+def _pvalue_at(ratio: float, a: Split, b: Split, tails: _Tails) -> float:
+    """Two-sided p-value against this ratio of the standard deviations of test error."""
+    f = _over(a.test_set, b.test_set) / ratio**2
+    if math.isnan(f):
+        return 1.0
+    if f in (0.0, math.inf):
+        return 0.0
+    one, two = (adjusted_degrees(s.runs, tails.excess(ratio)) for s in (a, b))
+    return min(1.0, 2 * float(min(fdtr(one, two, f), fdtrc(one, two, f))))
+
+
+def _test_set_ratio(a: Split, b: Split, tails: _Tails, level: float) -> Interval:
+    """All ratios that are not rejected."""
+    estimate = math.sqrt(_over(a.test_set, b.test_set))
+    if not 0 < estimate < math.inf:
+        return Interval(estimate, 0.0, math.inf, level)
+
+    def limit(away: float) -> float:
+        inside, outside = 0.0, 1.0  # in powers of e
+        while _pvalue_at(estimate * math.exp(away * outside), a, b, tails) > 1 - level:
+            inside, outside = outside, 2 * outside
+            if outside > 500:
+                return 0.0 if away < 0 else math.inf
+        for _ in range(50):
+            middle = (inside + outside) / 2
+            accepted = _pvalue_at(estimate * math.exp(away * middle), a, b, tails) > 1 - level
+            inside, outside = (middle, outside) if accepted else (inside, middle)
+        return estimate * math.exp(away * inside)
+
+    return Interval(estimate, limit(-1.0), limit(1.0), level)
+
+
+def measure_split(given: Any, labels: ArrayLike | None, argument: str, **options: Any) -> tuple[Totals, Split]:
+    """Totals and variances of predictions, or those that a decomposition already holds."""
+    if isinstance(given, VarianceDecomposition):
+        return given._totals, given._split
+    predictions = as_predictions(given, labels, argument=argument, **options)
+    totals = measure_totals(predictions)
+    return totals, split_variance(totals)
+
+
+def _over(a: float, b: float) -> float:
+    if b > 0:
+        return a / b
+    return math.inf if a > 0 else math.nan
+
+
+def _drawn(split: Split, degrees: float, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Variances of true error that the data leave open; they may be negative."""
+    total = split.test_set * degrees / rng.chisquare(degrees, draws)
+    rest = split.degrees[1]
+    noise = split.noise * rest / rng.chisquare(rest, draws)
+    values: FloatArray = total - noise
+    return values
+
+
+def _ratio_limits(a: FloatArray, b: FloatArray, level: float) -> tuple[float, float]:
+    """Limits of the root of a/b; 0/0 may be anything, and counts for both limits."""
+    one, two = np.maximum(a, 0.0), np.maximum(b, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = one / two
+    open_ended = (one == 0) & (two == 0)
+    tail = (1 - level) / 2
+    low = np.quantile(np.where(open_ended, 0.0, ratio), tail, method="lower")
+    high = np.quantile(np.where(open_ended, np.inf, ratio), 1 - tail, method="higher")
+    return math.sqrt(low), math.sqrt(high)
+
+
+def _sign_pvalue(drawn: FloatArray) -> float:
+    """How far the draws are on one side of 0: a generalised two-sided p-value."""
+    below = (1 + int((drawn <= 0).sum())) / (1 + len(drawn))
+    above = (1 + int((drawn >= 0).sum())) / (1 + len(drawn))
+    return min(1.0, 2 * min(below, above))
+
+
+# Variance between runs along a hyperparameter, and where it exceeds independent errors.
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceSweep(Result):
+    """The variance between runs at each value of a hyperparameter.
+
+    Tuples have one entry per value, from the smallest to the largest.
+
+    Attributes
+    ----------
+    name : str
+        The hyperparameter.
+    values : tuple of float
+        Its values.
+    runs : tuple of int
+        Runs at each.
+    error : tuple of Interval
+        Mean error.
+    test_set_std, distribution_std : tuple of Interval
+        Standard deviations between runs, of test error and of true error.
+    independent_std : tuple of float
+        What the test error would show if examples erred independently.
+    excess_std : tuple of float
+        ``test_set_std − independent_std``.
+    variance_ratio : tuple of Interval
+        Variance of test error over variance of true error; infinite where no variance of true
+        error was found.
+    pvalues, adjusted_pvalues : tuple of float
+        Of Cochran's Q against independent errors; the latter by Holm over the values.
+    best : float
+        The value of lowest mean error.
+    tied : tuple of float
+        Values whose mean error was not shown to differ from the best's (on the distribution, Holm
+        over the values). Values measured on other examples (another number of them, or other
+        groups) are not compared.
+    largest_without_excess : float or None
+        The largest value at which no excess was shown (adjusted p of ``1 - level`` or more).
+    unit : {"fraction", "loss"}
+        Of errors and standard deviations.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    runs: tuple[int, ...]
+    error: tuple[Interval, ...]
+    test_set_std: tuple[Interval, ...]
+    independent_std: tuple[float, ...]
+    excess_std: tuple[float, ...]
+    distribution_std: tuple[Interval, ...]
+    variance_ratio: tuple[Interval, ...]
+    pvalues: tuple[float, ...]
+    adjusted_pvalues: tuple[float, ...]
+    best: float
+    tied: tuple[float, ...]
+    largest_without_excess: float | None
+    unit: str
+    level: float
+    warnings: tuple[str, ...]
+    _decompositions: tuple[VarianceDecomposition, ...]
+
+    @property
+    def has_excess(self) -> tuple[bool, ...]:
+        """Whether an excess over independent errors was shown, value by value."""
+        return tuple(p < 1 - self.level for p in self.adjusted_pvalues)
+
+    def __getitem__(self, value: float) -> VarianceDecomposition:
+        """The decomposition at a value of the hyperparameter."""
+        if value not in self.values:
+            raise KeyError(value)
+        return self._decompositions[self.values.index(value)]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per value of the hyperparameter."""
+        return {
+            self.name: list(self.values),
+            "runs": list(self.runs),
+            "error": [i.estimate for i in self.error],
+            "error low": [i.low for i in self.error],
+            "error high": [i.high for i in self.error],
+            "test-set std": [i.estimate for i in self.test_set_std],
+            "independent std": list(self.independent_std),
+            "excess std": list(self.excess_std),
+            "distribution std": [i.estimate for i in self.distribution_std],
+            "distribution std low": [i.low for i in self.distribution_std],
+            "distribution std high": [i.high for i in self.distribution_std],
+            "variance ratio": [i.estimate for i in self.variance_ratio],
+            "p": list(self.pvalues),
+            "adjusted p": list(self.adjusted_pvalues),
+        }
+
+    def summary(self) -> str:
+        """The sweep in a few sentences."""
+        spot = self.values.index(self.best)
+        lines = [
+            f"Of {len(self.values)} values of the {self.name}, {format_number(self.best)} has the lowest"
+            f" mean {self._what} ({format_interval(self.error[spot], self.unit)}).{self._tied()}",
+            self._excess_sentence(),
+        ]
+        if self.largest_without_excess is not None:
+            lines.append(self._limit_sentence(self.values.index(self.largest_without_excess)))
+        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+
+    def _tied(self) -> str:
+        names = ", ".join(map(format_number, self.tied))
+        return f" Not shown to differ from it: {names}." if names else ""
+
+    @property
+    def _what(self) -> str:
+        return self.unit if self.unit in ("loss", "score") else "error"
+
+    def _excess_sentence(self) -> str:
+        found = [format_number(v) for v, has in zip(self.values, self.has_excess, strict=True) if has]
+        if not found:
+            return (
+                "At no value do the runs vary more than independent errors would (Cochran's Q,"
+                f" Holm over the values, smallest {format_pvalue(min(self.adjusted_pvalues))})."
+            )
+        return (
+            f"The runs vary more than independent errors would at {', '.join(found)} (Cochran's Q,"
+            " Holm over the values)."
+        )
+
+    def _limit_sentence(self, spot: int) -> str:
+        limit = format_value(self.distribution_std[spot].high, self.unit)
+        best = self.values[spot] == self.best
+        same = "It is also the value of lowest error. " if best and len(self.values) > 1 else ""
+        return (
+            f"The largest value at which no such excess was shown is"
+            f" {format_number(self.values[spot])}. {same}Not shown is not absent: there, the standard"
+            f" deviation of true {self._what} between runs may be up to {limit}."
+        )
+
+
+def measure_sweep(
+    predictions: Mapping[float, Predictions | VarianceDecomposition | ArrayLike],
+    labels: ArrayLike | None = None,
+    *,
+    name: str = "learning rate",
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> VarianceSweep:
+    """Decompose the variance between runs at each value of a hyperparameter.
+
+    Parameters
+    ----------
+    predictions : mapping of float to Predictions, VarianceDecomposition or array_like
+        Runs at each value of the hyperparameter (or of the length of training).
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    name : str
+        What the hyperparameter is called.
+    kind, axes, groups
+        As in :func:`decompose_variance`. Groups that one of the Predictions brings along count for
+        all of as many examples that bring none.
+    level : float
+        Coverage of the intervals; excess is shown at ``1 - level``.
+    rng : int or Generator
+        Determines bootstrap intervals, where there are any.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> steady = rng.random((40, 500)) < 0.1
+    >>> shaky = rng.random((40, 500)) < rng.uniform(0.05, 0.2, (40, 1))
+    >>> s = measure_sweep({0.5: steady, 1.0: shaky}, kind="errors")
+    >>> s.best, s.largest_without_excess, s.has_excess
+    (0.5, 0.5, (False, True))
+    """
+    check_level(level)
+    values = _sorted_values(predictions)
+    generator = np.random.default_rng(rng)
+    options = {"kind": kind, "axes": axes, "groups": groups}
+    given = _with_groups([_read(predictions[v], labels, options) for v in values])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        parts = [decompose_variance(g, level=level, rng=generator) if isinstance(g, Predictions) else g for g in given]
+    if len({p.unit for p in parts}) > 1:
+        raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
+    notes = [f"at {format_number(v)}, {w}" for v, p in zip(values, parts, strict=True) for w in p.warnings]
+    for text in notes:
+        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    pvalues = [p.independence_pvalue for p in parts]
+    adjusted = holm(pvalues)
+    best = min(zip(values, parts, strict=True), key=lambda pair: pair[1].error.estimate)[0]
+    calm = [v for v, p in zip(values, adjusted, strict=True) if p >= 1 - level]
+    return VarianceSweep(
+        name=name,
+        values=tuple(values),
+        runs=tuple(p.runs for p in parts),
+        error=tuple(p.error for p in parts),
+        test_set_std=tuple(p.test_set_interval for p in parts),
+        independent_std=tuple(p.independent_std for p in parts),
+        excess_std=tuple(p.test_set_std - p.independent_std for p in parts),
+        distribution_std=tuple(p.distribution_interval for p in parts),
+        variance_ratio=tuple(_inverse(p.share_interval) for p in parts),
+        pvalues=tuple(pvalues),
+        adjusted_pvalues=tuple(adjusted.tolist()),
+        best=best,
+        tied=_tied_with(best, dict(zip(values, parts, strict=True)), level),
+        largest_without_excess=max(calm) if calm else None,
+        unit=parts[0].unit,
+        level=level,
+        warnings=tuple(notes),
+        _decompositions=tuple(parts),
+    )
+
+
+def _read(given: Any, labels: ArrayLike | None, options: Mapping[str, Any]) -> Predictions | VarianceDecomposition:
+    """Arrays as predictions, with the options that are for them."""
+    if isinstance(given, VarianceDecomposition):
+        return given
+    return as_predictions(given, labels, directed=True, **asked_of(given, options))
+
+
+def _with_groups(given: Sequence[Predictions | VarianceDecomposition]) -> list[Predictions | VarianceDecomposition]:
+    """Groups that one brings along count for all of one test set."""
+    brought = [g.groups if isinstance(g, Predictions) else g._totals.groups for g in given]
+    known = {len(groups): groups for groups in brought if groups is not None}
+    return [
+        replace(g, groups=known.get(g.examples)) if isinstance(g, Predictions) and g.groups is None else g
+        for g in given
+    ]
+
+
+def _tied_with(best: float, parts: Mapping[float, VarianceDecomposition], level: float) -> tuple[float, ...]:
+    """Values whose mean error is not shown to be above the best one's."""
+    lowest = parts[best]._totals
+    rest = {v: p._totals for v, p in parts.items() if v != best}
+    rest = {v: t for v, t in rest.items() if _comparable(t, lowest)}
+    pvalues = [unpaired_difference(t, lowest).distribution.pvalue for t in rest.values()]
+    adjusted = holm(pvalues)
+    return tuple(v for v, p in zip(rest, adjusted, strict=True) if p >= 1 - level)
+
+
+def _comparable(a: Totals, b: Totals) -> bool:
+    """Whether these may be of one test set."""
+    if a.groups is None or b.groups is None:
+        return a.examples == b.examples
+    return np.array_equal(a.groups, b.groups)
+
+
+def _sorted_values(predictions: Any) -> list[float]:
+    if not isinstance(predictions, Mapping) or not predictions:
+        raise InputError("predictions must map values to runs: {0.1: …, 0.2: …}.")
+    wrong = [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]
+    if wrong:
+        raise InputError(
+            f"predictions has the key {wrong[0]!r}, which is no number: a sweep needs the values of"
+            " the hyperparameter. For named settings use decompose_variance on each."
+        )
+    return sorted(predictions)
+
+
+def _inverse(share: Interval) -> Interval:
+    """Test-set variance over true variance, from the share of the latter."""
+    estimate, low, high = (
+        x if math.isnan(x) else (1 / x if x > 0 else math.inf) for x in (share.estimate, share.high, share.low)
+    )
+    return Interval(estimate, low, high, share.level)

@@ -1,0 +1,184 @@
+"""The command line: ``curvewise learning …``, ``variance …``, ``ranking …``, ``demo``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from curvewise import __version__
+from curvewise.cli.console import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    TERMINATED,
+    USAGE,
+    UsageError,
+    check_folder,
+    fail,
+    hear_warnings,
+    note,
+    remember_words,
+)
+from curvewise.cli.demo import demo
+from curvewise.cli.options import STDIN
+from curvewise.errors import CurvewiseError, Terminated, os_reason
+from curvewise.learning.commands import learning
+from curvewise.ranking.commands import ranking
+from curvewise.response.commands import response
+from curvewise.store.commands import store
+from curvewise.study.commands import study
+from curvewise.transfer.commands import transfer
+from curvewise.variance.commands import variance
+
+app = App(
+    name="curvewise",
+    help="Judge learners by their curves, not by one number.\n\n"
+    "New here? Run `curvewise demo`, then `curvewise learning fit FILE` on a table of errors "
+    "with a column for the training size, one for the error and one for the learner.",
+    help_epilogue="Results go to stdout, messages to stderr. "
+    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a --fail-if gate was hit, 130 interrupted "
+    "(Ctrl-C), 143 terminated (SIGTERM).",
+    version=f"curvewise {__version__}",
+    version_format="plaintext",
+    suppress_keyboard_interrupt=False,
+)
+app.command(learning)
+app.command(variance)
+app.command(response)
+app.command(transfer)
+app.command(ranking)
+app.command(study)
+app.command(store)
+app.command(demo)
+
+
+def register_completion(app: App) -> None:
+    """Give the application the command ``--install-completion``."""
+
+    @app.command(name="--install-completion")
+    def install_completion(
+        *, shell: Shell | None = None, output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None
+    ) -> int:
+        """Set up completion with the Tab key; adds lines to your shell's startup file.
+
+        Without --output this writes a script into your home folder and, once, adds two lines to
+        the startup file that load it: ~/.bashrc, ~/.zshrc or the PowerShell profile; fish needs
+        none. With --output it only writes the script there and touches nothing else.
+
+        Parameters
+        ----------
+        shell
+            Whose completion; by default that of the shell you are in.
+        output
+            Only write the script into this file, in a folder that exists; - prints it.
+        """
+        shell = shell or _shell()
+        if output is None:
+            _install(app, shell)
+        elif output in (Path("-"), Path(STDIN)):
+            sys.stdout.write(app.generate_completion(shell=shell))
+        else:
+            check_folder("--output", output)
+            output.write_text(app.generate_completion(shell=shell), encoding="utf-8")
+            note(f"completion for {shell} written to {output}; no startup file was changed.")
+        return DONE
+
+
+# ``curvewise --install-completion``: completion with the Tab key, into the shell or a file.
+
+Shell = Literal["zsh", "bash", "fish", "powershell"]
+
+
+def _shell() -> Shell:
+    from cyclopts.completion.detect import ShellDetectionError, detect_shell
+
+    try:
+        return detect_shell()
+    except ShellDetectionError as error:
+        raise UsageError("Which shell is this? Name it with --shell.") from error
+
+
+def _install(app: App, shell: Shell) -> None:
+    """Write the script where the shell looks for it; add what loads it, unless it is there."""
+    script = app.install_completion(shell=shell, add_to_startup=False)
+    note(f"completion for {shell} written to {script}")
+    if shell == "powershell":  # cyclopts asks PowerShell for its profile, and adds lines once
+        app.install_completion(shell=shell)
+        note("the PowerShell profile loads it. Start a new shell.")
+    elif shell in STARTUP:
+        startup = Path.home() / STARTUP[shell]
+        before = _read(startup)
+        if shell == "zsh" or str(script).encode() not in before:
+            app.install_completion(shell=shell)  # adds nothing that is there already
+        done = "left as it was" if _read(startup) == before else "two lines added that load it"
+        note(f"{startup}: {done}. Start a new shell.")
+    else:
+        note("fish finds it there: no startup file was changed. Start a new shell.")
+
+
+register_completion(app)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Instead of ``sys.argv[1:]``.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without β still gets its numbers
+    try:
+        with warnings.catch_warnings():
+            hear_warnings()
+            code = _run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader went away, as `head` does. Python would complain once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    remember_words(arguments)
+    # cyclopts would take a lone hyphen for an option.
+    arguments = [STDIN if word == "-" else word for word in arguments]
+    try:
+        result = app(arguments, exit_on_error=False, result_action="return_value")
+    except CycloptsError:  # cyclopts has told the user
+        return USAGE
+    except UsageError as error:
+        fail(str(error))
+        return USAGE
+    except BrokenPipeError:
+        raise
+    except CurvewiseError as error:
+        fail(str(error))
+        return FAILED
+    except OSError as error:
+        fail(f"{os_reason(error)}.")
+        return FAILED
+    except Terminated:
+        fail("Terminated.")
+        return TERMINATED
+    except KeyboardInterrupt as stop:
+        fail(" ".join(["Interrupted.", *getattr(stop, "__notes__", ())]))
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+STARTUP = {"bash": ".bashrc", "zsh": ".zshrc"}
+"""Startup files, in the home folder, of the shells that need a line there."""
+
+
+def _read(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""

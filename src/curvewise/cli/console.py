@@ -1,0 +1,368 @@
+"""What reaches the user: results on stdout, messages on stderr, nothing a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from curvewise.errors import CurvewiseError, CurvewiseWarning
+from curvewise.text import one_line as clean
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from curvewise.types.results import Result
+    from curvewise.types.units import Unit
+
+
+Columns: TypeAlias = "Mapping[str, Sequence[Any] | NDArray[Any]]"
+
+DONE, FAILED, USAGE, GATE = 0, 1, 2, 3
+INTERRUPTED, TERMINATED = 130, 143
+"""As shells count: 128 and the number of the signal."""
+
+MOST_WARNINGS = 8
+"""Warnings about single learners that are shown; the rest is counted."""
+
+FEWER = {"γ": 2}
+"""Columns that are in no unit, and their decimals in the terminal."""
+
+_NUMBER = re.compile(r"[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
+_LATEX = {"e\\_N": "$e_N$", "β\\_N": r"$\beta_N$", "γ": r"$\gamma$", "²": "$^2$", "∞": r"$\infty$"}
+
+
+class UsageError(CurvewiseError):
+    """The command was called in a way that cannot work: exit status 2."""
+
+
+def check_folder(option: str, path: Path) -> None:
+    """Refuse a file to write, before any work is done, if its folder does not exist."""
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}. Make it first.")
+
+
+def note(message: str) -> None:
+    """Say on stderr how something was understood or where it went."""
+    _message("note: ", "dim", message)
+
+
+def fail(message: str) -> None:
+    """Say on stderr why nothing came of it."""
+    _message("curvewise: ", "bold red", message)
+
+
+def warn(message: str) -> None:
+    """Say on stderr what to beware of, once."""
+    warnings.warn(message, CurvewiseWarning, stacklevel=2)
+
+
+def warn_each(messages: Sequence[str]) -> None:
+    """Warn of the first few and count the others."""
+    for message in messages[:MOST_WARNINGS]:
+        warn(message)
+    if (left := len(messages) - MOST_WARNINGS) > 0:
+        warn(f"and {left} more like these; --json has all of them.")
+
+
+def hear_warnings() -> None:
+    """Print Python warnings as ``warning: …``, each text once; undone by ``catch_warnings``."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            _message("warning: ", "yellow", str(message))
+
+    warnings.simplefilter("always", CurvewiseWarning)
+    warnings.showwarning = show
+
+
+_TYPED: set[str] = set()
+_QUOTED = re.compile(r"(?<!\w)('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)")
+
+
+def remember_words(arguments: Sequence[str]) -> None:
+    """Keep in mind what the user typed, so that messages repeat it as it is."""
+    _TYPED.clear()
+    for word in arguments:
+        value = word.partition("=")[2] if word.startswith("-") else word
+        _TYPED.update((value, Path(value).name, Path(value).stem))
+
+
+def keeping_user_text(rewrite: Callable[[str], str]) -> Callable[[str], str]:
+    """Rewrite the program's own words in a message, and nothing that a user named.
+
+    What the user typed is left as it is, and so is what stands in quotes and holds an equals sign:
+    the program's own names of values hold none.
+    """
+
+    @wraps(rewrite)
+    def rewritten(message: str) -> str:
+        kept: list[str] = []
+
+        def hide(text: str) -> str:
+            kept.append(text)
+            return chr(0xF0000 + len(kept))  # of a private area of Unicode: no text holds it
+
+        def hide_quoted(found: re.Match[str]) -> str:
+            text = found[0]
+            return f"{text[0]}{hide(text[1:-1])}{text[-1]}" if "=" in text else text
+
+        for word in sorted(_TYPED, key=len, reverse=True):
+            if word and word in message and rewrite(word) != word:
+                message = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", lambda m: hide(m[0]), message)
+        message = rewrite(_QUOTED.sub(hide_quoted, message))
+        for i, text in reversed(list(enumerate(kept, 1))):
+            message = message.replace(chr(0xF0000 + i), text)
+        return message
+
+    return rewritten
+
+
+@keeping_user_text
+def as_options(message: str) -> str:
+    """Say with command-line options what a message says with Python arguments.
+
+    >>> as_options("Pass unit='percent', or columns={'n': 'size'} and drop_failed=True.")
+    "Pass --unit percent, or --column 'n=size' and --drop-failed."
+    >>> as_options("pass axes=('runs', 'examples'), and labels= for classes")
+    'pass --axes runs,examples, and --labels for classes'
+    """
+    message = re.sub(r"\bsource='([^']*)'", r"\1", message)
+    message = re.sub(r"columns=\{'(\w+)': None\}", r"--column \1=", message)
+    message = re.sub(r"columns=\{'(\w+)': '([^']*)'\}", r"--column '\1=\2'", message)
+    message = re.sub(
+        r"columns=\{'(\w+)': \[([^\]]*)\]\}",
+        lambda m: " ".join(f"--column '{m[1]}={c}'" for c in re.findall(r"'([^']*)'", m[2])),
+        message,
+    )
+    message = re.sub(r"columns=\{'(\w+)': …\}", r"--column \1=NAME", message)
+    message = re.sub(r"where=\{'([^']*)': ('?)([^'}]*)\2\}", r"--where '\1=\3'", message)
+    message = re.sub(r"\baxes=\(([^)]*)\)", lambda m: "--axes " + ",".join(re.findall(r"'(\w+)'", m[1])), message)
+    names = "unit|wide|form|weights|interval|metric|split|kind|learner|key|by|target"
+    message = re.sub(rf"\b({names})='([^' ]*)'", r"--\1 \2", message)
+    message = re.sub(rf"\b({names})='([^']*)'", r"--\1 '\2'", message)
+    message = re.sub(r"(?<!--column )\bvalue=(…|(?= |,|:|\.))", "--value-column", message)
+    options = (
+        "labels|groups|kind|axes|key|learner|margin|difference|disagreement|distribution_std|"
+        "test_set_std|independent_std|examples|paired"
+    )
+    message = re.sub(rf"(?<!--column )\b({options})=(?:…|(?= |:|;|,|\.|$))", lambda m: _option(m[1]), message)
+    flags = "drop_failed|higher_is_better|paired|overwrite|allow_large"
+    message = message.replace("higher_is_better=False", "--lower-is-better")
+    return re.sub(rf"\b({flags})=True", lambda m: _option(m[1]), message)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Make a rich console that interprets nothing in what it prints."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def _message(head: str, style: str, message: str) -> None:
+    from rich.text import Text
+
+    sys.stdout.flush()  # so that it follows what it belongs to, where both go into one pipe
+    to = console(stderr=True)
+    text = Text.assemble((head, style), clean(as_options(message)))
+    to.print(text, soft_wrap=not to.is_terminal)
+
+
+@dataclass
+class Page:
+    """Where a command puts its results: a terminal, a markup table or one JSON document.
+
+    Attributes
+    ----------
+    as_json : bool
+        Print ``document`` at the end and nothing else.
+    markup : str or None
+        "markdown", "latex" or "text": only tables go to stdout, sentences to stderr.
+    document : dict
+        What ``--json`` prints.
+    """
+
+    as_json: bool = False
+    markup: str | None = None
+    document: dict[str, Any] = field(default_factory=dict)
+    _started: bool = False
+
+    def say(self, text: str, style: str = "", *, close: bool = False) -> None:
+        """Print a paragraph, ``close`` to the one before or after an empty line."""
+        if self.as_json:
+            return
+        from rich.text import Text
+
+        to = console(stderr=self.markup is not None)
+        if not close:
+            self._space(to)
+        to.print(Text(clean(text), style=style), soft_wrap=not to.is_terminal)
+
+    def table(self, title: str, columns: Columns, digits: int | None) -> None:
+        """Print columns of text, numbers and intervals; ``digits`` as in :func:`digits_of`."""
+        if self.as_json:
+            return
+        if self.markup is None:
+            from rich.text import Text
+
+            to = console()
+            self._space(to)
+            table = rich_table(columns, digits)
+            to.print(Text(clean(title), style="bold"))
+            # Numbers are never cut: a table too wide for the terminal runs over its edge.
+            to.width = max(to.width, width_of(table)[0])  # print(width=) takes no more than this
+            to.print(table, crop=False)
+            return
+        from curvewise.tables import format_table
+
+        safe = {k: [clean(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
+        text = format_table(safe, self.markup, 4 if digits is None else digits)
+        for symbol, command in _LATEX.items() if self.markup == "latex" else ():
+            text = text.replace(symbol, command)
+        self._space(console())
+        sys.stdout.write(text + "\n")
+
+    def code(self, lines: str) -> None:
+        """Print lines to copy, indented, as they are."""
+        if not self.as_json:
+            sys.stdout.write("".join(f"  {clean(line)}\n" for line in lines.splitlines()))
+
+    def close(self, code: int = DONE) -> int:
+        """Print the JSON document if that was asked for, and give the exit status."""
+        if self.as_json:
+            from curvewise.types.results import plain
+
+            json.dump(plain(self.document), sys.stdout, indent=2, allow_nan=False)
+            sys.stdout.write("\n")
+        return code
+
+    def _space(self, to: Console) -> None:
+        if self._started and not to.stderr:
+            sys.stdout.write("\n")
+        self._started = self._started or not to.stderr
+
+
+def rich_table(columns: Columns, digits: int | None) -> Table:
+    """Make a table for the terminal; an interval stands below its estimate."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, values in columns.items():
+        if any(isinstance(v, str) and not _NUMBER.fullmatch(v) for v in values):
+            table.add_column(Text(clean(name)), overflow="fold", max_width=30)
+        else:
+            table.add_column(Text(clean(name)), justify="right", no_wrap=True)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(_cell(v, FEWER.get(k, digits)) for k, v in zip(columns, row, strict=True)))
+    return table
+
+
+def width_of(table: Table) -> tuple[int, int]:
+    """Give the least and the natural width of a table, in characters."""
+    to = console()
+    found = to.measure(table, options=to.options.update(width=10_000))
+    return found.minimum, found.maximum
+
+
+def _cell(value: Any, digits: int | None) -> Text:
+    from rich.text import Text
+
+    from curvewise.types.results import Interval
+
+    if not isinstance(value, Interval):
+        return Text(_write(value, digits))
+    low, high = _write(value.low, digits), _write(value.high, digits)
+    return Text.assemble(_write(value.estimate, digits), "\n", (f"{low} … {high}", "dim"))
+
+
+def _write(value: Any, digits: int | None) -> str:
+    from curvewise.text import format_number
+
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, int):  # which may be beyond all floats
+        from decimal import Decimal
+
+        return f"{value:,}" if abs(value) < 10**18 else f"{Decimal(value):.3e}"
+    if digits is None or abs(value) == float("inf"):
+        return format_number(float(value))
+    return f"{value:,.{digits}f}"
+
+
+def shown_as(value: float, form: str) -> str:
+    """Format a number; what is no number is a dash, what has no bound the sign for it.
+
+    >>> shown_as(0.25, ".0%"), shown_as(float("nan"), ".0%"), shown_as(float("inf"), ".2f")
+    ('25%', '–', '∞')
+    """
+    if value != value:
+        return "–"
+    if abs(value) == float("inf"):
+        return "∞" if value > 0 else "−∞"
+    return format(value, form)
+
+
+def digits_of(unit: Unit) -> int | None:
+    """Decimals for values of a unit; None for four significant digits."""
+    return {"percent": 2, "fraction": 4}.get(unit.name)
+
+
+def sentences(result: Result) -> str:
+    """Give the summary without its warnings, which go to stderr."""
+    text = result.summary()
+    found = result.all_warnings
+    for warning in found:
+        text = text.replace(f" Beware: {warning}", "")
+    return text
+
+
+# Tables with more columns than a terminal has room for.
+
+
+def table_in_parts(page: Page, title: str, columns: Columns) -> None:
+    """Print a table; in a terminal that is too narrow, one below the other with as many columns.
+
+    The first column names the rows and begins every part.
+    """
+    if page.as_json or page.markup is not None:
+        page.table(title, columns, None)
+        return
+    for i, part in enumerate(parts_of(columns, console().width)):
+        page.table(title if i == 0 else f"{title}, continued", part, None)
+
+
+def parts_of(columns: Columns, width: int) -> list[dict[str, Any]]:
+    """Split columns so that each part fits, if a part of two columns does.
+
+    >>> columns = {"name": ["a", "b"], "first": [1, 2], "second": [3, 4], "third": [5, 6]}
+    >>> [list(part) for part in parts_of(columns, 24)]
+    [['name', 'first', 'second'], ['name', 'third']]
+    """
+    (key, names), *rest = columns.items()
+    parts: list[dict[str, Any]] = [{key: names}]
+    for name, values in rest:
+        longer = {**parts[-1], name: values}
+        if len(parts[-1]) > 1 and width_of(rich_table(longer, None))[1] > width:
+            longer = {key: names, name: values}
+            parts.append(longer)
+        parts[-1] = longer
+    return parts

@@ -1,0 +1,199 @@
+"""What pictures of the variance between runs share: units, intervals, legends, captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.legend import Legend
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation
+from matplotlib.ticker import AutoLocator, MaxNLocator
+from numpy.typing import ArrayLike
+
+from curvewise.drawing.axes import is_narrow
+from curvewise.drawing.labels import clean, safe_text, shorten
+from curvewise.drawing.style import NEUTRAL, make_legend, write_caption
+from curvewise.errors import InputError
+from curvewise.text import format_number
+from curvewise.types.results import Interval
+from curvewise.types.units import FloatArray
+
+INTERVAL = "curvewise-interval"
+CUT = "curvewise-cut"
+DIAGONAL = "curvewise-diagonal"
+ZERO = "curvewise-zero"
+MARK = "curvewise-mark"
+"""Group ids of the artists."""
+
+LONGEST_LINE = 200
+"""Characters of a caption after which a sentence begins a new line."""
+
+
+def digits(value: float) -> str:
+    """A number in three digits, zeros at the end included.
+
+    >>> digits(0.2), digits(1.0), digits(12345.6), digits(0.0)
+    ('0.200', '1.00', '12,350', '0')
+    """
+    if value == 0 or not 1e-4 <= abs(value) < 1000:
+        return format_number(value)
+    return f"{value:#.3g}".rstrip(".")
+
+
+def choose(name: str, value: str, known: Sequence[str]) -> str:
+    """An option that must be one of a few words."""
+    if value not in known:
+        raise InputError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, known))}.")
+    return value
+
+
+def ends_of(intervals: Iterable[Interval]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Estimates, lows and highs."""
+    rows = [(i.estimate, i.low, i.high) for i in intervals]
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def finish(
+    ax: Axes,
+    own: bool,
+    key: Sequence[tuple[Any, str]],
+    lines: Sequence[str],
+    *,
+    legend: bool = True,
+    caption: bool | None = None,
+    columns: int = 1,
+    loc: str | None = None,
+    indent: float = 0.0,
+) -> None:
+    """Legend and caption: under the x label of our own figure, the legend inside other Axes.
+
+    Where nobody asked, a caption is written only where there is room for it: in our own figure,
+    and under Axes that are not narrow and that a layout engine moves out of the way.
+    """
+    if is_narrow(ax) and isinstance(ax.xaxis.get_major_locator(), AutoLocator):
+        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    box = None
+    if caption is None:
+        figure = ax.get_figure(root=True)
+        caption = own or (figure is not None and figure.get_layout_engine() is not None and not is_narrow(ax))
+    if legend and key:
+        handles, labels = zip(*key, strict=True)
+        box = make_legend(ax, handles, map(plain, labels), outside=own, columns=columns)
+        if not own:
+            _inside(ax, box, loc, columns)
+    if caption:
+        said = [piece for line in lines for piece in _pieces(line)]
+        write_caption(ax, said, under=box if own else None, indent=indent)
+
+
+def _pieces(line: str) -> list[str]:
+    """A line of a caption, in two after a sentence where it would be cut for its length."""
+    at = line.rfind(". ", 0, LONGEST_LINE) if len(line) > LONGEST_LINE else -1
+    return [line] if at < 0 else [line[: at + 1], *_pieces(line[at + 2 :])]
+
+
+def _inside(ax: Axes, box: Legend, loc: str | None, columns: int) -> None:
+    """A legend among the data: opaque, without a frame, smaller in narrow Axes."""
+    if is_narrow(ax):
+        texts, handles = [t.get_text() for t in box.get_texts()], box.legend_handles
+        box = ax.legend(
+            [h for h in handles if h is not None],
+            [str(i) for i in range(len(texts))],
+            fontsize=7.0,
+            ncols=columns,
+            borderpad=0.2,
+            handlelength=1.6,
+            handletextpad=0.5,
+            columnspacing=0.9,
+        )
+        for artist, text in zip(box.get_texts(), texts, strict=True):
+            artist.set_text(text)
+    if loc is not None:
+        box.set_loc(cast("Any", loc))
+    box.get_frame().set(alpha=1.0, linewidth=0.0)
+
+
+def plain(text: str) -> str:
+    """A line of a legend or a label of ours, in glyphs that the font has; never cut."""
+    return safe_text(text, 400)
+
+
+def warned(result: Any, most: int = 1) -> list[str]:
+    """The first warnings of a result, for a caption."""
+    notes = [f"⚠ {shorten(clean(w), 200)}" for w in result.warnings[:most]]
+    left = len(result.warnings) - most
+    return notes if left <= 0 or not notes else [*notes[:-1], f"{notes[-1]} ({left} more)"]
+
+
+def diagonal(ax: Axes, low: float, high: float) -> Any:
+    """Where both axes say the same."""
+    (line,) = ax.plot(
+        [low, high], [low, high], color=NEUTRAL, linewidth=1.0, linestyle="--", zorder=1.2, gid=DIAGONAL, label="_equal"
+    )
+    return line
+
+
+def zero_line(ax: Axes, at: float = 0.0, horizontal: bool = False) -> None:
+    """A thin line where nothing differs."""
+    draw = ax.axhline if horizontal else ax.axvline
+    draw(at, color=NEUTRAL, linewidth=0.9, zorder=0.8, gid=ZERO, label="_zero")
+
+
+def halo() -> list[Any]:
+    """What keeps text among data legible."""
+    return [withStroke(linewidth=3.0, foreground=rcParams["axes.facecolor"])]
+
+
+def note(ax: Axes, text: str, xy: tuple[float, float], **options: Any) -> Annotation:
+    """Small text among the data."""
+    given: dict[str, Any] = {"fontsize": 8.0, "zorder": 5.0, "path_effects": halo(), "gid": MARK} | options
+    return ax.annotate(plain(text), xy, **given)
+
+
+def mark_value(ax: Axes, x: float, text: str, ls: str = ":", bottom: bool = False) -> None:
+    """A thin vertical line with its text along it, at the top or at the bottom."""
+    ax.axvline(x, color=NEUTRAL, linewidth=0.9, linestyle=ls, zorder=0.6, gid=MARK, label="_line")
+    note(
+        ax,
+        text,
+        (x, 0.015 if bottom else 0.985),
+        xycoords=ax.get_xaxis_transform(),
+        xytext=(-2.5, 0.0),
+        textcoords="offset points",
+        rotation=90,
+        ha="right",
+        va="bottom" if bottom else "top",
+        color="#6E6E6E",
+    )
+
+
+def bars(
+    ax: Axes,
+    place: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    shade: str,
+    *,
+    limits: tuple[float, float],
+    horizontal: bool = False,
+    width: float = 1.5,
+) -> None:
+    """Interval bars within limits, with arrowheads where an end lies outside; unknown ones not."""
+    at, lows, highs = (np.asarray(v, dtype=np.float64) for v in (place, low, high))
+    known = ~(np.isnan(lows) | np.isnan(highs))
+    at, lows, highs = at[known], lows[known], highs[known]
+    draw = ax.hlines if horizontal else ax.vlines
+    draw(at, *np.clip([lows, highs], *limits), color=shade, linewidth=width, gid=INTERVAL)
+    heads = ("<", ">") if horizontal else ("v", "^")
+    outside = lows < limits[0], highs > limits[1]
+    for cut, edge, marker in zip(outside, limits, heads, strict=True):
+        if cut.any():
+            edges = np.full(int(cut.sum()), edge)
+            x, y = (edges, at[cut]) if horizontal else (at[cut], edges)
+            style: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": 5.0, "color": shade}
+            ax.plot(x, y, clip_on=False, gid=CUT, label="_cut", **style)

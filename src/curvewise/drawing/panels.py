@@ -1,0 +1,80 @@
+"""Several panels in one figure, names moved apart, and numbers in labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+
+from curvewise.drawing.labels import clean, wrap_lines
+from curvewise.drawing.marks import digits
+from curvewise.drawing.style import CAPTION
+from curvewise.types.results import Interval
+from curvewise.types.units import FloatArray
+
+
+def told(interval: Interval) -> str:
+    """An estimate with its limits in brackets, to the decimals that its width bears."""
+    if not math.isfinite(interval.width):
+        return digits(interval.estimate)
+    rank = 0 if interval.width <= 0 else math.floor(math.log10(interval.width))
+    kept = int(np.clip(1 - rank, 1, 4)) if interval.width > 0 else 3
+    parts = (interval.estimate, interval.low, interval.high)
+    estimate, low, high = (f"{abs(v) if abs(v) < 0.5e-4 else v:.{kept}f}" for v in parts)
+    return f"{estimate} [{low}, {high}]"
+
+
+def signed(value: float, kept: int = 3) -> str:
+    """A number with a true minus sign."""
+    return "unknown" if math.isnan(value) else f"{value:.{kept}f}".replace("-", "−")
+
+
+def spread_out(wanted: FloatArray, gap: float) -> FloatArray:
+    """Places at least ``gap`` apart, in the same order and as near as can be, above 0.
+
+    >>> spread_out(np.array([0.5, 0.5, 0.9]), 0.1).round(2).tolist()
+    [0.45, 0.55, 0.9]
+    """
+    order = np.argsort(wanted, kind="stable")
+    step = gap * np.arange(len(wanted))
+    # Isotonic regression of what is wanted, less the least distances.
+    blocks: list[list[float]] = []
+    for value in wanted[order] - step:
+        blocks.append([float(value), 1.0])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (a, m), (b, n) = blocks[-2:]
+            blocks[-2:] = [[(a * m + b * n) / (m + n), m + n]]
+    level = np.concatenate([np.full(int(n), value) for value, n in blocks])
+    places = np.empty_like(wanted)
+    top = max(1.0 - step[-1], 0.0)
+    places[order] = np.clip(level, 0.0, top) + step
+    return places
+
+
+def new_panels(count: int, columns: int, width: float, height: float, **options: Any) -> list[Axes]:
+    """Axes of a new pyplot figure side by side, each of this size in inches; the rest is blank."""
+    import matplotlib.pyplot as plt
+
+    rows = math.ceil(count / columns)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False, **options
+    )
+    axes = list(grid.ravel())
+    for ax in axes[count:]:
+        figure.delaxes(ax)
+    return axes[:count]
+
+
+def write_below(ax: Axes, lines: Iterable[str]) -> None:
+    """A caption under all panels of a figure of ours."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    width = int(0.97 * float(figure.get_size_inches()[0]) * 72 / 4.6)
+    text = wrap_lines([clean(line) for line in lines], width, 400)
+    note = figure.supxlabel(text, x=0.012, ha="left", fontsize=8.5, color=rcParams["text.color"], alpha=0.8)
+    note.set_gid(CAPTION)
+    note.set_linespacing(1.25)

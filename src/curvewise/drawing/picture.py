@@ -1,0 +1,156 @@
+"""One entrance to all pictures: the class of a result says how it is drawn.
+
+A table of names, so that drawing a picture imports only the lens that it is of.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curvewise.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+PICTURES = {
+    "Curve": "curvewise.learning.plot:plot_learning_curves",
+    "LearningCurves": "curvewise.learning.plot:plot_learning_curves",
+    "CurveComparison": "curvewise.learning.plot:plot_comparison",
+    "LearnerRanking": "curvewise.learning.plot:plot_ranking",
+    "SamplesToReach": "curvewise.learning.plot:plot_reach",
+    "SizePlan": "curvewise.learning.plot:plot_plan",
+    "LeaveOneSizeOut": "curvewise.learning.plot:plot_left_out",
+    "Stability": "curvewise.learning.plot:plot_stability",
+    "VarianceCheck": "curvewise.learning.plot:plot_variance_check",
+    "VarianceDecomposition": "curvewise.variance.plot.runs:plot_decomposition",
+    "AccuracyDistribution": "curvewise.variance.plot.runs:plot_accuracy_distribution",
+    "SeedLuck": "curvewise.variance.plot.runs:plot_seed_luck",
+    "TestSetComparison": "curvewise.variance.plot.runs:plot_test_sets",
+    "VarianceSweep": "curvewise.variance.plot.sources:plot_sweep",
+    "SourceShares": "curvewise.variance.plot.sources:plot_sources",
+    "TwinDisagreement": "curvewise.variance.plot.sources:plot_twins",
+    "Calibration": "curvewise.variance.plot.votes:plot_calibration",
+    "Bipartitions": "curvewise.variance.plot.votes:plot_bipartitions",
+    "Disagreement": "curvewise.variance.plot.votes:plot_disagreement",
+    "Ensemble": "curvewise.variance.plot.votes:plot_ensemble",
+    "DependentPairs": "curvewise.variance.plot.votes:plot_dependent_pairs",
+    "RunComparison": "curvewise.variance.plot.compare:plot_run_comparison",
+    "TrainingComparison": "curvewise.variance.plot.compare:plot_trainings",
+    "VarianceComparison": "curvewise.variance.plot.compare:plot_variance_comparison",
+    "RunPlan": "curvewise.variance.plot.plan:plot_run_plan",
+    "StoppingPlan": "curvewise.variance.plot.plan:plot_stopping_plan",
+    "StoppingCheck": "curvewise.variance.plot.plan:plot_stopping_check",
+    "ResponseCurve": "curvewise.response.plot.curves:plot_response",
+    "ResponseComparison": "curvewise.response.plot.comparison:plot_response_comparison",
+    "ResponseSensitivity": "curvewise.response.plot.curves:plot_sensitivity",
+    "ConditionalInformation": "curvewise.response.plot.measures:plot_information",
+    "MeasureJudgement": "curvewise.response.plot.measures:plot_judgement",
+    "MeasureComparison": "curvewise.response.plot.measures:plot_measure_comparison",
+    "CheckpointRanking": "curvewise.ranking.plot.rank:plot_checkpoint_ranking",
+    "RankingJudgement": "curvewise.ranking.plot.judgement:plot_ranking_judgement",
+    "RankingComparisons": "curvewise.ranking.plot.comparison:plot_ranking_comparisons",
+    "RankingAgreement": "curvewise.ranking.plot.comparison:plot_ranking_agreement",
+    "NleepGrid": "curvewise.ranking.plot.grid:plot_nleep_grid",
+    "TransferResult": "curvewise.transfer.plot.result:plot_transfer",
+    "TransferRanks": "curvewise.transfer.plot.result:plot_transfer_ranks",
+    "TransferComparison": "curvewise.transfer.plot.comparison:plot_transfer_comparison",
+    "BlindGuess": "curvewise.transfer.plot.tasks:plot_blind_guess",
+    "TaskRanking": "curvewise.transfer.plot.tasks:plot_tasks",
+    "RunSpread": "curvewise.transfer.plot.tasks:plot_spread",
+    "WinRate": "curvewise.transfer.plot.comparison:plot_win_rate",
+    "WinRates": "curvewise.transfer.plot.comparison:plot_win_rates",
+}
+"""The function that draws a result of each class, or of a class derived from it."""
+
+
+def draw(result: Any, ax: Axes | None = None, **options: Any) -> Axes:
+    """Draw a result; what ``result.plot()`` calls.
+
+    Parameters
+    ----------
+    result : Result
+        Any result that has a picture.
+    ax : Axes, optional
+        Where; a new pyplot figure by default.
+    **options
+        Passed to the function that draws this class of result, such as
+        :func:`plot_learning_curves`.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+    """
+    picture = picture_of(type(result))
+    if picture is None:
+        raise InputError(
+            f"result is a {type(result).__name__}, which has no picture; there are pictures of {', '.join(PICTURES)}."
+        )
+    return picture(result, ax, **options)
+
+
+def picture_of(kind: type) -> Callable[..., Axes] | None:
+    """Find the function that draws results of a class; None where there is no picture."""
+    # A class of the same name from elsewhere is not meant, hence the look at its module.
+    own = (k.__name__ for k in kind.__mro__ if k.__module__.startswith("curvewise."))
+    for name in own:
+        if name in PICTURES:
+            module, function = PICTURES[name].split(":")
+            return getattr(import_module(module), function)  # type: ignore[no-any-return]
+    return None
+
+
+# Pictures into files.
+
+
+def save_picture(draw: Callable[[], Axes], path: Path) -> None:
+    """Let ``draw`` make Axes, save their figure and close it.
+
+    Switches matplotlib to a backend that needs no display, so it is for commands, not notebooks.
+    """
+    use_no_display()
+    save_figure(draw, path)
+
+
+def use_no_display() -> None:
+    """Switch matplotlib to a backend that needs no display: for commands, not notebooks.
+
+    A ``matplotlibrc`` in the current folder is not followed: it may have come with a study of
+    someone else's, and can have LaTeX run on text of its own.
+    """
+    import matplotlib
+
+    if Path(matplotlib.matplotlib_fname()).resolve() == Path("matplotlibrc").resolve():
+        matplotlib.rcdefaults()
+    matplotlib.use("Agg")
+
+
+def save_figure(draw: Callable[[], Axes], path: Path) -> None:
+    """Let ``draw`` make Axes, save their figure and close it.
+
+    Texts stay texts, so that they can be found and changed in SVG and PDF.
+    """
+    _save(draw, path, dpi=200)
+
+
+def svg_text(draw: Callable[[], Axes]) -> str:
+    """Let ``draw`` make Axes, and give their figure as the text of an SVG file."""
+    stream = io.StringIO()
+    _save(draw, stream, format="svg", metadata={"Date": None, "Creator": None})
+    return stream.getvalue()
+
+
+def _save(draw: Callable[[], Axes], place: Any, **options: Any) -> None:
+    from matplotlib import pyplot, rc_context
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curvewise", "pdf.fonttype": 42}):
+        ax = draw()
+        figure = ax.get_figure(root=True)
+        if figure is not None:
+            figure.savefig(place, bbox_inches="tight", **options)
+            pyplot.close(figure)

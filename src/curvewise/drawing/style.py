@@ -1,0 +1,175 @@
+"""How pictures look: colours, sizes of type, new figures, captions. Applied locally only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from matplotlib import rcParams
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.legend import Legend
+from matplotlib.text import Annotation
+from matplotlib.transforms import ScaledTranslation
+
+from curvewise.drawing.labels import wrap_lines
+from curvewise.types.units import Unit
+
+PALETTE = (
+    "#0072B2",  # blue
+    "#D55E00",  # vermilion
+    "#009E73",  # green
+    "#CC79A7",  # pink
+    "#E69F00",  # orange
+    "#56B4E9",  # sky
+    "#332288",  # indigo
+    "#882255",  # wine
+    "#999933",  # olive
+    "#555555",  # grey
+)
+"""Okabe and Ito's colours without black and yellow, then three of Paul Tol's: safe for the
+colour-blind in this order."""
+
+NEUTRAL = "#8C8C8C"
+"""What is not a learner: reference lines, the many unnamed curves."""
+
+CAPTION = "curvewise-caption"
+OWN = "curvewise-axes"
+"""Group ids of captions, and of Axes made here, which have room for a legend under them."""
+
+_RC: dict[str, Any] = {
+    "font.size": 10.0,
+    "axes.labelsize": 10.0,
+    "axes.titlesize": 10.5,
+    "xtick.labelsize": 9.0,
+    "ytick.labelsize": 9.0,
+    "legend.fontsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "text.usetex": False,
+    # A loop over many results is no mistake; closing figures is the caller's business.
+    "figure.max_open_warning": 0,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The style, for the length of a with statement.
+
+    Only its own keys are put back: ``rc_context`` would undo the interactive mode that a notebook
+    switches on when the first figure is made.
+    """
+    settings: MutableMapping[Any, Any] = rcParams  # matplotlib types the keys since 3.11
+    before = {key: settings[key] for key in _RC}
+    settings.update(_RC)
+    try:
+        yield
+    finally:
+        settings.update(before)
+
+
+def new_axes(width: float = 7.0, height: float = 4.4) -> Axes:
+    """Axes of a new pyplot figure, laid out so that nothing is cut off; sizes in inches."""
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    ax.set_gid(OWN)
+    return ax
+
+
+def colour(index: int) -> str:
+    """The colour of the learner with this number."""
+    return PALETTE[index % len(PALETTE)]
+
+
+def value_label(unit: Unit) -> str:
+    """Axis label of an error, loss or score."""
+    return {"fraction": "error (fraction)", "percent": "error (%)"}.get(unit.name, unit.name)
+
+
+def unit_text(unit: Unit) -> str:
+    """The unit in brackets after another word: "(%)", "(fraction)" or "(loss)"."""
+    return f"({'%' if unit.name == 'percent' else unit.name})"
+
+
+def write_caption(
+    ax: Axes, lines: Sequence[str], under: Artist | None = None, indent: float = 0.0
+) -> Annotation | None:
+    """Small text under ``under`` (the x label if None), added to the caption that is there.
+
+    ``indent`` is the width, in inches, that labels at the left take from a lone picture.
+    """
+    previous = [a for a in ax.texts if a.get_gid() == CAPTION]
+    before = [line for a in previous for line in str(a.get_label()).split("\n")]
+    for artist in previous:
+        artist.remove()
+    merged = list(dict.fromkeys([*before, *(" ".join(line.split()) for line in lines)]))
+    # Two calls on the same Axes may say the same, one of them and a bit more.
+    merged = [a for a in merged if not any(b != a and b.startswith(a) for b in merged)]
+    if not merged:
+        return None
+    note = ax.annotate(
+        wrap_lines(merged, caption_width(ax, indent)),
+        xy=(0.0, 0.0),
+        xycoords=(ax.transAxes, ax.xaxis.label if under is None else under),
+        xytext=(0.0, -5.0),
+        textcoords="offset points",
+        ha="left",
+        va="top",
+        fontsize=8.5,
+        color=rcParams["text.color"],
+        alpha=0.8,
+        annotation_clip=False,
+        gid=CAPTION,
+    )
+    note.set_label("\n".join(merged))
+    return note
+
+
+def caption_width(ax: Axes, indent: float = 0.0) -> int:
+    """Characters of a caption line that fit under the Axes."""
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        return 90
+    # A layout engine has not run yet; for lone Axes it leaves about this share of the width.
+    alone = figure.get_layout_engine() is not None and len(figure.axes) == 1
+    inches = float(figure.get_size_inches()[0])
+    width = 0.9 * inches - indent if alone else ax.get_position().width * inches
+    return int(width * 72 / 4.95)
+
+
+def make_legend(ax: Axes, handles: Sequence[Any], labels: Iterable[str], outside: bool, columns: int = 1) -> Legend:
+    """A legend: under the x label of our own figure, or inside Axes that belong to someone."""
+    texts = list(labels)
+    place: dict[str, Any] = {"loc": "best"}
+    if outside:
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        down = ScaledTranslation(0.0, -_depth(ax) / 72, figure.dpi_scale_trans)
+        place = {
+            "loc": "upper left",
+            "bbox_to_anchor": (0.0, 0.0),
+            "bbox_transform": ax.transAxes + down,
+            "borderaxespad": 0.0,
+        }
+    # A label with a leading underscore would be left out, hence numbers first and texts after.
+    legend = ax.legend(
+        list(handles),
+        [str(i) for i in range(len(texts))],
+        frameon=not outside,
+        ncols=columns,
+        borderpad=0.2,
+        handlelength=2.6,
+        **place,
+    )
+    for artist, text in zip(legend.get_texts(), texts, strict=True):
+        artist.set_text(text)
+    return legend
+
+
+def _depth(ax: Axes) -> float:
+    """Points that tick labels and the x label take up under the Axes."""
+    rows = max((t.get_text().count("\n") + 1 for t in ax.get_xticklabels()), default=1)
+    return 12.0 + 11.5 * rows + 15.0

@@ -1,0 +1,781 @@
+"""``curvewise learning``: fit, compare, plan, rank, validate."""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from curvewise.cli.console import (
+    GATE,
+    Page,
+    UsageError,
+    console,
+    digits_of,
+    note,
+    rich_table,
+    sentences,
+    shown_as,
+    warn,
+    warn_each,
+    width_of,
+)
+from curvewise.cli.options import (
+    FITTING,
+    READING,
+    SHOWING,
+    STDIN,
+    Drawing,
+    Files,
+    Form,
+    Numbers,
+    Showing,
+    Size,
+    Texts,
+    choose,
+    names_of,
+    quietly,
+    read_where,
+    save_plot,
+)
+from curvewise.errors import InputError
+from curvewise.text import as_count
+
+if TYPE_CHECKING:
+    from curvewise.cli.console import Columns
+    from curvewise.learning.curve import Curve
+    from curvewise.learning.fit import LearningCurves
+    from curvewise.learning.validation import LeaveOneSizeOut
+    from curvewise.reading.roles import ColumnMap
+    from curvewise.types.measurements import Measurements
+
+
+learning = App(
+    name="learning",
+    help="How does error fall with data? Fit, compare, rank and plan learning curves.\n\n"
+    "FILE is a CSV, TSV, JSON or Parquet table with a column for the training size, one for the "
+    "error (or accuracy, loss, score) and one for the learner, one row per run. `-` reads CSV "
+    "from stdin.",
+)
+
+Gate = Literal["worse", "better", "undecided"]
+
+
+# Options and files of learning curves.
+
+
+def _check_sizes(_: Any, sizes: Sequence[float]) -> None:
+    for n in sizes:
+        if not 0 < n < math.inf:
+            raise ValueError(f"{n:g} is no training size: give positive numbers, such as 800,1600.")
+
+
+Sizes = Annotated[Numbers, Parameter(validator=_check_sizes)]
+
+
+@Parameter(name="*", group=READING)
+@dataclass
+class Reading:
+    """How to read measurements.
+
+    Parameters
+    ----------
+    unit
+        What the values are; by default percent if the column's name says so, else fractions.
+    higher_is_better
+        The values are accuracies or scores. By default the column's name says so.
+    n_column
+        Column of training sizes. Columns with usual names are found by themselves.
+    value_column
+        Column of errors, accuracies, losses or scores.
+    learner_column
+        Column that names the learner; repeat it to join several columns.
+    runs_column
+        Over how many runs a row is the mean.
+    variance_column
+        Variance of those runs.
+    column
+        Any other role, as ROLE=COLUMN: fold, seed, split, metric, std; ignore=COLUMN does not
+        read it. ROLE= leaves a role out.
+    wide
+        Each column of numbers is a run, a learner or a size.
+    per_class
+        Number of classes, if sizes count examples of each class.
+    metric
+        Which rows to take where a column names metrics.
+    split
+        Which rows to take where a column names splits, such as test.
+    where
+        Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
+    drop_failed
+        Leave out rows without a finite value, and say which.
+    same_name
+        A learner that is in several files: pool its runs, or keep the files separate.
+    allow_large
+        Read a compressed file whatever it unpacks to.
+    """
+
+    unit: Literal["fraction", "percent", "loss", "score"] | None = None
+    higher_is_better: Annotated[
+        bool | None, Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better")
+    ] = None
+    n_column: str | None = None
+    value_column: str | None = None
+    learner_column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    runs_column: str | None = None
+    variance_column: str | None = None
+    column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    wide: Literal["runs", "learners", "sizes"] | None = None
+    per_class: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+    metric: str | None = None
+    split: str | None = None
+    where: Texts = field(default_factory=list)
+    drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    same_name: Literal["pool", "separate"] | None = None
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+
+    def rows(self) -> dict[str, Any] | None:
+        """Which rows to take, for ``load_measurements``."""
+        return read_where(self.where)
+
+    def columns(self) -> dict[str, Any] | None:
+        """Which column plays which role, for ``load_measurements``."""
+        named: dict[str, list[str]] = {
+            role: [name]
+            for role, name in (
+                ("n", self.n_column),
+                ("value", self.value_column),
+                ("runs", self.runs_column),
+                ("variance", self.variance_column),
+            )
+            if name is not None
+        }
+        if self.learner_column:
+            named["learner"] = list(self.learner_column)
+        for pair in self.column:
+            role, equals, name = pair.partition("=")
+            if not equals or not role.strip():
+                raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as fold=split.")
+            named.setdefault(role.strip(), []).extend([name] if name else [])
+        one_or_many = {r: v[0] if len(v) == 1 else (v or None) for r, v in named.items()}
+        return one_or_many or None
+
+
+@Parameter(name="*", group=FITTING)
+@dataclass
+class Fitting:
+    """How to fit the curves.
+
+    Parameters
+    ----------
+    form
+        power (α + η n^γ) describes and compares; auto predicts best beyond the sizes measured;
+        sqrt fixes γ at −½.
+    weights
+        Weigh sizes alike, runs alike by their variance, or not at all.
+    chance
+        Error of a blind guess, in the unit of the table: intervals of curves still near it allow
+        them to fall.
+    at
+        Training size N at which to judge; by default the largest measured, and of several learners
+        that are compared or ranked the smallest of their largest sizes.
+    level
+        Coverage of the intervals.
+    """
+
+    form: Form = "power"
+    weights: Literal["size", "run", "none"] = "size"
+    chance: float | None = None
+    at: Size = None
+    level: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.95
+
+
+@Parameter(name="*", group=SHOWING)
+@dataclass
+class CurveDrawing(Drawing):
+    """Whether and how to draw curves.
+
+    Parameters
+    ----------
+    plot
+        Draw the curves into this .png, .svg or .pdf file.
+    x
+        Horizontal axis: n^−½, on which most curves are straight, or log n. By default sqrt, and
+        log to compare.
+    """
+
+    x: Literal["sqrt", "log"] | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What to pass to a function that draws."""
+        return {} if self.x is None else {"x": self.x}
+
+
+@learning.command
+def fit(
+    files: Files,
+    /,
+    *,
+    predict: Annotated[Sizes, Parameter(group=SHOWING)] = [],  # noqa: B006
+    reach: Annotated[float | None, Parameter(group=SHOWING)] = None,
+    cost_per_sample: Annotated[float | None, Parameter(group=SHOWING)] = None,
+    interval: Annotated[Literal["confidence", "prediction", "conditional"] | None, Parameter(group=FITTING)] = None,
+    learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    reading: Reading | None = None,
+    fitting: Fitting | None = None,
+    drawing: CurveDrawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Fit a learning curve to each learner.
+
+    Shows the error e_N, the data-reliance β_N (how much the error would rise with a quarter of
+    the data) and the exponent γ, with intervals.
+
+    Example: `curvewise learning fit errors.csv --predict 3000,6000 --plot curves.png`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements.
+    predict
+        Training sizes at which to predict, such as 800,1600.
+    reach
+        How many samples does it take to reach this error? An error in the unit of the file, also
+        if the file has accuracies: in percent, 5 for an accuracy of 95 percent.
+    cost_per_sample
+        Price of a sample: shows what more data would cost and bring, at the sizes of --predict,
+        or at 2 and 4 times the data.
+    interval
+        Of the curve itself, of what a new run would measure, or the paper's (too narrow).
+    learner
+        Only the learner of this name; may be repeated. By default all.
+    """
+    reading, fitting, showing = given(reading, fitting, showing)
+    drawing = drawing or CurveDrawing()
+    page = showing.page()
+    measurements = keep_learners(read_files(files, reading), learner)
+    check_reach(reach, measurements)
+    curves = fit_files(measurements, fitting, files)
+    page.document = {**curves.to_dict(), "notes": measurements.notes}
+    show_curves(page, curves, fitting, interval)
+    ask_curves(page, curves, fitting.level, interval, predict, reach, cost_per_sample)
+
+    def draw() -> Any:
+        from curvewise.learning.plot import plot_learning_curves
+
+        return plot_learning_curves(
+            curves, at=fitting.at, interval=interval, level=fitting.level, reach=reach, **drawing.options
+        )
+
+    save_plot(drawing.plot, draw)
+    return page.close()
+
+
+@learning.command
+def compare(
+    files: Files,
+    /,
+    *,
+    a: str | None = None,
+    b: str | None = None,
+    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    reading: Reading | None = None,
+    fitting: Fitting | None = None,
+    drawing: CurveDrawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Tell whether learner a is better than learner b, and how much data that is worth.
+
+    Give one file with both learners, or two files with one each. With exactly two learners, a is
+    the first and b the second unless named.
+
+    Example: `curvewise learning compare errors.csv --a new --b old --fail-if worse`
+
+    Parameters
+    ----------
+    files
+        One table, or two.
+    a
+        Name of the learner to judge, as in the file, or of its file if there are two.
+    b
+        Name of the learner to judge it against.
+    fail_if
+        Exit with status 3 if a is significantly worse than b, significantly better, or if it
+        cannot be told. May be repeated.
+    """
+    reading, fitting, showing = given(reading, fitting, showing)
+    drawing = drawing or CurveDrawing()
+    page = showing.page()
+    measurements = read_files(files, reading, same_name="separate")
+    names = measurements.learners
+    if a is None and b is None and len(names) == 2:
+        a, b = names
+    one, two = choose("--a", a, names), choose("--b", b, names)
+    if one == two:
+        raise UsageError(f"Both are {one!r}: a comparison needs two learners, or two files.")
+    curves = fit_files(measurements, fitting, files)
+
+    from curvewise.learning.comparison import compare_learning_curves
+
+    result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
+    page.document = result.to_dict()
+    page.say(sentences(result), style="bold")
+    rows = dict(result.columns())
+    rows["quantity"] = [str(q).replace("beta_N", "β_N") for q in rows["quantity"]]
+    title = f"{result.a} minus {result.b} ({result.level:.0%} intervals)"
+    page.table(title, rows, None)
+    warn_each(result.warnings)
+    save_plot(drawing.plot, lambda: result.plot(**drawing.options))
+    met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
+    if met in fail_if:
+        warn(f"--fail-if {met} holds at n = {as_count(result.at):,}: exit status {GATE}.")
+    return page.close(GATE if met in fail_if else 0)
+
+
+@learning.command
+def plan(
+    files: Files,
+    /,
+    *,
+    learner: str | None = None,
+    factor: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.5,
+    sizes: Sizes = [],  # noqa: B006
+    reading: Reading | None = None,
+    fitting: Fitting | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Say which sizes to train next, and how often.
+
+    Chooses the runs that narrow the interval of the error at N with the fewest training samples.
+
+    Example: `curvewise learning plan errors.csv --learner resnet --at 5000 --factor 0.5`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements.
+    learner
+        Whose curve; not needed if there is only one.
+    factor
+        Wanted width of the interval, relative to the present one.
+    sizes
+        Sizes that could be trained, such as 1000,2000,4000; by default those measured.
+    """
+    reading, fitting, showing = given(reading, fitting, showing)
+    page = showing.page()
+    measurements = read_files(files, reading)
+    curve = fit_files(measurements, fitting, files)[choose("--learner", learner, measurements.learners)]
+
+    from curvewise.learning.design import plan_sizes
+
+    result = plan_sizes(
+        curve,  # type: ignore[arg-type]  # refuses other forms in words
+        at=fitting.at,
+        factor=factor,
+        sizes=sizes or None,
+        level=fitting.level,
+    )
+    page.document = result.to_dict()
+    page.say(sentences(result))
+    columns = {k: [as_count(v) for v in c] for k, c in result.columns().items()}
+    page.table(f"Runs to add for {result.learner}", columns, digits_of(result.unit))
+    warn_each([*curve.warnings, *result.warnings])
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+@learning.command
+def rank(
+    files: Files,
+    /,
+    *,
+    reading: Reading | None = None,
+    fitting: Fitting | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Choose the learner that will be best at N samples, with the chance that it is.
+
+    Beyond the sizes measured choose --form auto, which predicts better there.
+
+    Example: `curvewise learning rank errors.csv --at 10000 --form auto`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements.
+    """
+    reading, fitting, showing = given(reading, fitting, showing)
+    page = showing.page()
+    curves = fit_files(read_files(files, reading), fitting, files)
+
+    from curvewise.learning.comparison import rank_learners
+
+    result = rank_learners(curves, at=fitting.at, level=fitting.level)
+    page.document = result.to_dict()
+    page.say(sentences(result))
+    columns = dict(result.columns())
+    columns["chance best"] = [shown_as(p, ".0%") for p in columns.pop("probability_best")]
+    what = f"{result.level:.0%} {result.kind} intervals, form {fitting.form}"
+    page.table(f"Predicted at n = {as_count(result.at):,} ({what})", columns, digits_of(result.unit))
+    warn_each(result.warnings)
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+@learning.command
+def validate(
+    files: Files,
+    /,
+    *,
+    form: Annotated[list[Form], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    reading: Reading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Test how well the forms predict a size they have not seen.
+
+    Leaves out each size in turn, fits the others and compares the prediction with what was
+    measured; the last row carries the nearest size over.
+
+    Example: `curvewise learning validate errors.csv`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements; all learners must share the sizes.
+    form
+        Forms to try; repeat for several. By default those of the paper's table.
+    """
+    reading, _, showing = given(reading, None, showing)
+    page = showing.page()
+    result = show_validation(page, read_files(files, reading), form)
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+# Tables and sentences of the learning commands.
+
+MOST_SUMMARIES = 6
+"""With more learners than this the table stands without sentences."""
+
+
+def show_curves(
+    page: Page, curves: LearningCurves, fitting: Fitting, interval: str | None, legend: str | None = None
+) -> None:
+    """Print e_N, β_N and γ of each learner, sentences or a legend, and what to beware of."""
+    every = list(curves)
+    rows = [c.interval_at(fitting.at, level=fitting.level, interval=interval) for c in every]
+    gammas = [c.gamma_interval(fitting.level) if hasattr(c, "gamma_interval") else None for c in every]
+    columns: dict[str, Sequence[Any]] = {
+        "learner": [c.learner for c in every],
+        "N": [as_count(r.n) for r in rows],
+        "e_N": [r.error for r in rows],
+        "β_N": [r.data_reliance for r in rows],
+    }
+    if any(g is not None for g in gammas):
+        columns["γ"] = gammas
+    page.document["table"] = [
+        {"learner": c.learner, "values": r, "gamma": g} for c, r, g in zip(every, rows, gammas, strict=True)
+    ]
+    unit = every[0].unit
+    kind = rows[0].error.kind
+    other = rows[0].data_reliance.kind
+    apart = f"; β_N: {other}, by the power law" if other != kind else ""
+    page.table(
+        f"{_word(every[0]).capitalize()} and data-reliance at N"
+        f"{' in %' if unit.suffix else ''} ({fitting.level:.0%} {kind} intervals{apart})",
+        columns,
+        digits_of(unit),
+    )
+    if legend is not None:
+        page.say(legend, style="dim")
+    elif len(every) <= MOST_SUMMARIES:
+        for curve in every:
+            page.say(sentences(curve))
+    warn_each([f"{c.learner}: {w}" for c in every for w in c.all_warnings])
+    warn_each([f"{name} could not be fitted: {why}" for name, why in curves.failures.items()])
+
+
+def check_reach(reach: float | None, measurements: Measurements) -> None:
+    """Refuse an error that no learner can have, before anything is fitted."""
+    if reach is None:
+        return
+    unit = measurements.unit
+    bad = not 0 <= reach <= unit.top if unit.bounded else not abs(reach) < float("inf")
+    if bad:
+        what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
+        raise UsageError(f"--reach {reach:g} must be {what}, in the unit of the file.")
+
+
+def ask_curves(
+    page: Page,
+    curves: LearningCurves,
+    level: float,
+    interval: str | None,
+    predict: Sequence[float],
+    reach: float | None,
+    price: float | None,
+) -> None:
+    """Print the answers asked for: predictions, samples to reach an error, a budget."""
+    if predict:
+        _predictions(page, curves, level, interval, predict)
+    if reach is not None:
+        _reach(page, curves, level, reach)
+    if price is not None:
+        _budget(page, curves, level, predict, price)
+
+
+def _predictions(
+    page: Page, curves: LearningCurves, level: float, interval: str | None, sizes: Sequence[float]
+) -> None:
+    import numpy as np
+
+    n = np.asarray(sizes, dtype=np.float64)
+    bands = {c.learner: c.band(n, interval, level=level) for c in curves}
+    first = next(iter(curves))
+    records = [
+        {"learner": name, "n": as_count(size), _word(first): b["error"][i], "low": b["low"][i]} | {"high": b["high"][i]}
+        for name, b in bands.items()
+        for i, size in enumerate(n.tolist())
+    ]
+    page.document["predictions"] = records
+    kind = interval or first.default_interval
+    what = f"{kind} intervals{' for one new run' if kind == 'prediction' else ''}"
+    page.table(f"Predicted ({level:.0%} {what})", _columns(records), digits_of(first.unit))
+    limit = min(4 * c.largest_n for c in curves)
+    if max(sizes) > limit:
+        warn(f"n = {max(sizes):g} is beyond four times the largest size measured.")
+
+
+def _reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:
+    answers = [c.samples_to_reach(error, level=level) for c in curves]
+    page.document["samples_to_reach"] = answers
+    columns: dict[str, Sequence[Any]] = {
+        "learner": [a.learner for a in answers],
+        "n": [_samples(a.estimate) for a in answers],
+        "low": [_samples(a.low) for a in answers],
+        "high": [_samples(a.high) for a in answers],
+        "chance of never": [shown_as(a.probability_never, ".0%") for a in answers],
+    }
+    title = f"Samples to reach {answers[0].error:g}{answers[0].unit.suffix} ({level:.0%} intervals)"
+    page.table(title, columns, None)
+    warn_each([f"{a.learner}: {w}" for a in answers for w in a.warnings])
+
+
+def _budget(page: Page, curves: LearningCurves, level: float, sizes: Sequence[float], price: float) -> None:
+    records = []
+    for curve in curves:
+        n = [s for s in sizes if s > curve.largest_n] or [2 * curve.largest_n, 4 * curve.largest_n]
+        frame = curve.budget(n, cost_per_sample=price, level=level)
+        for row in frame.to_dict("records"):
+            named = {str(k): v for k, v in row.items()}
+            counts = {k: as_count(named[k]) for k in ("n", "added")}
+            records.append({"learner": curve.learner, **named, **counts})
+    page.document["budget"] = records
+    shown = [{k: r[k] for k in r if k not in ("low", "high")} for r in records]
+    columns = _columns(shown)
+    columns["cost"] = [shown_as(c, ",.2f") for c in columns["cost"]]
+    columns["gain per cost"] = [shown_as(v, ".3g") for v in columns.pop("gain_per_cost")]
+    title = f"What more data costs and brings, at {price:g} per sample"
+    page.table(title, columns, digits_of(next(iter(curves)).unit))
+
+
+def show_validation(page: Page, measurements: Measurements, forms: Sequence[str]) -> LeaveOneSizeOut:
+    """Print the leave-one-size-out table of all learners together, and give the result."""
+    from curvewise.learning.validation import leave_one_size_out
+
+    unit = measurements.unit
+    result = leave_one_size_out(
+        measurements.n,
+        measurements.error,
+        learner=measurements.learner,
+        forms=list(forms) or None,
+        unit=unit.name,
+        higher_is_better=unit.higher_is_better,
+        runs=measurements.runs,
+        variance=measurements.variance if measurements.runs is not None else None,
+    )
+    page.document = result.to_dict()
+    page.say(sentences(result))
+    page.table("RMSE at sizes left out", _fitting_columns(page, result), digits_of(unit))
+    warn_each(result.warnings)
+    return result
+
+
+def _fitting_columns(page: Page, result: LeaveOneSizeOut) -> Columns:
+    """All columns if the terminal is wide enough; else without the single sizes."""
+    columns = dict(result.columns())
+    columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("R2")]
+    columns["p"] = [v if v != v else f"{v:.3f}" for v in columns.pop("p_value")]
+    if page.markup is not None:
+        return columns
+    if width_of(rich_table(columns, digits_of(result.unit)))[1] <= console().width:
+        return columns
+    return {k: columns[k] for k in ("form", "weights", "average", "R²", "p")}
+
+
+def _columns(records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {key: [r[key] for r in records] for key in records[0]}
+
+
+def _samples(n: float) -> int | str:
+    return round(n) if abs(n) < float("inf") else shown_as(n, "g")
+
+
+def _word(curve: Curve) -> str:
+    return curve.unit.name if curve.unit.name in ("loss", "score") else "error"
+
+
+def given(
+    reading: Reading | None, fitting: Fitting | None, showing: Showing | None
+) -> tuple[Reading, Fitting, Showing]:
+    """Give the defaults in place of groups of options of which none was set."""
+    return reading or Reading(), fitting or Fitting(), showing or Showing()
+
+
+def read_files(files: Sequence[str], reading: Reading, same_name: str | None = None) -> Measurements:
+    """Read measurements from all files, telling on stderr what was taken for what.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Paths; :data:`STDIN` is CSV on stdin.
+    reading : Reading
+        The options.
+    same_name : {"pool", "separate"}, optional
+        What to do with a learner that is in several files if the options do not say.
+    """
+    parts = {}
+    for file in dict.fromkeys(files):
+        parts[file] = _read(file, reading)
+        head = f"{file}: " if len(files) > 1 else ""
+        note(head + "; ".join(n for n in parts[file].notes if n))
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    return _joined(parts, reading.same_name or same_name, reading.columns())
+
+
+def _read(file: str, reading: Reading) -> Measurements:
+    from curvewise.learning.load import load_measurements
+
+    def load(path: str | Path) -> Measurements:
+        return load_measurements(
+            path,
+            unit=reading.unit,
+            higher_is_better=reading.higher_is_better,
+            columns=reading.columns(),
+            wide=reading.wide,
+            per_class=reading.per_class,
+            metric=reading.metric,
+            split=reading.split,
+            where=reading.rows(),
+            drop_failed=reading.drop_failed,
+            allow_large=reading.allow_large,
+        )
+
+    if file != STDIN:
+        return load(file)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stdin.csv"
+        path.write_bytes(sys.stdin.buffer.read())
+        return load(path)
+
+
+def _joined(parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None) -> Measurements:
+    import numpy as np
+
+    from curvewise.learning.load import check_repeats, not_told_apart
+    from curvewise.types.measurements import Measurements
+
+    seen: dict[str, list[str]] = {}
+    for file, part in parts.items():
+        for learner in part.learners:
+            seen.setdefault(learner, []).append(file)
+    if same_name is None and (twice := next((k for k, f in seen.items() if len(f) > 1), None)):
+        raise UsageError(
+            f"The learner {twice!r} is in {' and in '.join(seen[twice][:3])}. Pass --same-name "
+            "pool to take its runs together, or --same-name separate to tell the files apart."
+        )
+    names = names_of(list(parts)) if same_name == "separate" else {}
+    every = list(parts.items())
+
+    def named(file: str, part: Measurements) -> Any:
+        if file not in names:
+            return part.learner
+        alone = len(part.learners) == 1
+        return [names[file] if alone else f"{names[file]} / {k}" for k in part.learner.tolist()]
+
+    if len({p.unit for _, p in every}) > 1:
+        raise UsageError("The files are in different units: read them with the same --unit.")
+    means = any(p.runs is not None for _, p in every)
+    spread = any(p.variance is not None for _, p in every)
+    shared = [k for k in every[0][1].labels if all(k in p.labels for _, p in every)]
+    found = Measurements(
+        learner=np.concatenate([np.asarray(named(f, p), dtype=np.str_) for f, p in every]),
+        n=np.concatenate([p.n for _, p in every]),
+        error=np.concatenate([p.error for _, p in every]),
+        unit=every[0][1].unit,
+        runs=_column(every, "runs", 1.0) if means else None,
+        variance=_column(every, "variance", np.nan) if spread else None,
+        labels={k: np.concatenate([p.labels[k] for _, p in every]) for k in shared},
+    )
+    apart, alike = not_told_apart(columns, list(found.labels))
+    check_repeats(found, " and ".join(parts), range(1, len(found) + 1), (), apart, alike)
+    return found
+
+
+def _column(parts: Iterable[tuple[str, Measurements]], name: str, filling: float) -> Any:
+    import numpy as np
+
+    columns = [(len(p), getattr(p, name)) for _, p in parts]
+    return np.concatenate([np.full(k, filling) if v is None else v for k, v in columns])
+
+
+def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str] = ()) -> LearningCurves:
+    """Fit every learner, and warn of what concerns all; warnings of one stay on its curve."""
+    from curvewise.learning.fit import fit_learning_curves
+
+    try:
+        with quietly():
+            curves = fit_learning_curves(
+                measurements, form=fitting.form, weights=fitting.weights, chance=fitting.chance, at=fitting.at
+            )
+    except InputError as error:
+        start, rest = "frame holds", str(error)
+        if not files or not rest.startswith(start):
+            raise
+        verb = "holds" if len(files) == 1 else "hold"
+        raise InputError(f"{' and '.join(files)} {verb}{rest.removeprefix(start)}") from None
+    of_one = [*curves.failures.values(), *(text for curve in curves for text in curve.warnings)]
+    warn_each([text for text in curves.warnings if not any(one in text for one in of_one)])
+    return curves
+
+
+def keep_learners(measurements: Measurements, wanted: Sequence[str]) -> Measurements:
+    """Keep the rows of the learners that ``--learner`` names; all if it names none."""
+    if not wanted:
+        return measurements
+    import numpy as np
+
+    names = {choose("--learner", name, measurements.learners) for name in wanted}
+    keep = np.array([name in names for name in measurements.learner.tolist()])
+    runs, variance = measurements.runs, measurements.variance
+    return replace(
+        measurements,
+        learner=measurements.learner[keep],
+        n=measurements.n[keep],
+        error=measurements.error[keep],
+        runs=None if runs is None else runs[keep],
+        variance=None if variance is None else variance[keep],
+        labels={k: v[keep] for k, v in measurements.labels.items()},
+    )

@@ -1,0 +1,393 @@
+"""Two learners, or many: which is better where, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_size
+from curvewise.stats.intervals import (
+    crossing_interval,
+    difference_interval,
+    excluded_level,
+    first_crossing,
+    probability_lowest,
+)
+from curvewise.text import format_number, format_size
+from curvewise.types.results import Interval, Result, check_level, interval_columns
+from curvewise.types.units import FloatArray, Unit
+
+SEARCH = 1e3
+"""Crossings and equal errors are looked for up to this multiple of the largest size."""
+
+
+@dataclass(frozen=True)
+class CurveComparison(Result):
+    """How learner a compares with learner b.
+
+    Attributes
+    ----------
+    a, b : str
+        Their names.
+    at : float
+        The training size N of the comparison.
+    error_difference : Interval
+        e_N of a minus e_N of b; below 0, a is better (above 0 for scores).
+    data_reliance_difference : Interval
+        β_N of a minus β_N of b; above 0, a gains more from more data.
+    crossing : Interval
+        Training size at which the better of the two changes; NaN where the curves do not cross.
+    data_equivalence : Interval
+        The factor k for which b needs k·N samples to match a at N; above 1, a is worth more data.
+    p_value : float
+        Two-sided, of the error difference.
+    verdict : str
+        "a better", "b better" or "undecided", at N and at ``level``.
+    """
+
+    a: str
+    b: str
+    at: float
+    error_difference: Interval
+    data_reliance_difference: Interval
+    crossing: Interval
+    data_equivalence: Interval
+    p_value: float
+    verdict: str
+    level: float
+    unit: Unit
+    warnings: tuple[str, ...]
+    _curves: tuple[Curve, Curve]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per quantity: estimate, low, high."""
+        rows = {
+            f"e_N difference at n = {format_number(self.at)}": self.error_difference,
+            "beta_N difference": self.data_reliance_difference,
+            "crossing n": self.crossing,
+            "data-equivalence factor": self.data_equivalence,
+        }
+        return interval_columns(rows)
+
+    def summary(self) -> str:
+        """The verdict in a few sentences."""
+        d = self.error_difference
+        unit = " points" if self.unit.name == "percent" else ""
+        where = f"at n = {format_number(self.at)}"
+        interval = f"{format_number(d.estimate)}{unit} [{format_number(d.low)}, {format_number(d.high)}]"
+        if self.verdict == "undecided":
+            text = f"{where.capitalize()}, {self.a} and {self.b} cannot be told apart: difference {interval}."
+        else:
+            better, worse = (self.a, self.b) if self.verdict == "a better" else (self.b, self.a)
+            text = f"{better} is better than {worse} {where}: {self.a} minus {self.b} is {interval}."
+        return " ".join([text, *self._more(), *(f"Beware: {w}" for w in self.warnings)])
+
+    def _more(self) -> list[str]:
+        said = []
+        k = self.data_equivalence
+        if np.isfinite(k.estimate):
+            said.append(
+                f"{self.b} would need {format_number(k.estimate, 3)}× the data [{format_number(k.low, 3)},"
+                f" {format_number(k.high, 3)}] to match {self.a} there."
+            )
+        elif np.isinf(k.estimate):
+            said.append(f"No amount of data searched brings {self.b} to the level of {self.a}.")
+        if np.isfinite(self.crossing.estimate):
+            c = self.crossing
+            said.append(
+                f"The curves cross near n = {format_size(c.estimate)} [{format_size(c.low)}, {format_size(c.high)}]."
+            )
+        return said
+
+
+def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, level: float = 0.95) -> CurveComparison:
+    """Compare two fitted curves at a training size.
+
+    Parameters
+    ----------
+    a, b : LearningCurve or EnsembleCurve
+        Fitted to the same metric, in the same unit. Their runs are taken as independent; where
+        both were trained on the same subsets, the intervals are wider than they need be.
+    at : float, optional
+        Training size N; by default the smaller of the two largest sizes.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> from curvewise import fit_learning_curve
+    >>> n = [100, 100, 200, 200, 400, 400, 800]
+    >>> a = fit_learning_curve(n, [.32, .30, .24, .25, .19, .18, .15], learner="plain")
+    >>> b = fit_learning_curve(n, [.22, .21, .18, .19, .16, .17, .15], learner="pretrained")
+    >>> c = compare_learning_curves(b, a, at=100)
+    >>> c.verdict, round(c.error_difference.estimate, 3)
+    ('a better', -0.099)
+    """
+    check_level(level)
+    for name, curve in {"a": a, "b": b}.items():
+        if not isinstance(curve, Curve):
+            raise InputError(f"{name}={curve!r} must be a fitted curve; see fit_learning_curves.")
+    if a.unit != b.unit:
+        raise InputError(f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit.")
+    size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
+    point = np.array([size])
+    centre, d_low, d_high = _difference(a, point, b, point, level)
+    estimate = float(cost(a, point)[0] - cost(b, point)[0])
+    if not d_low[0] <= estimate <= d_high[0]:
+        # The prior on γ pulls a fit out of its own interval: show what the data alone say.
+        estimate = float(centre[0])
+    verdict = "a better" if d_high[0] < 0 else "b better" if d_low[0] > 0 else "undecided"
+
+    def interval(confidence: float) -> tuple[float, float]:
+        _, low, high = _difference(a, point, b, point, confidence)
+        return float(low[0]), float(high[0])
+
+    quantities = {
+        "error_difference": _in_unit(a, estimate, float(d_low[0]), float(d_high[0]), level),
+        "data_reliance_difference": _reliance_difference(a, b, size, level),
+        "crossing": _crossing(a, b, level),
+        "data_equivalence": _equivalence(a, b, size, level),
+    }
+    return CurveComparison(
+        a=a.learner,
+        b=b.learner,
+        at=size,
+        **quantities,
+        p_value=1.0 - excluded_level(interval, 0.0),
+        verdict=verdict,
+        level=level,
+        unit=a.unit,
+        warnings=_warnings(a, b, size),
+        _curves=(a, b),
+    )
+
+
+def cost(curve: Curve, n: FloatArray) -> FloatArray:
+    """The curve in the user's unit, turned so that lower is better."""
+    return np.asarray(curve._error_points(n) / curve._scale.factor)
+
+
+def likely(curve: Curve, n: FloatArray, level: float) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """A centre that lies inside its interval, and the interval, as costs."""
+    low, high = curve._clip(*curve._band_points(n, level, curve.default_interval, np.inf))
+    factor = curve._scale.factor
+    return np.clip(curve._likely_points(n), low, high) / factor, (low / factor, high / factor)
+
+
+def _difference(
+    a: Curve, n_a: FloatArray, b: Curve, n_b: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """e_a(n_a) − e_b(n_b) as a cost: a centre inside its interval, low, high."""
+    one, two = likely(a, n_a, level), likely(b, n_b, level)
+    low, high = difference_interval(*one, *two)
+    return one[0] - two[0], low, high
+
+
+def _in_unit(curve: Curve, estimate: float, low: float, high: float, level: float) -> Interval:
+    if curve._scale.sign < 0:
+        estimate, low, high = -estimate, -high, -low
+    return Interval(estimate, low, high, level, curve.default_interval)
+
+
+def _reliance_difference(a: Curve, b: Curve, n: float, level: float) -> Interval:
+    one, two = (c.interval_at(n, level=level).data_reliance for c in (a, b))
+    centre = [float(np.clip(i.estimate, i.low, i.high)) for i in (one, two)]
+    low, high = difference_interval(centre[0], (one.low, one.high), centre[1], (two.low, two.high))
+    estimate = float(np.clip(one.estimate - two.estimate, low, high))
+    return Interval(estimate, float(low), float(high), level)
+
+
+def _crossing(a: Curve, b: Curve, level: float) -> Interval:
+    """Where the better of the two changes; its interval is where neither is ruled out."""
+    start = np.log(min(a.n[0], b.n[0]))
+    stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
+    grid = np.exp(np.linspace(start, stop, 400))
+    gap = cost(a, grid) - cost(b, grid)
+    if np.sign(gap[0]) == np.sign(gap).min() == np.sign(gap).max():
+        return Interval(np.nan, np.nan, np.nan, level)
+    worse, better = (a, b) if gap[0] > 0 else (b, a)
+    low, high = crossing_interval(lambda n: _difference(worse, n, better, n, level), grid)
+    estimate = first_crossing(grid, np.abs(gap) * np.sign(gap * gap[0]))
+    return Interval(_inside(estimate, low, high), low, high, level)
+
+
+def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
+    """The factor k with e_b(kN) = e_a(N); its interval holds the k at which they may be equal."""
+    factors = np.exp(np.linspace(-np.log(SEARCH), np.log(SEARCH), 601))
+    point = np.array([n])
+    estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
+    low, high = crossing_interval(lambda k: _difference(b, k * n, a, point, level), factors)
+    return Interval(_inside(estimate, low, high), low, high, level)
+
+
+def _inside(estimate: float, low: float, high: float) -> float:
+    """The estimate, or the nearer end where the prior on γ pulls it out of its own interval."""
+    return float(np.clip(estimate, low, high)) if low <= high else estimate
+
+
+def _warnings(a: Curve, b: Curve, at: float) -> tuple[str, ...]:
+    found = [f"{c.learner}: {w}" for c in (a, b) for w in c.all_warnings]
+    if at > EXTRAPOLATION_LIMIT * min(a.largest_n, b.largest_n):
+        found.append(
+            f"n = {format_number(at)} is beyond four times the largest size measured: the comparison rests"
+            " on the form of the curves."
+        )
+    return tuple(found)
+
+
+# Many learners: which is best at a training size, and how sure that is.
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerRanking(Result):
+    """Learners ordered by predicted error at one training size.
+
+    Attributes
+    ----------
+    at : float
+        The training size N.
+    learners : tuple of str
+        Lowest predicted error first (highest score).
+    error, low, high : ndarray, shape (K,)
+        Predicted error and its interval, in the unit of the fits.
+    probability_best : ndarray, shape (K,)
+        Chance that each is the best at N, taking the learners as independent. It goes by the
+        whole intervals, so that the best prediction need not have the highest chance: the prior
+        on γ that power laws are fitted with moves the prediction and not the interval.
+    kind : str
+        Of the intervals: "confidence" for power laws, "prediction" for form="auto".
+    """
+
+    at: float
+    learners: tuple[str, ...]
+    error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    probability_best: FloatArray
+    level: float
+    kind: str
+    unit: Unit
+    warnings: tuple[str, ...] = ()
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner, the best prediction first."""
+        return {
+            "learner": list(self.learners),
+            "error": self.error,
+            "low": self.low,
+            "high": self.high,
+            "probability_best": self.probability_best,
+        }
+
+    def summary(self) -> str:
+        """Which to choose, and how sure that is."""
+        likely, *others = np.argsort(-self.probability_best, kind="stable").tolist()
+        name, chance = self.learners[likely], self.probability_best
+        text = f"At n = {format_number(self.at)}, {name} is "
+        if likely == 0:
+            text += f"predicted best with {self._said(0)}; the chance that it is the best of"
+            text += f" {len(self.learners)} is {chance[0]:.0%}."
+        else:
+            text += f"most probably the best of {len(self.learners)}: its chance is"
+            text += f" {chance[likely]:.0%}, its prediction {self._said(likely)}."
+        if others and chance[likely] < 0.8:
+            text += f" {self.learners[others[0]]} has {chance[others[0]]:.0%}: train both further"
+            text += " before choosing."
+        if likely != 0:
+            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its"
+            text += f" chance is {chance[0]:.0%}: chances go by all of an interval, and a"
+            text += " prediction need not lie in its middle."
+        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+
+    def _said(self, i: int) -> str:
+        """A prediction with its interval."""
+        low, high = format_number(float(self.low[i])), format_number(float(self.high[i]))
+        if np.isnan(self.error[i]):
+            return f"an error between {low} and {high}{self.unit.suffix}"
+        return f"{format_number(float(self.error[i]))}{self.unit.suffix} [{low}, {high}]"
+
+
+def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: float = 0.95) -> LearnerRanking:
+    """Order learners by predicted error at N, with the chance that each is best.
+
+    Parameters
+    ----------
+    curves : iterable of LearningCurve or EnsembleCurve
+        In one unit. Their intervals are used as they are: confidence for power laws, calibrated
+        prediction for form="auto", which is the one to choose by when N is beyond the data.
+    at : float, optional
+        N; by default the smallest of the largest sizes.
+    level : float
+        Coverage of the intervals shown.
+    """
+    check_level(level)
+    failures: Mapping[str, str] = getattr(curves, "failures", {})
+    all_curves = list(curves)
+    if not all_curves:
+        raise InputError("curves is empty: give at least one fitted curve.")
+    if len({c.unit for c in all_curves}) > 1:
+        raise InputError("curves are in different units: fit all of them in the same unit.")
+    size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
+    point = np.array([size])
+    probabilities, quantiles = _quantiles(all_curves, point)
+    chance = probability_lowest(quantiles, probabilities)
+    bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]
+    # A fit that implies an impossible error has no prediction: the centre of its chances stands in.
+    costs = [
+        float(likely(c, point, level)[0][0]) if np.isnan(b["error"][0]) else c._scale.sign * float(b["error"][0])
+        for c, b in zip(all_curves, bands, strict=True)
+    ]
+    order = np.argsort(costs, kind="stable")
+    pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
+    return LearnerRanking(
+        at=size,
+        learners=tuple(all_curves[i].learner for i in order),
+        **pick,
+        probability_best=chance[order],
+        level=level,
+        kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
+        unit=all_curves[0].unit,
+        warnings=(
+            *(f"{name} could not be fitted and is not ranked: {f}" for name, f in failures.items()),
+            *_warnings_rank(all_curves, size),
+        ),
+    )
+
+
+def _warnings_rank(curves: Sequence[Curve], at: float) -> tuple[str, ...]:
+    found = [f"{c.learner}: {w}" for c in curves for w in c.all_warnings]
+    beyond = at > min(c.largest_n for c in curves)
+    if beyond and any(c.default_interval == "confidence" for c in curves):
+        found.append(
+            f"n = {format_number(at)} is beyond the sizes measured, where fits with form='auto' predict"
+            " better and have intervals calibrated for it."
+        )
+    if at > EXTRAPOLATION_LIMIT * min(c.largest_n for c in curves):
+        found.append(
+            f"n = {format_number(at)} is beyond four times the largest size measured: few curves have been"
+            " followed that far."
+        )
+    return tuple(found)
+
+
+_LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.998)
+
+
+def _quantiles(curves: Sequence[Curve], n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Quantiles of each curve at n, as costs, read off its nested intervals."""
+    rows = []
+    for curve in curves:
+        centre, _ = likely(curve, n, 0.5)
+        ends = [likely(curve, n, level)[1] for level in _LEVELS]
+        low = [float(e[0][0]) for e in reversed(ends)]
+        high = [float(e[1][0]) for e in ends]
+        finite = np.nan_to_num([*low, float(centre[0]), *high], posinf=1e12, neginf=-1e12)
+        rows.append(np.maximum.accumulate(finite))
+    below = [0.5 - level / 2 for level in reversed(_LEVELS)]
+    above = [0.5 + level / 2 for level in _LEVELS]
+    return np.array([*below, 0.5, *above]), np.array(rows)

@@ -1,0 +1,941 @@
+"""Load learning-curve measurements from files, frames and plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from os.path import isdir
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.reading.corpus import USUAL_SETTINGS
+from curvewise.reading.files import large_files, read_file
+from curvewise.reading.roles import (
+    HIGHER_IS_BETTER,
+    LOWER_IS_BETTER,
+    SCORES,
+    SYNONYMS,
+    ColumnMap,
+    Roles,
+    ask_percent,
+    assign_roles,
+    decide_unit,
+    is_run_name,
+    normal,
+    plays,
+    says_percent,
+    some_rows,
+    unit_note,
+)
+from curvewise.reading.table import (
+    THOUSANDS,
+    Table,
+    check_grouping,
+    decimal_note,
+    first_row,
+    is_measured,
+    is_missing,
+    label_array,
+    list_columns,
+    names_in,
+    numbers,
+    parse,
+    table_from_dict,
+    table_from_frame,
+    table_from_records,
+    unfold,
+)
+from curvewise.reading.trackers import keep_finished, plain_names
+from curvewise.store.read import is_store
+from curvewise.store.tables import holds_losses, store_table
+from curvewise.text import brief, list_names
+from curvewise.types.coercion import same_names
+from curvewise.types.measurements import Measurements
+from curvewise.types.units import FloatArray, Unit
+
+_NUMBERS = ("n", "runs", "variance", "std")
+_UNFOLDED = ("value", *_NUMBERS, "learner", "fold", "seed")
+
+
+def load_measurements(
+    source: Any,
+    *,
+    unit: str | None = None,
+    higher_is_better: bool | None = None,
+    columns: ColumnMap | None = None,
+    wide: str | None = None,
+    per_class: int | None = None,
+    metric: str | None = None,
+    split: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    drop_failed: bool = False,
+    tracker: str | None = None,
+    allow_large: bool = False,
+) -> Measurements:
+    """Read errors, accuracies, losses or scores by training-set size.
+
+    What was taken for what is said in ``notes`` of the result; where two readings are possible
+    it is an error that says how to choose.
+
+    Parameters
+    ----------
+    source : path, DataFrame, dict or list
+        A CSV, TSV, JSON, JSON lines or Parquet file (text also with ``.gz``); a pandas, polars or
+        pyarrow frame; a dict of columns; a list of records. A cell may hold a list with the
+        values of several runs: ``{"num_train_samples": 25, "test_errors": [42.9, 40.5]}``. A dict
+        may also have learners as keys, with records or columns each. A folder of runs stored by
+        :func:`curvewise.write_run` gives the metric "error" of each, or the one that ``metric``
+        names; its "loss", in the unit loss, where runs predict numbers. Runs that failed are left
+        out and counted in ``notes``.
+    unit : {"fraction", "percent", "loss", "score"}, optional
+        What the values mean. By default percent if the name of the value column or of the metric
+        says so (``error (%)``, ``acc_pct``), else fractions.
+    higher_is_better : bool, optional
+        By default the name of the value column or of the metric says so: an accuracy or a score
+        is turned into an error when the unit is a fraction or percentages.
+    columns : dict, optional
+        Which column plays a role: ``{"n": "size_train", "value": "err_valid_mean"}``. Roles are n,
+        value, learner, fold, seed, split, metric, runs, variance, std (squared into the variance),
+        status, and ignore for columns that are not read. A list of columns for the learner is
+        joined with ``" / "``, a list for the value is a wide table; None leaves a role out. Roles
+        not named here are found by name: see Notes.
+    wide : {"runs", "learners", "sizes"}, optional
+        Each column of numbers is a run, or a learner, or a size (the name is the number). Columns
+        called ``run1``, ``seed_2``, … and columns whose names are sizes are seen by themselves.
+    per_class : int, optional
+        Number of classes, if sizes count examples of each class: they are multiplied by it.
+    metric, split : str, optional
+        Which rows to take when there is a column of metrics or splits with several values; of a
+        folder of stored runs, which of their metrics.
+    where : dict, optional
+        Only rows with these values: ``{"epoch": 10}``, or a list of values.
+    drop_failed : bool
+        Drop rows whose value is missing, NaN or infinite, and say which. By default they are an
+        error in a long table. An empty cell in a wide table is not measured, and is noted.
+    tracker : {"mlflow", "wandb", "optuna"}, optional
+        What the table was exported from: ``mlflow.search_runs()``, runs of Weights & Biases as a
+        frame or the file of a project's table, ``study.trials_dataframe()`` of Optuna, or any of
+        them saved to a file. ``params.n`` is then known as n and ``metrics.val_error`` as
+        val_error, the name of a run is no learner, and bookkeeping is left out.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
+
+    Returns
+    -------
+    Measurements
+        One row per value. Columns that play no role are in ``labels``.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read, or could be read in two ways.
+    MissingDependencyError
+        For Parquet without pyarrow: ``pip install "curvewise[parquet]"``.
+
+    Notes
+    -----
+    Names are compared in lower case, with spaces and punctuation as underscores: n, size,
+    train_size, n_train, num_train_samples, samples, seen_examples, … are sizes; learner, model,
+    method, estimator, algorithm, name, … learners; n_rep, runs, replicates, count, … runs. A value
+    is called error, err, loss, risk, accuracy, acc, score, value or mean, possibly with test,
+    valid, train, mean or rate beside it; with var or variance, std or sd it is the spread. The
+    whole dictionary is ``curvewise.reading.roles``.
+
+    Rows of one learner and size are its runs. Two rows with the same fold and seed are one run, and
+    an error; so are rows that differ in a setting (epoch, lr, dataset, …) where neither folds nor
+    seeds tell runs apart, and rows that are there several times. The message says how to choose.
+    A setting is known by its name, or because the same values recur at every size; other columns
+    that vary between runs are named in ``notes``. ``columns={"seed": None}`` takes rows that are
+    alike as runs where no column is a seed.
+
+    Where a column called status or state says of every row that it is finished, failed, running,
+    pruned, …, only finished rows are taken, and the others are counted in ``notes``;
+    ``columns={"status": None}`` takes all.
+
+    Text is UTF-8, with or without a byte-order mark, separated by commas, semicolons or tabs.
+    Between semicolons or tabs, ``78,96`` is read as 78.96, and a size such as ``1,000`` is an
+    error; otherwise ``"1,000"`` is a thousand in a column of sizes, and any other comma in a
+    number an error. Rows are counted from 1 below the header.
+
+    Examples
+    --------
+    >>> rows = {"size": [25, 50, 100], "acc": [0.5, 0.75, 0.875], "model": ["net", "net", "net"]}
+    >>> m = load_measurements(rows)
+    >>> m.error.tolist()
+    [0.5, 0.25, 0.125]
+    >>> print(m.notes[0])
+    n from column 'size'; value from 'acc' (higher is better, turned into error = 1 − acc);
+    learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
+    """
+    with large_files(allow_large):
+        table = _stored(source, metric) or read_source(source)
+    unit = _unit_of(source, table, unit)
+    if metric is not None and metric in table.columns and _is_stored(source):
+        columns, metric = {"value": metric, **(columns or {})}, None
+    if "learner" in table.columns and _is_stored(source):  # a coordinate of runs has its own name
+        columns = {"learner": "learner", **(columns or {})}
+    if tracker is not None:
+        table, columns = plain_names(table, tracker, columns)
+    table, chosen_note = some_rows(table, where or {})
+    roles = assign_roles(table, columns, wide)
+    folded = list_columns(table) if not roles["value"] else ()
+    table = unfold(table, [*folded, *(k for role in _UNFOLDED for k in roles[role])])
+    table = keep_finished(table, roles)
+    table, metrics = _select(table, roles, "metric", metric)
+    table, _ = _select(table, roles, "split", split)
+    readings = _drop_failed(read_values(table, roles, wide), drop_failed)
+    names = readings.measured if readings.form in ("long", "runs") else ()
+    if not names:
+        ask_percent(unit, readings.measured, readings.form, table.source)
+    chosen = decide_unit(unit, higher_is_better, names, metrics)
+    errors = chosen.errors(readings.value, f"{list_names(readings.measured, 3)} in {table.source}")
+    n, size_note = _total_sizes(readings.n, per_class)
+    runs, variance, spread_notes = _summaries(readings.table, roles, chosen)
+    labels, label_notes = labels_of(readings, roles)
+    said = _what_was_taken(readings, roles, unit_note(chosen, names), n)
+    read = [*readings.measured, *(name for role in _NUMBERS for name in roles[role])]
+    decimals = decimal_note(table, read)
+    found = Measurements(
+        learner=readings.learner, n=n, error=errors, unit=chosen.once_read, runs=runs, variance=variance, labels=labels
+    )
+    apart, alike = not_told_apart(columns, list(labels))
+    if readings.run is not None:  # a column, which every row has
+        apart, alike = [*apart, "run"], False
+    repeat_notes = check_repeats(found, table.source, readings.table.rows, roles["learner"], apart, alike)
+    notes = (
+        *(said, size_note, *chosen_note, *table.notes, *decimals, *readings.notes),
+        *(*spread_notes, *label_notes, *repeat_notes),
+    )
+    return replace(found, notes=notes)
+
+
+def _is_stored(source: Any) -> bool:
+    return isinstance(source, str | PathLike) and isdir(source) and is_store(Path(source))
+
+
+def _stored(source: Any, metric: str | None) -> Table | None:
+    """The runs of a store; None for another source."""
+    return store_table(Path(source).resolve(), metric) if _is_stored(source) else None
+
+
+def _unit_of(source: Any, table: Table, unit: str | None) -> str | None:
+    """The unit as given; that of a store whose runs predict numbers is loss."""
+    if not _is_stored(source):
+        return unit
+    if not holds_losses(Path(source), table):
+        return unit
+    if unit not in ("loss", None):
+        raise InputError(
+            f"unit={unit!r}: the runs in {table.source} predict numbers, and their values are "
+            "losses. Leave unit= out, or pass unit='loss'."
+        )
+    return "loss"
+
+
+def read_source(source: Any, *, single: bool = False) -> Table:
+    """Read whatever can be a table; ``single`` allows one column."""
+    if isinstance(source, str | PathLike):
+        if _is_stored(source):
+            return store_table(Path(source).resolve())
+        return read_file(source, single=single)
+    if isinstance(source, Mapping):
+        return table_from_dict(source, "the dict")
+    if isinstance(source, list | tuple):
+        return table_from_records(source, "the list of records")
+    if isinstance(source, np.ndarray):
+        raise InputError(
+            f"source is an array of shape {source.shape}, which does not say what is what. Pass "
+            "a dict of columns: {'n': sizes, 'error': errors}."
+        )
+    return table_from_frame(source, "the DataFrame")
+
+
+def _select(table: Table, roles: Roles, role: str, wanted: str | None) -> tuple[Table, str | None]:
+    """Take the rows of one metric or split, and which it is."""
+    if not roles[role]:
+        if wanted is not None:
+            raise InputError(
+                f"{role}={wanted!r:.200}: {table.source} has no column of {role}s. Say which with "
+                f"columns={{{role!r}: …}}; it has {list_names(table.columns)}."
+            )
+        return table, None
+    name = roles[role][0]
+    words = np.array(names_in(table, name), dtype=np.str_)
+    there = list(dict.fromkeys(words.tolist()))
+    if wanted is None and len(there) > 1:
+        other = " If it numbers folds, pass columns={'fold': 'split'}." if role == "split" else ""
+        raise InputError(
+            f"{table.where(name)} has {len(there)} values: {list_names(there)}. Choose one with "
+            f"{role}={there[0]!r:.200}.{other}"
+        )
+    chosen = there[0] if wanted is None else str(wanted)
+    if chosen not in there:
+        raise InputError(f"{role}={wanted!r:.200} is not in {table.where(name)}: {list_names(there)}.")
+    keep = words == chosen
+    if keep.all():
+        return table, chosen
+    note = f"{int(keep.sum())} of {len(table)} rows taken: {role} is {chosen!r:.200}"
+    table = table.take(np.flatnonzero(keep))
+    return replace(table, notes=(*table.notes, note)), chosen
+
+
+def _drop_failed(readings: Readings, drop: bool) -> Readings:
+    failed = ~np.isfinite(readings.value)
+    if not failed.any():
+        return readings
+    count, rows = int(failed.sum()), readings.table.rows
+    if not drop:
+        raise InputError(
+            f"{count} of {len(failed)} values in {list_names(readings.measured, 3)} of "
+            f"{readings.table.source} are missing, NaN or infinite ({first_row(rows, failed)}). "
+            "Pass drop_failed=True to leave these runs out and have it noted, or give them the "
+            "value of a blind guess."
+        )
+    if failed.all():
+        raise InputError(f"All {count} values of {readings.table.source} failed: none is left.")
+    which = [
+        f"{brief(str(readings.learner[i]))} at n = {_size(readings.n[i])} (row {rows[i]})"
+        for i in np.flatnonzero(failed)[:10]
+    ]
+    more = f" and {count - 10} more" if count > 10 else ""
+    note = f"{count} of {len(failed)} values dropped as failed: {', '.join(which)}{more}"
+    kept = readings.take(~failed)
+    return replace(kept, notes=[*kept.notes, note])
+
+
+def _total_sizes(n: FloatArray, per_class: int | None) -> tuple[FloatArray, str]:
+    if per_class is None:
+        below = "; some are below 1: fractions of a data set, or thousands?"
+        return n, "sizes taken as given" + (below if n.min() < 1 else "")
+    whole = isinstance(per_class, int | np.integer) and not isinstance(per_class, bool)
+    if not whole or per_class < 1:
+        raise InputError(f"per_class={per_class!r} must be the number of classes, a whole number.")
+    return n * per_class, f"sizes multiplied by {per_class} classes, so that n is the total"
+
+
+def _summaries(table: Table, roles: Roles, unit: Unit) -> tuple[FloatArray | None, FloatArray | None, list[str]]:
+    """Read runs and variance of rows that are means, and what to say about them."""
+    runs = variance = None
+    notes = []
+    if roles["runs"]:
+        name = roles["runs"][0]
+        runs = _at_least(table, name, "runs", 1.0)
+        notes.append(f"number of runs from {name!r:.200}")
+    for role in ("variance", "std"):
+        if roles[role]:
+            name = roles[role][0]
+            if says_percent(name) and unit.name != "percent":
+                raise InputError(
+                    f"{table.where(name)} says percent, and the values are read in "
+                    f"{unit.name!r}: pass unit='percent' if they are percentages too, or "
+                    f"columns={{{role!r}: None}}."
+                )
+            spread = _at_least(table, name, role, 0.0)
+            variance = spread**2 if role == "std" else spread
+            notes.append(f"variance from {name!r:.200}" + (", squared" if role == "std" else ""))
+            if missing := int(np.isnan(spread).sum()):
+                notes.append(f"{missing} row(s) without a variance")
+    return runs, variance, notes
+
+
+def _at_least(table: Table, name: str, role: str, low: float) -> FloatArray:
+    remedy = f"Or pass columns={{{role!r}: None}} if it is not the {role}."
+    values = numbers(table, name, thousands=role == "runs", remedy=remedy)
+    bad = (values < low) | np.isinf(values) | (np.isnan(values) & (role == "runs"))
+    if bad.any():
+        cell = table.columns[name][int(np.flatnonzero(bad)[0])]
+        raise InputError(
+            f"{table.where(name)} is the {role}, which must be at least {low:g}: it reads "
+            f"{brief(cell)} ({first_row(table.rows, bad)}). {remedy}"
+        )
+    return values
+
+
+def _what_was_taken(readings: Readings, roles: Roles, reading: str, n: FloatArray) -> str:
+    many, names = len(readings.measured), list_names(readings.measured, 5)
+    by_form = {
+        "long": f"value from {names}",
+        "runs": f"value from {many} column(s) taken as runs, {names}",
+        "learners": f"value from {many} column(s) taken as learners, {names}",
+        "sizes": f"value from {many} column(s) taken as sizes, {names}",
+    }
+    learner = f"learner from {' / '.join(map(brief, roles['learner']))}"
+    if readings.form == "learners":
+        learner = "learner from the column names"
+    elif not roles["learner"]:
+        learner = f"no column of learners: all rows are {readings.table.label!r}"
+    size = f"n from column {brief(roles['n'][0])}" if roles["n"] else "n from the column names"
+    sizes, learners = np.unique(n), len(set(readings.learner.tolist()))
+    span = f" from {_size(sizes[0])} to {_size(sizes[-1])}" if len(sizes) > 1 else ""
+    counts = f"{_plural(len(n), 'row')}, {_plural(len(sizes), 'size')}{span}"
+    value = f"{by_form[readings.form]} ({reading})"
+    return f"{size}; {value}; {learner}; {counts}, {_plural(learners, 'learner')}"
+
+
+def _size(n: float) -> str:
+    return f"{int(n):,}" if n == int(n) else f"{n:g}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+# Long and wide tables into readings: one size, one value and one learner per row.
+
+WIDE = ("runs", "learners", "sizes")
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """What was measured, row by row; NaN where a run failed.
+
+    ``table`` holds the cells that belong to each row, ``measured`` names the columns the values
+    came from, ``form`` is "long" or one of ``WIDE``.
+    """
+
+    table: Table
+    form: str
+    measured: tuple[str, ...]
+    learner: NDArray[np.str_]
+    n: FloatArray
+    value: FloatArray
+    run: NDArray[np.str_] | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def take(self, keep: NDArray[np.bool_]) -> Readings:
+        """Take the rows where ``keep`` is true."""
+        return replace(
+            self,
+            table=self.table.take(np.flatnonzero(keep)),
+            learner=self.learner[keep],
+            n=self.n[keep],
+            value=self.value[keep],
+            run=None if self.run is None else self.run[keep],
+        )
+
+
+def read_values(table: Table, roles: Roles, wide: str | None) -> Readings:
+    """Find the form of a table and read sizes, values and learners out of it."""
+    if wide is not None and wide not in WIDE:
+        raise InputError(f"wide={wide!r} is not known: use one of {', '.join(map(repr, WIDE))}.")
+    form = wide or _form(table, roles)
+    if form == "long":
+        return Readings(
+            table=table,
+            form=form,
+            measured=roles["value"],
+            learner=_learners(table, roles),
+            n=_sizes(table, roles),
+            value=numbers(table, roles["value"][0]),
+            notes=_thousands_note(table, roles),
+        )
+    _check_no_summary(table, roles)
+    return _melt(table, roles, form)
+
+
+def size_columns(table: Table) -> list[str]:
+    """Columns whose names are training-set sizes: whole numbers from 1."""
+    sizes = {name: parse(name, thousands=True) for name in table.columns}
+    return [k for k, n in sizes.items() if n and math.isfinite(n) and n >= 1 and n == int(n)]
+
+
+def _form(table: Table, roles: Roles) -> str:
+    if not roles["n"]:
+        sizes = size_columns(table)
+        if len(sizes) < 2 or roles["value"]:
+            raise _no_size(table)
+        return "sizes"
+    if len(roles["value"]) == 1:
+        return "long"
+    found = list(roles["value"]) or _measured(table, roles, "runs")
+    if len(found) > 1 and all(map(is_run_name, found)):
+        return "runs"
+    if not found:
+        raise InputError(
+            f"No column of {table.source} is known as the value: it has {list_names(table.columns)}. "
+            "Say which with columns={'value': …}, or name it error, accuracy or loss."
+        )
+    raise InputError(
+        f"{table.source} has a size but no column known as the value; {list_names(found)} hold(s) "
+        "numbers. Pass wide='runs' if each column is a run, wide='learners' if each is a learner, "
+        f"or columns={{'value': {brief(found[0])}}} if one of them is the value."
+    )
+
+
+def _no_size(table: Table) -> InputError:
+    if all(parse(name) is not None for name in table.columns):
+        return InputError(
+            f"The column names of {table.source} are numbers ({list_names(table.columns, 5)}): is "
+            "the line with the names missing? Add it, for example n,error."
+        )
+    return InputError(
+        f"No column of {table.source} is known as the training-set size: it has "
+        f"{list_names(table.columns)}. Say which with columns={{'n': …}}, or name it n."
+    )
+
+
+def _check_no_summary(table: Table, roles: Roles) -> None:
+    for role in ("runs", "variance", "std"):
+        if roles[role]:
+            raise InputError(
+                f"{table.where(roles[role][0])} is the {role}, which a wide table cannot carry: "
+                f"remove it, pass columns={{{role!r}: None}}, or use one row per measurement."
+            )
+
+
+def _melt(table: Table, roles: Roles, form: str) -> Readings:
+    names = roles["value"] or tuple(_measured(table, roles, form))
+    _check_wide(table, roles, form, names)
+    cells = np.column_stack([numbers(table, name) for name in names]).ravel()
+    blank = np.column_stack([[is_missing(c) for c in table.columns[k]] for k in names]).ravel()
+    if blank.all():
+        raise InputError(f"All cells of {list_names(names)} in {table.source} are empty.")
+    row, column = np.divmod(np.flatnonzero(~blank), len(names))
+    rest = {k: v for k, v in table.columns.items() if k not in names}
+    called = same_names(list(names), f"the columns of {table.source}")
+    name = np.array(called, dtype=np.str_)[column]
+    sizes = np.array([parse(k, thousands=True) for k in names]) if form == "sizes" else None
+    note = f"{int(blank.sum())} empty cell(s) taken as not measured"
+    return Readings(
+        table=replace(table, columns=rest).take(row),
+        form=form,
+        measured=names,
+        learner=name if form == "learners" else _learners(table, roles)[row],
+        n=_sizes(table, roles)[row] if sizes is None else sizes.astype(np.float64)[column],
+        value=cells[~blank],
+        run=name if form == "runs" else None,
+        notes=[*([note] if blank.any() else []), *_thousands_note(table, roles)],
+    )
+
+
+def _measured(table: Table, roles: Roles, form: str) -> list[str]:
+    """Columns of numbers that play no other role."""
+    if form == "sizes":
+        return size_columns(table)
+    taken = {name for role, names in roles.items() if role != "value" for name in names}
+    free = [name for name in table.columns if name not in taken]
+    return [name for name in free if is_run_name(name) or is_measured(table.columns[name])]
+
+
+def _check_wide(table: Table, roles: Roles, form: str, names: Sequence[str]) -> None:
+    if not names:
+        what = "whose name is a size" if form == "sizes" else "of numbers beside the size"
+        raise InputError(f"wide={form!r}: {table.source} has no column {what}.")
+    if form == "runs" and not roles["value"] and 0 < sum(map(is_run_name, names)) < len(names):
+        others = [name for name in names if not is_run_name(name)]
+        raise InputError(
+            f"Among the columns of {table.source} some are called like runs and some are not "
+            f"({list_names(others)}). Name the runs: columns={{'value': [{list_names(names, 3)}]}}."
+        )
+    if form == "sizes" and roles["n"]:
+        raise InputError(
+            f"wide='sizes' reads sizes from the column names, but {table.where(roles['n'][0])} "
+            "holds sizes too: pass wide='runs' or wide='learners'."
+        )
+    for name in names if form == "sizes" and table.decimal_commas else ():
+        check_grouping(name, f"The name of a column of {table.source} is")
+    if form == "sizes" and any(name not in size_columns(table) for name in names):
+        raise InputError(f"wide='sizes': {list_names(names)} must all be sizes, such as '25'.")
+    if form != "sizes" and not roles["n"]:
+        raise _no_size(table)
+    if form == "learners" and roles["learner"]:
+        raise InputError(
+            f"wide='learners' takes learners from the column names, but "
+            f"{table.where(roles['learner'][0])} names learners too: pass wide='runs', or "
+            "columns={'learner': None} to keep it as a label."
+        )
+
+
+def _learners(table: Table, roles: Roles) -> NDArray[np.str_]:
+    names = roles["learner"]
+    if not names:
+        return np.repeat(np.array([table.label], dtype=np.str_), len(table))
+    parts = [names_in(table, name) for name in names]
+    for name, words in zip(names, parts, strict=True):
+        empty = np.array([word == "" for word in words])
+        if empty.any():
+            raise InputError(
+                f"{table.where(name)} names no learner in {first_row(table.rows, empty)}: fill "
+                "it in, or pass columns={'learner': None} if all rows are one learner."
+            )
+    joined = parts[0] if len(parts) == 1 else [" / ".join(words) for words in zip(*parts, strict=True)]
+    return np.array(joined, dtype=np.str_)
+
+
+def _sizes(table: Table, roles: Roles) -> FloatArray:
+    name = roles["n"][0]
+    n = numbers(table, name, thousands=True)
+    for bad, what in ((np.isnan(n), "empty"), (np.isinf(n), "infinite"), (n <= 0, "not positive")):
+        if bad.any():
+            cell = table.columns[name][int(np.flatnonzero(bad)[0])]
+            raise InputError(
+                f"A training-set size in {table.where(name)} is {what}: {brief(cell)} "
+                f"({first_row(table.rows, bad)}). Sizes are counts of training examples: correct "
+                "them or remove the rows."
+            )
+    return n
+
+
+def _thousands_note(table: Table, roles: Roles) -> list[str]:
+    cells = table.columns[roles["n"][0]] if roles["n"] else []
+    there = [cell for cell in cells if isinstance(cell, str) and THOUSANDS.fullmatch(cell.strip())]
+    return [f"commas in sizes read as thousands: {there[0]!r}"] if there else []
+
+
+# The columns that are neither size nor value: kept beside the measurements, under safe names.
+
+# What a frame of measurements calls its own columns.
+_RESERVED = ("learner", "n", "error", "runs", "variance")
+_COORDINATES = ("fold", "seed", "split", "metric")
+
+
+def labels_of(readings: Readings, roles: Roles) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Make labels by name, and notes on those that a reader would not expect."""
+    cells = readings.table.columns
+    notes: list[str] = []
+    several: list[str] = []
+    labels = {role: label_array(cells[roles[role][0]]) for role in _COORDINATES if roles[role]}
+    if readings.run is not None:
+        labels["run"] = readings.run
+    for name in _unclaimed(readings, roles):
+        key = name
+        while key in _RESERVED or key in labels:
+            key += "_column"
+        if key != name:
+            notes.append(f"column {name!r} kept as the label {key!r}")
+        labels[key] = label_array(cells[name])
+        if name not in roles["learner"] and labels[key].dtype.kind == "U":
+            kinds = len(set(labels[key].tolist()))  # a name of each row tells no curves apart
+            several += [name] if 1 < kinds < max(len(labels[key]), 3) else []
+    return labels, notes + _unjoined_note(several, roles)
+
+
+def _unclaimed(readings: Readings, roles: Roles) -> list[str]:
+    """Columns without a role, and the parts of a joined learner."""
+    parts = roles["learner"] if len(roles["learner"]) > 1 else ()
+    claimed = {name for names in roles.values() for name in names} - set(parts)
+    return [name for name in readings.table.columns if name not in claimed]
+
+
+def _unjoined_note(several: list[str], roles: Roles) -> list[str]:
+    """Say which columns of text may separate curves but are not in the learner's name."""
+    if not several:
+        return []
+    joined = [*several, *roles["learner"]]
+    return [
+        f"kept as labels and not part of the learner's name: {list_names(several)}; to tell curves "
+        f"apart by them pass columns={{'learner': [{list_names(joined)}]}}"
+    ]
+
+
+# Rows that are the same run twice, or runs of different settings under one learner's name.
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# What is set before a run and makes it one of another training, unless the learner's name says it.
+_SETTINGS = USUAL_SETTINGS | _names("""
+    epoch epochs step steps iteration iterations iter iters update updates checkpoint ckpt round
+    temperature noise eps epsilon dataset task""")
+# What tells runs of one training apart, as does any name that ends in _seed.
+_CHANCE = (
+    SYNONYMS["fold"]
+    | SYNONYMS["seed"]
+    | _names("""
+    run run_id run_name run_index run_number trial trial_id repeat repetition rep replicate
+    replication draw subset subset_id""")
+)
+# Words of columns that hold what came of a run, or where it was made.
+_OUTCOMES = (
+    LOWER_IS_BETTER
+    | HIGHER_IS_BETTER
+    | SCORES
+    | _names("""
+    time wall seconds sec secs minutes hours day duration runtime date timestamp start end created
+    updated memory vram ram power energy flops gflops correct wrong std sd var variance stderr
+    precision recall ece best converged stopped
+    comment comments note notes reason message host hostname machine node nodes gpu device worker
+    user path file url commit version status state id uid""")
+)
+_CROSSED = 0.8
+"""Values of a setting fill at least this share of a full design: some runs may have failed."""
+_COARSE = 1000
+"""Errors on so few test examples, or to so few digits, may be the same in all runs of a size."""
+_BLOCK = 6
+"""So many rows in a row, of different values to many digits, are not repeated by chance."""
+
+
+def not_told_apart(columns: ColumnMap | None, names: Sequence[str]) -> tuple[list[str], bool]:
+    """The columns that the user says are no seeds or folds, and whether no row has a seed."""
+    left_out = [role for role in ("fold", "seed") if (columns or {}).get(role, role) is None]
+    apart = [name for name in names for role in left_out if plays(name, role)]
+    return apart, "seed" in left_out and not apart
+
+
+def check_repeats(
+    found: Measurements,
+    source: str,
+    rows: Sequence[int] | NDArray[Any],
+    learner_columns: Sequence[str] = (),
+    apart: Sequence[str] = (),
+    alike: bool = False,
+) -> list[str]:
+    """Refuse rows of one run, and rows of one learner and size that differ in a setting.
+
+    A column is a setting if its name says so, or if its values are crossed with learners and
+    sizes: the same few recur at every size. Whole numbers from 0 or 1 on, each once at every size,
+    number the runs. What varies otherwise came of the runs, or names them.
+
+    Parameters
+    ----------
+    found : Measurements
+        As read, with all further columns in ``labels``.
+    source : str
+        What messages call it.
+    rows : sequence of int
+        The number of each row in the source.
+    learner_columns : sequence of str
+        Columns that name the learner.
+    apart : sequence of str
+        Columns of which the user said that they do not tell runs apart.
+    alike : bool
+        Whether the user said that rows are runs even if they are alike.
+
+    Returns
+    -------
+    list of str
+        What to say of settings that differ between runs which have seeds or folds, and of columns
+        that were not taken for settings where there are none.
+    """
+    labels = {k: v for k, v in found.labels.items() if k not in (*apart, *learner_columns)}
+    chance = [k for k in labels if tells_runs(k)]
+    # Numbers of which no two rows share one, such as those of a tracker, tell nothing.
+    ids = [k for k in chance if len(set(labels[k].tolist())) < len(found)]
+    cells = list(zip(found.learner.tolist(), found.n.tolist(), strict=True))
+    if ids:
+        _check_ids(cells, labels, ids, source, rows, learner_columns)
+    if not ids and not alike:
+        _check_copies(found, labels, source, can_say=not apart)
+    differ = [k for k in labels if k not in chance and _varies(cells, labels[k])]
+    numbering = [k for k in differ if _numbers_runs(k, cells, labels[k])]
+    varying = [k for k in differ if k not in numbering and _is_setting(k, cells, labels[k])]
+    if not ids:
+        if varying:
+            raise _differ(cells, labels, varying, source, rows, learner_columns)
+        return _unused_notes(numbering, [k for k in differ if k not in numbering])
+    numeric = [k for k in varying if labels[k].dtype.kind != "U"]
+    if not numeric:
+        return []
+    joined = [*(learner_columns or ()), *numeric]
+    return [
+        f"runs of one learner and size differ in {list_names(numeric)}: to tell curves apart by it "
+        f"pass columns={{'learner': [{list_names(joined)}]}}"
+    ]
+
+
+def tells_runs(column: str) -> bool:
+    """Whether a column is called as one that tells runs of one training apart."""
+    return normal(column) in _CHANCE or normal(column).endswith("_seed")
+
+
+def _unused_notes(numbering: Sequence[str], others: Sequence[str]) -> list[str]:
+    notes = [f"{list_names(numbering)} taken as run numbers"] if numbering else []
+    if others:
+        notes.append(f"runs of one learner and size differ in {list_names(others)}: not settings")
+    return notes
+
+
+def _check_ids(
+    cells: Sequence[tuple[str, float]],
+    labels: Mapping[str, NDArray[Any]],
+    ids: Sequence[str],
+    source: str,
+    rows: Sequence[int] | NDArray[Any],
+    learner_columns: Sequence[str],
+) -> None:
+    """Two rows of one learner, size, fold and seed are one run."""
+    seen: dict[tuple[Any, ...], int] = {}
+    columns = [labels[k].tolist() for k in ids]
+    for row, (cell, *values) in enumerate(zip(cells, *columns, strict=True)):
+        if all(value in ("", None) or value != value for value in values):
+            continue  # this row does not say which run it is
+        first = seen.setdefault((cell, *values), row)
+        if first == row:
+            continue
+        none = (ids[0], None) if ids[0] in ("fold", "seed") else ("ignore", ids[0])
+        which = ", ".join(f"{k} {brief(v)}" for k, v in zip(ids, values, strict=True))
+        differ = [k for k in labels if k not in ids and _apart(labels[k], first, row)]
+        way = "remove one of them"
+        if differ:
+            # A column of a setting tells more than what came of the run.
+            differ.sort(key=lambda k: not _is_setting(k, cells, labels[k]))
+            way = f"they differ in {list_names(differ, 5)}: " + _ways(labels, differ[0], row, ())
+            way += _joined(learner_columns, differ[0])
+        raise InputError(
+            f"Rows {rows[first]} and {rows[row]} of {source} are the same run (learner "
+            f"{brief(cell[0])}, n {cell[1]:g}, {which}); {way}. If {brief(ids[0])} does not tell "
+            f"runs apart, pass columns={{{none[0]!r}: {none[1]!r:.200}}}."
+        )
+
+
+def _differ(
+    cells: Sequence[tuple[str, float]],
+    labels: Mapping[str, NDArray[Any]],
+    varying: Sequence[str],
+    source: str,
+    rows: Sequence[int] | NDArray[Any],
+    learner_columns: Sequence[str],
+) -> InputError:
+    name = varying[0]
+    first: dict[tuple[str, float], int] = {}
+    pair = next(
+        (first[cell], row) for row, cell in enumerate(cells) if _apart(labels[name], first.setdefault(cell, row), row)
+    )
+    also = f" (and in {list_names(varying[1:], 5)})" if len(varying) > 1 else ""
+    return InputError(
+        f"Rows {rows[pair[0]]} and {rows[pair[1]]} of {source} are of one learner and size "
+        f"({brief(cells[pair[0]][0])}, n {cells[pair[0]][1]:g}) and differ in {brief(name)}{also}: "
+        f"{_ways(labels, name, pair[1], ('seed',))}{_joined(learner_columns, name)}, or pass "
+        f"columns={{'ignore': {name!r:.200}}} if that does not matter."
+    )
+
+
+def _ways(labels: Mapping[str, NDArray[Any]], name: str, row: int, roles: Sequence[str]) -> str:
+    """How to choose rows by a column, or to say what it is."""
+    value = labels[name][row].item() if hasattr(labels[name][row], "item") else labels[name][row]
+    ways = [f"choose with where={{{name!r:.200}: {value!r:.200}}}"]
+    ways += [f"pass columns={{{role!r}: {name!r:.200}}} if it numbers runs" for role in roles]
+    return ", ".join(ways)
+
+
+def _joined(learner_columns: Sequence[str], name: str) -> str:
+    names = list_names([*learner_columns, name])
+    return f", or tell curves apart with columns={{'learner': [{names}]}}"
+
+
+def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], source: str, can_say: bool) -> None:
+    """Refuse rows that were pasted again, where no column tells runs apart.
+
+    Single rows may be alike by chance: errors are counts of a test set. All rows of a learner, or
+    a block of rows with values to many digits, are not; only where each size has one error, which
+    a small test set gave or few digits show, these are runs.
+    """
+    columns = [found.learner, found.n, found.error, *labels.values()]
+    keys = list(zip(*(column.tolist() for column in columns), strict=True))
+    by_learner: dict[str, Counter[tuple[Any, ...]]] = {}
+    for key in keys:
+        by_learner.setdefault(key[0], Counter())[key] += 1
+    say = ", or pass columns={'seed': None}," if can_say else ""
+    remedy = f"Remove the copies, or add a column seed or fold that tells runs apart{say} if these are different runs."
+    for learner, counts in by_learner.items():
+        times = int(np.gcd.reduce(list(counts.values())))
+        sizes, errors = {key[1] for key in counts}, {key[2] for key in counts}
+        if times == 1 or len(sizes) < 3 or len(errors) < 3:
+            continue
+        if len(counts) > len(sizes) or not _are_coarse(errors):
+            raise InputError(
+                f"Every row of {brief(learner)} in {source} is there {times} times, with the same values. {remedy}"
+            )
+    fine = [len(f"{abs(key[2]):.15g}".rstrip("0").replace(".", "").lstrip("0")) > 4 for key in keys]
+    seen: dict[tuple[Any, ...], int] = {}
+    for start in range(len(keys) - _BLOCK + 1):
+        block = tuple(keys[start : start + _BLOCK])
+        if not all(fine[start : start + _BLOCK]) or len({key[2] for key in block}) < _BLOCK:
+            continue
+        first = seen.setdefault(block, start)
+        if start - first >= _BLOCK:
+            raise InputError(
+                f"{_BLOCK} rows of {source}, from row {first + 1} on, are there again from row "
+                f"{start + 1} on, with the same values to all digits. {remedy}"
+            )
+
+
+def _are_coarse(errors: set[float]) -> bool:
+    """Whether all errors are counts of one small test set, or rounded to a few digits."""
+    values, parts = np.array(sorted(errors)), np.arange(1, _COARSE + 1)[:, None]
+    counts = values * parts
+    return bool((abs(counts - np.rint(counts)) < 1e-9 * parts).all(axis=1).any())
+
+
+def _is_setting(name: str, cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
+    """Whether a column says how a run was made, by its name or by the values in each cell."""
+    plain = normal(name)
+    if values.dtype.kind == "U" and len(set(values.tolist())) == len(values) > 2:
+        return False  # paths and ids
+    if plain in _SETTINGS:
+        return True
+    if plain in ("metric", "split") or set(plain.split("_")) & _OUTCOMES:
+        return False
+    return _is_crossed(cells, values)
+
+
+def _is_crossed(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
+    """Whether the same few values, each as often, recur at the sizes of each learner."""
+    counts = {cell: _reduced(count) for cell, count in _counts(cells, values).items()}
+    learners = Counter(learner for learner, _ in counts)
+    several = any(count > 1 for count in learners.values())
+    groups: dict[str, list[Counter[Any]]] = {}
+    for (learner, _), count in counts.items():
+        groups.setdefault(learner if several else "", []).append(count)
+    rows = full = kinds = pairs = 0
+    for group in groups.values():
+        every: Counter[Any] = Counter()
+        for count in group:
+            every |= count  # of each value as many as in the cell with most of it
+        if len(group) < 2 or len(every) < 2:
+            continue
+        if every not in group:
+            return False
+        rows += sum(count.total() for count in group)
+        full += len(group) * every.total()
+        kinds += sum(map(len, group))
+        pairs += len(group) * len(every)
+    return full > 0 and rows >= _CROSSED * full and kinds >= _CROSSED * pairs
+
+
+def _reduced(count: Counter[Any]) -> Counter[Any]:
+    """Several values that are there equally often, once each; any other count as it is."""
+    return Counter(list(count)) if len(count) > 1 and len(set(count.values())) == 1 else count
+
+
+def _numbers_runs(name: str, cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
+    """Whether a column holds 0, 1, 2, … or 1, 2, 3, …, each once at a size of a learner.
+
+    Two values are no such numbers: 0 and 1 may say without and with.
+    """
+    if values.dtype.kind not in "iuf" or normal(name) in _SETTINGS:
+        return False
+    kinds = sorted(set(values.tolist()))
+    if len(kinds) < 3 or kinds[0] not in (0, 1):
+        return False
+    if kinds != list(range(int(kinds[0]), int(kinds[0]) + len(kinds))):
+        return False
+    counts = _counts(cells, values).values()
+    return all(max(count.values()) == 1 for count in counts) and _is_crossed(cells, values)
+
+
+def _counts(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> dict[tuple[str, float], Counter[Any]]:
+    """How often each value is there, by learner and size."""
+    counts: dict[tuple[str, float], Counter[Any]] = {}
+    for cell, value in zip(cells, values.tolist(), strict=True):
+        counts.setdefault(cell, Counter())[value if value == value else None] += 1  # NaN is one
+    return counts
+
+
+def _varies(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
+    first: dict[tuple[str, float], int] = {}
+    return any(_apart(values, first.setdefault(cell, row), row) for row, cell in enumerate(cells))
+
+
+def _apart(values: NDArray[Any], one: int, other: int) -> bool:
+    a, b = values[one], values[other]
+    return bool(a != b) and not (a != a and b != b)

@@ -1,0 +1,1059 @@
+"""Learning curves as the paper draws them: error against n^−½, so that straight means γ = −½."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from numpy.typing import ArrayLike
+from scipy.special import chdtri
+
+from curvewise.drawing.axes import SizeAxis, finish_values, tick_log_values
+from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
+from curvewise.drawing.style import (
+    NEUTRAL,
+    OWN,
+    PALETTE,
+    colour,
+    make_legend,
+    new_axes,
+    style,
+    unit_text,
+    value_label,
+    write_caption,
+)
+from curvewise.errors import InputError
+from curvewise.learning.comparison import CurveComparison, LearnerRanking
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach
+from curvewise.learning.design import SizePlan
+from curvewise.learning.fit import LearningCurves
+from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
+from curvewise.text import format_number
+from curvewise.types.results import Interval, check_level
+from curvewise.types.units import FloatArray
+
+Values: TypeAlias = tuple[ArrayLike, ArrayLike]
+
+
+def plot_learning_curves(
+    curves: Curve | Iterable[Curve] | LearningCurves,
+    ax: Axes | None = None,
+    *,
+    x: str = "sqrt",
+    at: float | None = None,
+    interval: str | None = None,
+    level: float = 0.95,
+    limit: bool = True,
+    held_out: Values | Mapping[str, Values] | None = None,
+    reach: float | None = None,
+    legend: bool = True,
+) -> Axes:
+    """Draw fitted learning curves with their measurements and intervals.
+
+    Parameters
+    ----------
+    curves : LearningCurve, EnsembleCurve, iterable of them, or LearningCurves
+        In one unit. More than ten are drawn thin, with only the best and worst at N named.
+    ax : Axes, optional
+        Where to draw; a new pyplot figure by default. Curves already drawn there are kept.
+    x : {"sqrt", "log", "linear"}
+        The paper's n^−½ with infinite data at the left; log-log; or n as it is.
+    at : float, optional
+        N of the legend's e_N and β_N, marked by a line; each curve's largest size by default.
+    interval : {"confidence", "prediction", "conditional", "none"}, optional
+        Kind of the band; each curve's default kind, and none for more than ten curves.
+        Prediction bands are for the mean of many runs.
+    level : float
+        Coverage of the band.
+    limit : bool
+        Mark four times the largest size, beyond which curves are dashed in any case.
+    held_out : (n, values) or dict of learner to (n, values), optional
+        Measurements that the fit did not see, given as they would be to the fit: hollow circles.
+    reach : float, optional
+        A target in the unit of the fit: a line there, and the size at which each curve reaches it.
+    legend : bool
+        Name the curves, with γ, e_N and β_N.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+
+    Examples
+    --------
+    >>> from curvewise.learning import fit_learning_curve
+    >>> n, error = [100, 100, 200, 200, 400, 400], [.32, .30, .24, .25, .19, .18]
+    >>> ax = plot_learning_curves(fit_learning_curve(n, error, learner="plain"))
+    >>> ax.get_legend().get_texts()[0].get_text()
+    'plain   γ=...   e_N=...   β_N=...   (N=400)'
+    """
+    chosen, failures = _checked(curves)
+    if isinstance(curves, LearningCurves) and at is None:
+        at = curves.at
+    _check_options(chosen, at, interval, level, reach)
+    outside = _held_out(held_out, chosen)
+    axis = SizeAxis(x)
+    with style():
+        found = warnings_of(chosen)
+        warned = warning_lines(chosen, found, failures)
+        ax = ax or new_axes(height=_height(len(chosen), len(warned), legend))
+        own = ax.get_gid() == OWN
+        start = len(lines_of(ax, NAMED, UNNAMED))
+        picture = _picture(ax, axis, chosen, outside, at)
+        looks = looks_of(chosen, at, start, list(map(bool, found)))
+        _draw_all(picture, chosen, looks, labels_of(chosen, at, found), outside, interval, level)
+        if limit:
+            draw_limits(picture, chosen)
+        if at is not None and math.isfinite(at):
+            mark_size(picture, at, f"N = {format_number(at)}", gid="curvewise-at", ls=":")
+        reached = [] if reach is None else _draw_reach(picture, chosen, looks, reach, level)
+        finish_axes(picture, chosen)
+        box = curve_legend(ax, own, len(chosen)) if legend else None
+        dotted = any(look.flagged for look in looks)
+        said = caption_of(chosen, interval, level, held=bool(outside), dotted=dotted)
+        write_caption(ax, [said, *reached, *warned], under=box if own else None)
+    return ax
+
+
+def _checked(curves: Curve | Iterable[Curve] | LearningCurves) -> tuple[list[Curve], dict[str, str]]:
+    """The curves as a list, and the learners that could not be fitted."""
+    if isinstance(curves, Mapping):
+        curves = curves.values()
+    chosen = [curves] if isinstance(curves, Curve) else list(curves)
+    for curve in chosen:
+        if not isinstance(curve, Curve):
+            raise InputError(
+                f"curves holds a {type(curve).__name__}: give fitted curves, as made by cw.fit_learning_curve."
+            )
+    if not chosen:
+        raise InputError("curves is empty: give at least one fitted curve.")
+    if len({c.unit.name for c in chosen}) > 1:
+        raise InputError("curves are in different units: fit all of them in the same unit.")
+    return chosen, curves.failures if isinstance(curves, LearningCurves) else {}
+
+
+def _check_options(
+    curves: Sequence[Curve], at: float | None, interval: str | None, level: float, reach: float | None
+) -> None:
+    """Raise before a figure is made."""
+    check_level(level)
+    curves[0]._size(at)
+    if reach is not None:
+        curves[0].unit.errors(reach, "reach")
+    if interval not in (None, "none", *INTERVALS):
+        known = ", ".join(map(repr, (*INTERVALS, "none")))
+        raise InputError(f"interval={interval!r} is not known: use one of {known}.")
+    for curve in curves if interval not in (None, "none") else ():
+        curve.band(curve.n[:1], interval, level=level)
+
+
+def _held_out(
+    held_out: Values | Mapping[str, Values] | None, curves: Sequence[Curve]
+) -> dict[int, tuple[FloatArray, FloatArray]]:
+    """Held-out sizes and errors, by the number of the curve they belong to."""
+    if held_out is None:
+        return {}
+    if not isinstance(held_out, Mapping):
+        if len(curves) > 1:
+            raise InputError("held_out needs a dict of learner to (n, values): there are several.")
+        held_out = {curves[0].learner: held_out}
+    places = {c.learner: i for i, c in reversed(list(enumerate(curves)))}
+    out = {}
+    for learner, pair in held_out.items():
+        if learner not in places:
+            raise InputError(f"held_out names {learner!r}, which is not among the curves.")
+        n = np.atleast_1d(np.asarray(pair[0], dtype=np.float64))
+        values = np.atleast_1d(curves[places[learner]].unit.errors(pair[1], "held_out"))
+        if n.shape != values.shape or n.ndim != 1 or not (np.isfinite(n) & (n > 0)).all():
+            raise InputError("held_out must be (n, values): positive sizes, one value for each.")
+        out[places[learner]] = (n, values)
+    return {i: pair for i, pair in out.items() if len(pair[0])}
+
+
+def _picture(
+    ax: Axes,
+    axis: SizeAxis,
+    curves: Sequence[Curve],
+    outside: Mapping[int, tuple[FloatArray, FloatArray]],
+    at: float | None,
+) -> Picture:
+    """The range of sizes: that of the data, what is held out, N, and what is there already."""
+    there = axis.size(points_of(ax, MEASURED, HELD_OUT)[:, 0])
+    asked = np.array([] if at is None else [curves[0]._size(at)])
+    sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, asked])
+    high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], sizes)
+    if len(there) and axis.name != "sqrt":
+        high = max(high, ax.get_xlim()[1])
+    return Picture(ax, axis, float(sizes.min()), high)
+
+
+def _draw_all(
+    picture: Picture,
+    curves: Sequence[Curve],
+    looks: Sequence[Look],
+    labels: Sequence[str],
+    outside: Mapping[int, tuple[FloatArray, FloatArray]],
+    interval: str | None,
+    level: float,
+) -> None:
+    shaded = interval != "none" and (interval is not None or len(curves) <= CROWD)
+    for i, (curve, look) in enumerate(zip(curves, looks, strict=True)):
+        low = float(min(curve.n[0], outside[i][0].min() if i in outside else np.inf))
+        if shaded:
+            draw_band(picture, curve, look, interval, level, low)
+        draw_line(picture, curve, look, labels[i], low)
+        draw_measurements(picture, curve, look)
+        if i in outside:
+            draw_held_out(picture, curve, look, *outside[i])
+
+
+def _draw_reach(
+    picture: Picture, curves: Sequence[Curve], looks: Sequence[Look], target: float, level: float
+) -> list[str]:
+    """The target and where each named curve reaches it; what to say about the first few."""
+    picture.ax.axhline(float(target), color=NEUTRAL, lw=0.9, zorder=0.5, label="_target")
+    picture.ax.lines[-1].set_gid(REACH)
+    said = []
+    for curve, look in zip(curves, looks, strict=True):
+        if look.named:
+            found = curve.samples_to_reach(float(target), level=level)
+            draw_reach(picture, curve, look, found)
+            said.append(reach_line(found))
+    return said[:5]
+
+
+def _height(curves: int, warned: int, legend: bool) -> float:
+    rows = 0 if not legend else min(curves, CROWD if curves <= CROWD else 2 * NAMED_IN_CROWD + 1)
+    return 4.3 + 0.2 * rows + 0.28 * warned
+
+
+# Two learners side by side: where they cross, and how much data one is worth to the other.
+
+CROSSING = "curvewise-crossing"
+EQUIVALENCE = "curvewise-equivalence"
+AT = "curvewise-at"
+
+
+def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str = "log", legend: bool = True) -> Axes:
+    """Draw both curves, N, where they cross, and the data-equivalence factor as an arrow.
+
+    Parameters
+    ----------
+    result : CurveComparison
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    x : {"log", "linear", "sqrt"}
+        Scale of the training size; errors keep a linear scale.
+    legend : bool
+        Name the curves.
+    """
+    curves = result._curves
+    axis = SizeAxis(x)
+    with style():
+        found = warnings_of(curves)
+        warned = warning_lines(curves, found, {})
+        own = ax is None
+        ax = ax or new_axes(height=5.2 + 0.28 * len(warned))
+        picture = _picture_compare(ax, axis, result)
+        labels = labels_of(curves, result.at, found)
+        for i, (curve, label) in enumerate(zip(curves, labels, strict=True)):
+            look = Look(colour(i), bool(found[i]))
+            low = float(curve.n[0])
+            draw_band(picture, curve, look, None, result.level, low)
+            draw_line(picture, curve, look, label, low)
+            draw_measurements(picture, curve, look)
+        draw_limits(picture, curves)
+        mark_size(picture, result.at, f"N = {format_number(result.at)}", gid=AT, ls=":")
+        _mark_crossing(picture, result.crossing)
+        finish_axes(picture, curves, log_values=False)
+        _mark_equivalence(picture, result)
+        box = curve_legend(ax, own, 2) if legend else None
+        key = caption_of(curves, None, result.level, dotted=any(found))
+        write_caption(ax, [*_findings(result), key, *warned], under=box if own else None)
+    return ax
+
+
+def _picture_compare(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Picture:
+    """A range that holds both curves, and the crossing and the arrow unless they are far out."""
+    curves = result._curves
+    farthest = EXTRAPOLATION_LIMIT**2 * max(c.largest_n for c in curves)
+    others = [result.at, result.crossing.estimate, result.at * result.data_equivalence.estimate]
+    near = [n for n in others if math.isfinite(n) and 0 < n <= farthest]
+    low = min(float(c.n[0]) for c in curves)
+    high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], near)
+    return Picture(ax, axis, min(low, *(max(n, 0.25 * low) for n in near)), high)
+
+
+def _mark_crossing(at: Picture, crossing: Interval) -> None:
+    if not at.low <= crossing.estimate <= at.high:
+        return
+    mark_size(at, crossing.estimate, f"curves cross ({format_number(crossing.estimate)})", gid=CROSSING, ls="--")
+    if math.isfinite(crossing.high) and crossing.low > 0:
+        ends = at.axis.place([crossing.low, crossing.high])
+        strip = at.ax.axvspan(float(ends.min()), float(ends.max()), color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.3)
+        strip.set_gid(CROSSING)
+
+
+def _mark_equivalence(at: Picture, result: CurveComparison) -> None:
+    """An arrow from a's error at N to the size at which b's curve gets there."""
+    factor = result.data_equivalence.estimate
+    if math.isnan(factor) or abs(factor - 1.0) < 0.02:
+        return
+    edges = np.sort(at.axis.size(at.ax.get_xlim()))
+    target = float(np.clip(factor * result.at, edges[0], edges[1]))
+    height = result._curves[0].error_at(result.at)
+    start, stop = at.axis.place([result.at, target]).tolist()
+    arrow = at.ax.annotate(
+        "",
+        xy=(stop, height),
+        xytext=(start, height),
+        arrowprops={"arrowstyle": "-|>", "color": rcParams["text.color"], "shrinkA": 0.0}
+        | {"shrinkB": 0.0, "linewidth": 1.3},
+        zorder=4.5,
+    )
+    arrow.set_gid(EQUIVALENCE)
+    # Towards the head of the arrow and away from b's curve there is nothing to cover.
+    near_head = at.axis.place(result.at**0.3 * max(target, 1e-9) ** 0.7)
+    below = result._curves[1].error_at(result.at) > height
+    text = "never" if math.isinf(factor) else f"{format_number(factor, 2 if factor < 10 else 3)}×"
+    at.ax.annotate(
+        safe_text(text),
+        xy=(float(near_head), height),
+        xytext=(0.0, -4.0 if below else 3.0),
+        textcoords="offset points",
+        ha="center",
+        va="top" if below else "bottom",
+        fontsize=9.5,
+        zorder=4.6,
+        gid=EQUIVALENCE,
+        path_effects=[withStroke(linewidth=3.0, foreground=rcParams["axes.facecolor"])],
+    )
+
+
+def _findings(result: CurveComparison) -> list[str]:
+    """The numbers behind the marks, each with its interval."""
+    a, b = result.a[:40], result.b[:40]
+    d, k, c = result.error_difference, result.data_equivalence, result.crossing
+    unit = result.unit.suffix
+    better = {"a better": f"{a} is better", "b better": f"{b} is better"}
+    said = [
+        f"At N = {format_number(result.at)}, {a} minus {b}: {format_number(d.estimate, 3)}{unit}"
+        f" [{format_number(d.low, 3)}, {format_number(d.high, 3)}]; {better.get(result.verdict, 'undecided')}."
+    ]
+    if math.isinf(k.estimate):
+        said.append(
+            f"Arrow: no amount of data brings {b} to {a}'s level there; the factor is above"
+            f" {format_number(k.low, 3)} with {100 * result.level:.4g}% confidence."
+            if math.isfinite(k.low) and k.low > 0
+            else f"Arrow: no amount of data brings {b} to {a}'s level there."
+        )
+    elif not math.isnan(k.estimate):
+        said.append(
+            f"Arrow: {b} needs {format_number(k.estimate, 3)}× the data [{format_number(k.low, 3)},"
+            f" {format_number(k.high, 3)}] to match {a} there."
+        )
+    if math.isfinite(c.estimate):
+        said.append(f"Crossing: n = {format_number(c.estimate)} [{format_number(c.low)}, {format_number(c.high)}].")
+    return said
+
+
+# Answers as intervals on a line: learners ranked, and the size that reaches a target.
+
+SHOWN = 40
+"""Learners shown of a longer ranking."""
+
+INTERVAL = "curvewise-interval"
+CUT = "curvewise-cut"
+CHANCE = "curvewise-chance"
+
+
+def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = SHOWN) -> Axes:
+    """Draw the ranking as a forest plot, best prediction on top, with the chance of being best.
+
+    Parameters
+    ----------
+    result : LearnerRanking
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    most : int
+        Show only this many of the best.
+    """
+    shown = max(1, min(most, len(result.learners)))
+    row = np.arange(float(shown))
+    low, error, high = result.low[:shown], result.error[:shown], result.high[:shown]
+    with style():
+        ax = ax or new_axes(height=1.7 + 0.26 * shown)
+        left, right = _limits(low, error, high)
+        _intervals(ax, row, low, high, left, right)
+        ax.plot(error, row, linestyle="none", marker="o", ms=5.5, color=colour(0), label="_error")
+        ax.set_xlim(left, right)
+        ax.set_ylim(shown - 0.4, -0.6)
+        names = safe_names(result.learners[:shown])
+        ax.set_yticks(row, labels=names)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+        ax.set_xlabel(f"{value_label(result.unit)} at n = {format_number(result.at)}")
+        _chances(ax, result.probability_best[:shown])
+        write_caption(ax, _ranking_caption(result, shown), indent=max(map(len, names)) / 14)
+    return ax
+
+
+def _limits(low: FloatArray, error: FloatArray, high: FloatArray) -> tuple[float, float]:
+    """By the estimates, and by interval ends where those stay within a few spreads of them."""
+    known = error[np.isfinite(error)]
+    if len(known) == 0:
+        return 0.0, 1.0
+    ends = np.concatenate([low, high])
+    ends = ends[np.isfinite(ends)]
+    widths = np.abs(np.concatenate([high - error, error - low]))
+    usual = float(np.median(widths[np.isfinite(widths)])) if np.isfinite(widths).any() else 0.0
+    span = max(float(np.ptp(known)), 3.0 * usual, 1e-9 + 0.02 * float(np.abs(known).max()))
+    ends = np.clip(ends, known.min() - span, known.max() + span)
+    left, right = (min(known.min(), ends.min(initial=np.inf)), max(known.max(), ends.max(initial=-np.inf)))
+    pad = 0.05 * max(right - left, 0.1 * span)
+    return float(left - pad), float(right + pad)
+
+
+def _intervals(ax: Axes, row: FloatArray, low: FloatArray, high: FloatArray, left: float, right: float) -> None:
+    """Horizontal bars; an arrowhead at the edge where an end lies outside the picture."""
+    known = ~(np.isnan(low) | np.isnan(high))
+    start, stop = np.maximum(low[known], left), np.minimum(high[known], right)
+    at = row[known]
+    ax.hlines(at, start, stop, color=colour(0), linewidth=1.6, alpha=0.7, gid=INTERVAL)
+    for cut, edge, marker in ((low[known] < left, left, "<"), (high[known] > right, right, ">")):
+        if cut.any():
+            ax.plot(
+                np.full(int(cut.sum()), edge),
+                at[cut],
+                linestyle="none",
+                marker=marker,
+                markersize=5.0,
+                color=colour(0),
+                clip_on=False,
+                gid=CUT,
+                label="_cut",
+            )
+
+
+def _chances(ax: Axes, chance: FloatArray) -> None:
+    """Probability of being best, as a column of text at the right."""
+    column = ax.get_yaxis_transform()
+    ax.text(1.03, -0.75, "P(best)", transform=column, fontsize=8.5, va="bottom", gid=CHANCE)
+    for i, p in enumerate(chance):
+        text = "?" if np.isnan(p) else f"{p:.0%}" if p >= 0.005 or p == 0 else "<1%"
+        ax.text(1.03, i, text, transform=column, fontsize=9.0, va="center", gid=CHANCE)
+
+
+def _ranking_caption(result: LearnerRanking, shown: int) -> list[str]:
+    lines = [f"Bars: {100 * result.level:.4g}% {result.kind} intervals of the fitted curves."]
+    if shown < len(result.learners):
+        lines.append(f"The best {shown} of {len(result.learners)} learners are shown.")
+    if result.warnings:
+        first = shorten(clean(result.warnings[0]), 200)
+        more = f" ({len(result.warnings) - 1} more)" if len(result.warnings) > 1 else ""
+        lines.append(f"⚠ {first}{more}")
+    return lines
+
+
+def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
+    """Draw the size that reaches a target, with its interval, on a log scale.
+
+    Parameters
+    ----------
+    result : SamplesToReach
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default. To see it on the curve, use
+        ``plot_learning_curves(curve, reach=target)``.
+    """
+    row = np.zeros(1)
+    low, high = np.array([result.low]), np.array([result.high])
+    with style():
+        ax = ax or new_axes(height=2.3)
+        left, right = _size_limits(result)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: format_number(n)))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        _intervals(ax, row, low, high, left, right)
+        ax.plot([result.estimate], row, linestyle="none", marker="D", color=colour(0), label="_n")
+        ax.set_xlim(left, right)
+        ax.set_ylim(-1.0, 1.0)
+        ax.set_yticks(row, labels=[safe_text(result.learner)])
+        ax.tick_params(axis="y", length=0)
+        target = f"{format_number(result.error)}{result.unit.suffix}"
+        ax.set_xlabel(safe_text(f"training size n that reaches {target}", 80))
+        write_caption(ax, _reach_caption(result), indent=len(safe_text(result.learner)) / 14)
+    return ax
+
+
+def _size_limits(result: SamplesToReach) -> tuple[float, float]:
+    known = [n for n in (result.low, result.estimate, result.high) if np.isfinite(n) and n > 0]
+    if not known:
+        return 1.0, 10.0
+    room = 1.5 if max(known) > min(known) else 3.0
+    return min(known) / room, max(known) * (room if np.isfinite(result.high) else 4.0)
+
+
+def _reach_caption(result: SamplesToReach) -> list[str]:
+    lines = [f"{reach_line(result)} Bar: {100 * result.level:.4g}% {result.kind} interval."]
+    if np.isfinite(result.probability_never):
+        lines.append(f"The chance that it is never reached is {result.probability_never:.0%}.")
+    return [*lines, *(f"⚠ {w}" for w in result.warnings[:2])]
+
+
+# Pictures of plans and checks: runs to add, sizes left out, spread of estimates, the variance.
+
+_MARKERS = "osD^v<>PX*"
+
+
+def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
+    """Draw the runs there are and the runs to add, size by size."""
+    place = np.arange(len(result.n))
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.2)
+        have = ax.bar(place, result.runs, width=0.65, color=NEUTRAL, label="_runs there are")
+        extra = ax.bar(place, result.add, width=0.65, bottom=result.runs, color=colour(0), label="_to add")
+        for x, top, add in zip(place, result.runs + result.add, result.add, strict=True):
+            if add > 0:
+                ax.annotate(f"+{int(add)}", (x, top), (0, 2), textcoords="offset points", ha="center")
+        ax.set_xticks(place, labels=[format_number(float(n)) for n in result.n])
+        if len(place) > 12:
+            ax.tick_params(axis="x", labelrotation=90)
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_ylim(0.0, max(1.0, 1.1 * float((result.runs + result.add).max())))
+        ax.set_xlabel("training size $n$")
+        ax.set_ylabel("runs")
+        box = make_legend(ax, [have, extra], ["runs there are", "runs to add"], outside=own, columns=2)
+        write_caption(ax, _plan_caption(result), under=box if own else None)
+    return ax
+
+
+def _plan_caption(result: SizePlan) -> list[str]:
+    unit = result.unit.suffix
+    return [
+        f"{result.learner[:60]}: the expected width of the interval of e_N at N ="
+        f" {format_number(result.at)} goes from {format_number(result.width_now, 3)}{unit} to"
+        f" {format_number(result.width_then, 3)}{unit}, for {format_number(result.samples)} training samples.",
+        *(f"⚠ {w}" for w in result.warnings[:2]),
+    ]
+
+
+def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
+    """Draw the error of predicting each size left out, one line per form and weighting."""
+    axis = SizeAxis("log")
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.2 + 0.2 * len(result.forms))
+        for i, row in enumerate(result.rmse):
+            ax.plot(
+                result.sizes,
+                row,
+                color=colour(i),
+                marker=_MARKERS[i % len(_MARKERS)],
+                markersize=5.0,
+                linewidth=1.4,
+                linestyle="--" if result.forms[i] == "last" else "-",
+                label=f"{result.forms[i]}, {result.weights[i]}",
+            )
+        lines = list(ax.lines[-len(result.forms) :])
+        known = result.rmse[np.isfinite(result.rmse)]
+        _scale_rmse(ax, known)
+        axis.finish(ax, result.sizes, float(result.sizes[0]), 1.1 * float(result.sizes[-1]))
+        ax.set_xlabel("training size $n$ left out")
+        ax.set_ylabel(f"RMSE {unit_text(result.unit)}")
+        labels = [
+            safe_text(f"{_row_name(result, i)}: average {format_number(float(a), 3)}", 80)
+            for i, a in enumerate(result.average)
+        ]
+        box = make_legend(ax, lines, labels, outside=own)
+        said = f"Root mean square over {result.curves} curve(s) of predicted minus measured mean."
+        write_caption(ax, [said, *(f"⚠ {w}" for w in result.warnings[:2])], box if own else None)
+    return ax
+
+
+def _scale_rmse(ax: Axes, known: FloatArray) -> None:
+    """A log scale where rows differ by much, so that the good ones can be told apart."""
+    top = float(known.max(initial=1e-9))
+    if len(known) and known.min() > 0 and top > 5.0 * float(known.min()):
+        ax.set_yscale("log")
+        ax.set_ylim(float(known.min()) / 1.15, 1.15 * top)
+        tick_log_values(ax)
+    else:
+        ax.set_ylim(0.0, 1.08 * top)
+
+
+def _row_name(result: LeaveOneSizeOut, i: int) -> str:
+    form = result.forms[i]
+    return "nearest size carried over" if form == "last" else f"{form}, weights {result.weights[i]}"
+
+
+def plot_stability(result: Stability, ax: Axes | None = None) -> Axes:
+    """Draw the standard deviations of e_N, β_N and α by form; that of γ stands under its name."""
+    groups = {"e_N": result.error_std, "β_N": result.data_reliance_std, "α": result.alpha_std}
+    place = np.arange(len(result.forms))
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.4)
+        bars = []
+        for i, std in enumerate(groups.values()):
+            x = place + 0.27 * (i - 1)
+            height = np.where(np.isfinite(std), std, 0.0)
+            bars.append(ax.bar(x, height, width=0.25, color=colour(i), label="_std"))
+            for left, value, top in zip(x, std, height, strict=True):
+                text = safe_text(format_number(float(value), 2))
+                ax.annotate(text, (left, top), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+        gamma = [format_number(float(g), 2) for g in result.gamma_std]
+        names = [f"{safe_text(f)}\n(γ: {g})" for f, g in zip(result.forms, gamma, strict=True)]
+        ax.set_xticks(place, labels=names)
+        ax.set_ylabel(f"standard deviation {unit_text(result.unit)}")
+        ax.set_xlabel("form (in brackets the standard deviation of γ)")
+        box = make_legend(ax, bars, list(groups), outside=own, columns=3)
+        said = f"Spread over {result.draws} draws of one run at each of a few sizes; N = {format_number(result.at)}."
+        write_caption(ax, [said, *(f"⚠ {w}" for w in result.warnings[:2])], box if own else None)
+    return ax
+
+
+def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
+    """Draw the measured variance of runs against the model's, over training size, on log scales.
+
+    Bars are 95% χ² intervals of a variance with the degrees of freedom at each size.
+    """
+    positive = result.measured > 0
+    n, measured, free = (v[positive] for v in (result.n, result.measured, result.freedom))
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.6)
+        low, high = free * measured / chdtri(free, 0.025), free * measured / chdtri(free, 0.975)
+        ax.vlines(n, low, high, color=colour(0), linewidth=1.1)
+        ax.plot(n, measured, linestyle="none", marker="o", color=colour(0), label="_measured")
+        ax.plot(result.n, result.modelled, color=colour(1), marker=".", label="_modelled")
+        _log_log(ax, result.n, np.concatenate([measured, result.modelled]))
+        square = {"percent": "(%²)", "fraction": "(fraction²)"}.get(result.unit.name, "")
+        ax.set_ylabel(safe_text(f"variance of one run {square}"))
+        handles = [
+            Line2D([], [], linestyle="none", marker="o", color=colour(0)),
+            Line2D([], [], color=colour(1), marker="."),
+        ]
+        labels = ["measured, with 95% χ² interval", "model σ0² + σ̂²/n"]
+        box = make_legend(ax, handles, [safe_text(t) for t in labels], outside=own)
+        said = f"{result.curves} curve(s); χ² test of the model: p = {result.p_value:.2g}."
+        write_caption(ax, [said, *(f"⚠ {w}" for w in result.warnings[:2])], box if own else None)
+    return ax
+
+
+def _log_log(ax: Axes, n: FloatArray, values: FloatArray) -> None:
+    ax.set_yscale("log")
+    low, high = float(values.min()), float(values.max())
+    ax.set_ylim(low / 4.0, high * 4.0)
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_number(y)))
+    axis = SizeAxis("log")
+    axis.finish(ax, n, float(n[0]) / 1.2, 1.3 * float(n[-1]))
+
+
+# What pictures of curves share: who gets which colour, the scales, the legend.
+
+CROWD = 10
+"""With more curves than this only the best and the worst are named and coloured."""
+
+NAMED_IN_CROWD = 3
+"""How many of the best and of the worst."""
+
+
+def looks_of(curves: Sequence[Curve], at: float | None, start: int, flagged: Sequence[bool]) -> list[Look]:
+    """Colours in order; in a crowd only for the best and the worst at N."""
+    if len(curves) <= CROWD:
+        return [Look(colour(start + i), flag) for i, flag in enumerate(flagged)]
+    sign = -1.0 if curves[0].unit.name == "score" else 1.0
+    order = np.argsort([sign * c.error_at(at) for c in curves], kind="stable")
+    named = [*order[:NAMED_IN_CROWD].tolist(), *order[-NAMED_IN_CROWD:].tolist()]
+    place = {i: colour(k) for k, i in enumerate(named)}
+    return [Look(place.get(i, NEUTRAL), flag and i in place, True, i in place) for i, flag in enumerate(flagged)]
+
+
+def finish_axes(picture: Picture, curves: Sequence[Curve], log_values: bool = True) -> None:
+    """Scales, limits and ticks, by all that is on the Axes.
+
+    With ``log_values``, the log scale of sizes brings a log scale of errors, where all are above 0.
+    """
+    ax, unit = picture.ax, curves[0].unit
+    points = points_of(ax, MEASURED, HELD_OUT)
+    targets = heights_of(lines_of(ax, REACH))
+    measured = np.concatenate([points[:, 1], targets])
+    lines = lines_of(ax, NAMED, UNNAMED, BEYOND)
+    log = log_values and picture.axis.name == "log" and unit.name != "score"
+    log = log and bool((measured > 0).all())
+    floor = 0.0 if unit.name != "score" and bool((measured >= 0).all()) else -math.inf
+    ends = np.clip(bar_ends(ax), floor, unit.top)
+    measured = np.concatenate([measured, ends[ends > 0.5 * measured.min()] if log else ends])
+    finish_values(ax, measured, heights_of(lines), unit.top, floor, log)
+    ax.set_ylabel(value_label(unit))
+    sizes = picture.axis.size(points[:, 0])
+    marks = picture.axis.size([float(np.asarray(m.get_xdata())[0]) for m in lines_of(ax, LIMIT)])
+    picture.axis.finish(ax, np.concatenate([sizes, marks]), picture.low, picture.high)
+
+
+def curve_legend(ax: Axes, own: bool, curves: int) -> Legend:
+    """A legend of the named curves on the Axes; in a crowd, how many more there are."""
+    named = lines_of(ax, NAMED)
+    if curves > CROWD:
+        named.sort(key=lambda line: PALETTE.index(str(line.get_color())))  # best first
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=line.get_color(),
+            linestyle=line.get_linestyle(),
+            linewidth=line.get_linewidth(),
+            marker="o",
+            markersize=4.5,
+        )
+        for line in named
+    ]
+    labels = [str(line.get_label()) for line in named]
+    if curves > CROWD:
+        handles.append(Line2D([], [], color=NEUTRAL, linewidth=0.8))
+        labels.append(f"{curves - len(named)} more; the {NAMED_IN_CROWD} best and worst are named")
+    return make_legend(ax, handles, labels, outside=own)
+
+
+# The layers of a learning-curve picture: line, band, measurements, limit, target.
+
+NAMED = "curvewise-named-curve"
+UNNAMED = "curvewise-curve"
+BEYOND = "curvewise-beyond"
+BAND = "curvewise-band"
+MEASURED = "curvewise-measured"
+HELD_OUT = "curvewise-held-out"
+BARS = "curvewise-bars"
+LIMIT = "curvewise-limit"
+REACH = "curvewise-reach"
+"""Group ids of the artists, by which a later call on the same Axes finds them."""
+
+VERY_MUCH = 1e30
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one curve is drawn: its colour, whether it is flagged, whether it is one of a crowd."""
+
+    colour: str
+    flagged: bool = False
+    crowd: bool = False
+    named: bool = True
+
+    @property
+    def width(self) -> float:
+        """Line width in points."""
+        return 1.8 if not self.crowd else 1.4 if self.named else 0.6
+
+    @property
+    def alpha(self) -> float:
+        """Opacity of lines."""
+        return 1.0 if self.named else 0.4
+
+    @property
+    def zorder(self) -> float:
+        """Named curves lie on top."""
+        return 3.0 if self.named else 2.0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Axes, the scale of sizes, and the sizes from low to high that curves are drawn over."""
+
+    ax: Axes
+    axis: SizeAxis
+    low: float
+    high: float
+
+
+def values_at(curve: Curve, n: FloatArray) -> FloatArray:
+    """The curve at sizes n in its unit, without the cost of an interval."""
+    return curve.errors_at(n)
+
+
+def draw_line(at: Picture, curve: Curve, look: Look, label: str, low: float) -> None:
+    """The fitted curve: solid (dotted if flagged) where data support it, dashed outside."""
+    limit = EXTRAPOLATION_LIMIT * curve.largest_n
+    smallest = float(curve.n[0])
+    for start, stop, supported in _stretches(low, smallest, min(limit, at.high), at.high):
+        n = at.axis.grid(start, stop)
+        at.ax.plot(
+            at.axis.place(n),
+            values_at(curve, n),
+            color=look.colour,
+            linewidth=look.width,
+            linestyle=(":" if look.flagged else "-") if supported else (0, (4, 2.5)),
+            alpha=look.alpha * (1.0 if supported else 0.8),
+            zorder=look.zorder,
+            label=label if supported else "_beyond",
+            gid=(NAMED if look.named else UNNAMED) if supported else BEYOND,
+        )
+
+
+def _stretches(low: float, smallest: float, limit: float, high: float) -> Iterator[tuple[float, float, bool]]:
+    if low < smallest:
+        yield low, smallest, False
+    yield smallest, limit, True
+    if limit < high:
+        yield limit, high, False
+
+
+def draw_band(at: Picture, curve: Curve, look: Look, interval: str | None, level: float, low: float) -> None:
+    """The interval of the curve, shaded wherever it is finite."""
+    n = at.axis.grid(low, at.high)
+    # Only a power law knows a limit of infinite data; the others are asked for very much of it.
+    sizes = n if isinstance(curve, LearningCurve) else np.minimum(n, VERY_MUCH)
+    band = curve.band(sizes, interval, level=level, runs=np.inf)
+    finite = np.isfinite(band["low"]) & np.isfinite(band["high"])
+    if not finite.any():
+        return
+    at.ax.fill_between(
+        at.axis.place(n),
+        np.where(finite, band["low"], 0.0),
+        np.where(finite, band["high"], 0.0),
+        where=finite.tolist(),
+        color=look.colour,
+        alpha=0.06 if look.crowd else 0.18,
+        linewidth=0.0,
+        zorder=1.0,
+        gid=BAND,
+    )
+
+
+def draw_measurements(at: Picture, curve: Curve, look: Look) -> None:
+    """Size means as circles, larger for more runs, with ±1 standard deviation of one run."""
+    if not look.crowd:
+        known = (curve.runs > 1) & np.isfinite(curve.variance)
+        _bars(at, curve.n[known], curve.mean[known], np.sqrt(curve.variance[known]), look)
+    _circles(at, curve.n, curve.mean, curve.runs, look, MEASURED)
+
+
+def draw_held_out(at: Picture, curve: Curve, look: Look, n: FloatArray, values: FloatArray) -> None:
+    """What the fit did not see: hollow circles at the means by size."""
+    sizes, index, runs = np.unique(n, return_inverse=True, return_counts=True)
+    mean = np.bincount(index, values) / runs
+    many = runs > 1
+    squares = np.bincount(index, (values - mean[index]) ** 2)
+    std = np.sqrt(squares[many] / (runs[many] - 1))
+    _bars(at, sizes[many], mean[many], std, look)
+    _circles(at, sizes, mean, runs.astype(np.float64), look, HELD_OUT)
+
+
+def _bars(at: Picture, n: FloatArray, mean: FloatArray, std: FloatArray, look: Look) -> None:
+    if len(n):
+        at.ax.vlines(
+            at.axis.place(n), mean - std, mean + std, color=look.colour, linewidth=0.9, zorder=look.zorder, gid=BARS
+        )
+
+
+def _circles(at: Picture, n: FloatArray, mean: FloatArray, runs: FloatArray, look: Look, gid: str) -> None:
+    area = np.full_like(n, 4.0) if look.crowd else 16.0 + 3.0 * np.sqrt(np.minimum(runs, 50.0))
+    hollow = gid == HELD_OUT
+    circles = at.ax.scatter(
+        at.axis.place(n),
+        mean,
+        s=area * (1.4 if hollow else 1.0),
+        facecolors="none" if hollow else look.colour,
+        edgecolors=look.colour,
+        linewidths=1.2 if hollow else 0.0,
+        alpha=look.alpha,
+        zorder=look.zorder + 0.1,
+        label="_circles",
+    )
+    circles.set_gid(gid)
+
+
+def draw_limits(at: Picture, curves: Iterable[Curve]) -> None:
+    """A line at four times the largest size; none where curves differ in it by much."""
+    limits = sorted({EXTRAPOLATION_LIMIT * c.largest_n for c in curves})
+    for limit in limits if len(limits) <= 3 else ():
+        mark_size(at, limit, f"4 × largest size ({format_number(limit)})", gid=LIMIT)
+
+
+def mark_size(at: Picture, n: float, text: str, *, gid: str, ls: str = "-") -> None:
+    """A thin vertical line at a size, with its text along it, at the end where curves are low."""
+    x = float(at.axis.place(n))
+    right = at.axis.name == "sqrt"
+    if x in [float(np.asarray(line.get_xdata())[0]) for line in lines_of(at.ax, gid)]:
+        return
+    at.ax.axvline(x, color=NEUTRAL, linewidth=0.9, linestyle=ls, zorder=0.5, gid=gid, label="_line")
+    at.ax.annotate(
+        safe_text(text),
+        xy=(x, 0.985),
+        xycoords=at.ax.get_xaxis_transform(),
+        xytext=(2.5 if right else -2.5, 0.0),
+        textcoords="offset points",
+        rotation=90,
+        ha="left" if right else "right",
+        va="top",
+        fontsize=8.0,
+        color="#6E6E6E",
+        zorder=4.0,
+        gid=gid,
+        path_effects=[withStroke(linewidth=3.0, foreground=rcParams["axes.facecolor"])],
+    )
+
+
+def draw_reach(at: Picture, curve: Curve, look: Look, found: SamplesToReach) -> None:
+    """A diamond where the curve reaches a target, with the interval of that size."""
+    target = found.error
+    low, high = (float(np.clip(n, at.low, at.high)) for n in (found.low, found.high))
+    if high > low and not look.crowd:
+        at.ax.plot(
+            at.axis.place([low, high]),
+            [target, target],
+            color=look.colour,
+            linewidth=4.5,
+            alpha=0.45,
+            solid_capstyle="butt",
+            zorder=3.4,
+            label="_reach",
+            gid=REACH,
+        )
+    if at.low <= found.estimate <= at.high and np.isfinite(found.estimate):
+        at.ax.plot(
+            at.axis.place([found.estimate]),
+            [target],
+            linestyle="none",
+            marker="D",
+            markersize=6.0,
+            color=look.colour,
+            markeredgecolor="white",
+            zorder=3.6,
+            label="_reach",
+            gid=REACH,
+        )
+
+
+def lines_of(ax: Axes, *gids: str) -> list[Line2D]:
+    """Lines drawn here by an earlier layer."""
+    return [line for line in ax.lines if line.get_gid() in gids]
+
+
+def points_of(ax: Axes, *gids: str) -> FloatArray:
+    """Positions of circles drawn here by an earlier layer, shape (P, 2)."""
+    found = [
+        np.asarray(c.get_offsets(), dtype=np.float64)
+        for c in ax.collections
+        if isinstance(c, PathCollection) and c.get_gid() in gids
+    ]
+    return np.concatenate(found) if found else np.zeros((0, 2))
+
+
+def bar_ends(ax: Axes) -> FloatArray:
+    """All y values of the error bars."""
+    found = [
+        segment[:, 1]
+        for c in ax.collections
+        if isinstance(c, LineCollection) and c.get_gid() == BARS
+        for segment in c.get_segments()
+    ]
+    return np.concatenate([np.zeros(0), *found])
+
+
+def heights_of(lines: Sequence[Line2D]) -> FloatArray:
+    """All y values of the lines."""
+    parts: list[ArrayLike] = [np.asarray(line.get_ydata(), dtype=np.float64) for line in lines]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+# What pictures of curves say: labels of the legend, the caption, the warnings.
+
+Warnings: TypeAlias = Sequence[tuple[str, ...]]
+"""The warnings of each curve of a picture, in the order of the curves."""
+
+
+def warnings_of(curves: Sequence[Curve]) -> Warnings:
+    """All warnings of each curve; in a crowd only those of the fit, as the others are costly."""
+    return [c.warnings if len(curves) > CROWD else c.all_warnings for c in curves]
+
+
+def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> list[str]:
+    """What the legend says of each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
+    names = safe_names(c.learner for c in curves)
+    return [
+        f"{name}   {_numbers(c, at)}" + (f"   {safe_text('⚠')}" if flags else "")
+        for name, c, flags in zip(names, curves, found, strict=True)
+    ]
+
+
+def _numbers(curve: Curve, at: float | None) -> str:
+    gamma = float(getattr(curve, "gamma", math.nan))
+    shape = f"form {curve.form}" if math.isnan(gamma) else f"γ={gamma:.2f}"
+    said = (
+        shape,
+        f"e_N={format_number(curve.error_at(at), 3)}",
+        f"β_N={format_number(curve.data_reliance_at(at), 3)}",
+        f"(N={format_number(curve._size(at))})",
+    )
+    return "   ".join(safe_text(part.replace("-", "−")) for part in said)
+
+
+def caption_of(
+    curves: Sequence[Curve], interval: str | None, level: float, *, held: bool = False, dotted: bool = False
+) -> str:
+    """What is shaded, what circles, bars, dashes and dots mean."""
+    parts = []
+    crowd = len(curves) > CROWD
+    kinds = dict.fromkeys(interval or c.default_interval for c in curves)
+    if interval != "none" and not (crowd and interval is None):
+        parts.append(f"Shaded: {100 * level:.4g}% {' and '.join(_KINDS[k] for k in kinds)}.")
+    spread = not crowd and any(bool((c.runs > 1).any()) for c in curves)
+    parts.append(
+        "Circles: mean of the runs at a size" + (", bars: ±1 standard deviation of one run." if spread else ".")
+    )
+    if held:
+        parts.append("Hollow: not used for the fit.")
+    parts.append("Dashed: beyond 4× the largest size.")
+    if dotted:
+        parts.append("Dotted: flagged (⚠).")
+    return " ".join(parts)
+
+
+_KINDS = {
+    "confidence": "confidence interval of the curve",
+    "prediction": "prediction interval of the mean of many runs",
+    "conditional": "interval of the curve with γ taken as known",
+}
+
+
+def reach_line(found: SamplesToReach) -> str:
+    """At which size a target is reached, with its interval."""
+    target = f"{format_number(found.error)}{found.unit.suffix}"
+    ends = f"[{format_number(found.low)}, {format_number(found.high)}]"
+    if math.isinf(found.estimate):
+        return f"{found.learner[:60]} never reaches {target}, interval of n {ends}."
+    return f"{found.learner[:60]} reaches {target} at n = {format_number(found.estimate)} {ends}."
+
+
+def warning_lines(curves: Sequence[Curve], found: Warnings, failures: Mapping[str, str]) -> list[str]:
+    """The first warning of the first few flagged curves, and how many more there are."""
+    most = 3 if len(curves) <= CROWD else 1
+    flagged = [(c.learner, flags) for c, flags in zip(curves, found, strict=True) if flags]
+    lines = [
+        textwrap.shorten(f"⚠ {learner[:60]}: {flags[0]}", 220, placeholder=" …") for learner, flags in flagged[:most]
+    ]
+    if len(flagged) > most:
+        lines.append(
+            f"⚠ {len(flagged) - most} more of the {len(curves)} curves are flagged: see .all_warnings of each."
+        )
+    if failures:
+        lines.append(f"⚠ {len(failures)} learner(s) could not be fitted and are not drawn.")
+    return lines

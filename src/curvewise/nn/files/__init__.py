@@ -1,0 +1,1 @@
+"""Model files: tensors, programs, ONNX, Hugging Face."""

@@ -1,0 +1,91 @@
+"""Files of networks: what they hold, told by their content; needs no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+from curvewise.errors import InputError
+
+_ENDINGS = {
+    ".pt2": "exported",
+    ".onnx": "onnx",
+    ".safetensors": "safetensors",
+    ".pt": "torch",
+    ".pth": "torch",
+    ".ckpt": "torch",
+    ".bin": "torch",
+}
+_FOREIGN = {
+    b"\x89HDF": "an HDF5 file, as Keras writes: export it to ONNX with tf2onnx",
+    b"TFL3": "a TensorFlow Lite file: export the network to ONNX instead",
+    b"\x93NUM": "an array of numpy, no network",
+}
+KNOWN = (
+    "torch.export.save (.pt2), TorchScript, ONNX, or weights (.safetensors) with the factory that makes their network"
+)
+
+
+def kind_of(path: Path) -> str:
+    """Tell from its content what a file holds, a key of ``model_files.KINDS``."""
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file. Check the path.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give one file, made by {KNOWN}.")
+    size = path.stat().st_size
+    if not size:
+        raise InputError(f"{path} is empty: copy it again, or save it anew.")
+    with open(path, "rb") as stream:
+        head = stream.read(9)
+    if head.startswith(b"PK\x03\x04"):
+        return _kind_of_archive(path)
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= size:
+        return "safetensors"
+    if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
+        return "torch"
+    for start, what in _FOREIGN.items():
+        if start in (head[:4], head[4:8]):
+            raise InputError(f"{path} is {what}.")
+    ending = _ENDINGS.get(path.suffix.lower())
+    if ending is None and head[:1] == b"\x08":  # how every ONNX file begins: its version
+        return "onnx"
+    if ending is None:
+        raise InputError(f"{path} is no network that is known: give a file made by {KNOWN}.")
+    return ending
+
+
+def _kind_of_archive(path: Path) -> str:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise InputError(f"{path} is damaged or cut short ({error}): copy it again, or save it anew.") from error
+    last = {name.rpartition("/")[2] for name in names}
+    if last & {"archive_format", "serialized_exported_program.json"}:
+        return "exported"
+    if "constants.pkl" in last and any("/code/" in name for name in names):
+        return "script"
+    if "data.pkl" in last:
+        return "torch"
+    if any(name.endswith(".npy") for name in names):
+        raise InputError(f"{path} is an archive of numpy arrays, no network.")
+    raise InputError(f"{path} is no network that is known: give a file made by {KNOWN}.")
+
+
+def file_digest(*paths: Path) -> str:
+    """A hash of what files hold."""
+    found = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as stream:
+            found.update(hashlib.file_digest(stream, "sha256").digest())
+    return found.hexdigest()
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """What to say of a file that breaks off or makes no sense."""
+    said = str(error).strip().split("\n")[0][:200]
+    said = said if " " in said else f"{type(error).__name__} {said}".strip()
+    return InputError(
+        f"{path} cannot be read ({said}): it may be damaged or cut short. Copy it again, or save it anew."
+    )

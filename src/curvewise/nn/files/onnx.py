@@ -1,0 +1,147 @@
+"""Networks in ONNX files, run by onnxruntime: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn.files.kinds import unreadable
+
+DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(uint8)": np.uint8,
+}
+"""What inputs are given as, by onnxruntime's name for it."""
+
+
+class OnnxModel:
+    """A network of an ONNX file: call it with an array of inputs to get an array of answers.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    shape : tuple of int
+        Shape of one input that it will be given, channels first.
+    device : str, optional
+        ``"cpu"`` or ``"cuda"``; by default a GPU if onnxruntime can use one.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        What was taken for what.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, ...], device: str | None = None) -> None:
+        self._session, told = open_session(path, device)
+        self._path = path
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            names = ", ".join(i.name for i in inputs)
+            raise InputError(f"{path} takes {len(inputs)} inputs ({names}): give one that takes 1.")
+        self._input = inputs[0]
+        if self._input.type not in DTYPES or self._input.type == "tensor(uint8)":
+            raise InputError(
+                f"{path} takes {self._input.type}: export a network that takes floating-point inputs, or int64 tokens."
+            )
+        self._dtype = DTYPES[self._input.type]
+        size, *rest = self._input.shape or [None]
+        self._last = _channels_last(path, rest, shape)
+        self._batch = size if isinstance(size, int) and size > 0 else None
+        self._output, chosen = self._choose_output()
+        self.notes = (*told, *chosen)
+
+    def __call__(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Answers for inputs; where the batch size is fixed, the last row fills up the batch."""
+        if (x.dtype.kind == "f") != (np.dtype(self._dtype).kind == "f"):
+            raise InputError(f"{self._path} takes {self._input.type}, and the data is {x.dtype}.")
+        x = np.moveaxis(x, 1, -1) if self._last else x
+        feeds = {self._input.name: np.ascontiguousarray(x, dtype=self._dtype)}
+        found: NDArray[Any]
+        (found,) = run_session(self._session, self._path, [self._output], feeds, self._batch)
+        return found
+
+    def _choose_output(self) -> tuple[str, tuple[str, ...]]:
+        """Scores of the classes, where there is more than one output."""
+        outputs = self._session.get_outputs()
+        scores = [o for o in outputs if len(o.shape or ()) == 2 and "float" in o.type]
+        chosen = (scores or outputs)[0].name
+        if len(outputs) == 1:
+            return chosen, ()
+        names = ", ".join(o.name for o in outputs)
+        return chosen, (f"of its outputs {names}, {chosen} was taken",)
+
+
+def run_session(
+    session: Any, path: Path, outputs: list[str], feeds: dict[str, NDArray[Any]], batch: int | None
+) -> list[NDArray[Any]]:
+    """Outputs for inputs by name; where the batch size is fixed, the last row fills it up."""
+    count = len(next(iter(feeds.values())))
+    size = batch or count
+    parts = []
+    for first in range(0, count, size):
+        part = {name: x[first : first + size] for name, x in feeds.items()}
+        here = min(size, count - first)
+        filled = {
+            name: np.concatenate([x, np.repeat(x[-1:], size - here, axis=0)]) if here < size else x
+            for name, x in part.items()
+        }
+        try:
+            found = session.run(outputs, filled)
+        except Exception as error:  # onnxruntime's errors have no common base
+            said = str(error).split(" : ")[-1].strip().split("\n")[0]
+            shape = next(iter(filled.values())).shape
+            raise InputError(f"{path} cannot be run on inputs of shape {shape} ({said}).") from error
+        parts.append([values[:here] for values in found])
+    return [np.concatenate(values) for values in zip(*parts, strict=True)]
+
+
+def open_session(path: Path, device: str | None, content: bytes | None = None) -> tuple[Any, tuple[str, ...]]:
+    """Have onnxruntime load a file, or changed content of it; and what there is to say of it."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'{path} is an ONNX file, and onnxruntime is not installed: pip install "curvewise[onnx]".'
+        ) from error
+    gpu = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+    wanted = device is not None and device.startswith("cuda")
+    told = ("the onnxruntime here has no GPU: it runs on the CPU",) if wanted and not gpu else ()
+    use = ["CUDAExecutionProvider"] if gpu and (wanted or device is None) else []
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors, which are raised as well
+    if content is not None:  # weights in files of their own lie beside the file
+        beside = str(path.resolve().parent)
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", beside)
+    try:
+        session = onnxruntime.InferenceSession(content or str(path), options, providers=[*use, "CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no common base
+        raise unreadable(path, error) from error
+    return session, told
+
+
+def _channels_last(path: Path, rest: list[Any], shape: tuple[int, ...]) -> bool:
+    """Whether images go in as (height, width, channels); raise where no layout fits."""
+
+    def fits(sizes: tuple[int, ...]) -> bool:
+        return len(rest) == len(sizes) and all(
+            not isinstance(a, int) or a == b for a, b in zip(rest, sizes, strict=True)
+        )
+
+    if fits(shape):
+        return False
+    if len(shape) == 3 and fits((shape[1], shape[2], shape[0])):
+        return True
+    wanted = ", ".join(str(a) if isinstance(a, int) else "any" for a in rest)
+    raise InputError(
+        f"{path} takes inputs of shape ({wanted}), and the data has {shape}: bring the data to "
+        "this shape, or export the network anew."
+    )

@@ -1,0 +1,257 @@
+"""Initial weights out of a file."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn.files.hugging_face import HuggingFace
+from curvewise.nn.files.kinds import unreadable
+from curvewise.reading.arrays import named_arrays
+
+_SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".th")
+
+
+def load_weights(model: nn.Module, path: Path, head: str | None) -> tuple[str, ...]:
+    """Fill a network with a file's weights; return what a reader should know.
+
+    A head of another shape than the file's, or that the file lacks, keeps the weights it was
+    drawn with. Everything else must fit.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Changed in place.
+    path : Path
+        ``.safetensors``, ``.npz`` with an array for each name, or ``.pt``, ``.pth``, ``.th`` with
+        tensors and nothing else, alone or under ``"state_dict"``; a ``module.`` in front of every
+        name is taken off.
+    head : str, optional
+        Name of the last layer; None where all of the network must fit.
+    """
+    if isinstance(model, HuggingFace):  # its files do not know of the wrapper
+        model, head = model.network, (head or "").removeprefix("network.")
+    given = _read(path)
+    wanted = model.state_dict()
+    # a head that does not fit is left as drawn, with all of its tensors
+    ours = [name for name in wanted if head is not None and name.startswith(f"{head}.")]
+    redrawn = any(n not in given or given[n].shape != wanted[n].shape for n in ours)
+    if redrawn:
+        given = {n: t for n, t in given.items() if not n.startswith(f"{head}.")}
+    skipped = ours if redrawn else []
+    if problems := list(misfits(given, wanted, skipped)):
+        raise InputError(
+            f"weights={str(path)!r} do not fit the network: {'; '.join(problems)}. Use the "
+            "architecture and options they were trained with, or rename the tensors."
+        )
+    model.load_state_dict({**wanted, **given})
+    if not redrawn:
+        return ()
+    return (f"The last layer ({head}) does not fit the one in {path.name}: it was drawn anew.",)
+
+
+def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
+    """Fill a part of a network with a file's weights; say what was filled and what was not.
+
+    Every weight of the part must be in the file, by its name within the part or within the whole
+    network. What else the file holds, such as the last layer of a classifier, is left out.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Changed in place.
+    part : str
+        Name of a part, such as ``"encoder"``.
+    path : Path
+        As of :func:`load_weights`.
+    """
+    parts = dict(model.named_modules())
+    if not part or part not in parts:
+        names = [name for name, _ in model.named_children()]
+        raise InputError(
+            f"weights_into={part!r} is no part of the network {type(model).__name__}: it has "
+            f"{', '.join(names) or 'none'}."
+        )
+    given, wanted = _read(path), parts[part].state_dict()
+    if not wanted:
+        raise InputError(f"weights_into={part!r} has no weights: name a part that has some.")
+    if any(name.startswith(f"{part}.") for name in given):  # of a network with the same part
+        left = [name for name in given if not name.startswith(f"{part}.")]
+        fitting = {n.removeprefix(f"{part}."): t for n, t in given.items() if n not in left}
+    else:
+        left = [name for name in given if name not in wanted]
+        fitting = {name: tensor for name, tensor in given.items() if name not in left}
+    if problems := list(misfits(fitting, wanted)):
+        raise InputError(
+            f"weights={str(path)!r} do not fit the part {part!r} of the network: "
+            f"{'; '.join(problems)}. Use the architecture and options they were trained with, or "
+            "rename the tensors."
+        )
+    parts[part].load_state_dict({**wanted, **fitting})
+    drawn = [name for name in model.state_dict() if not name.startswith(f"{part}.")]
+    return (
+        f"Of {path.name}, {len(fitting)} arrays were loaded into {part}; left out of it: "
+        f"{_said(left)}. Drawn anew in the network: {_said(drawn)}.",
+    )
+
+
+def _said(names: list[str]) -> str:
+    shown = ", ".join(sorted(names)[:4]) or "none"
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    if path.suffix not in _SUFFIXES:
+        raise InputError(f"weights={str(path)!r}: files that end in {', '.join(_SUFFIXES)} can be read.")
+    if not path.is_file():
+        raise InputError(f"weights={str(path)!r}: there is no such file. Check the path.")
+    try:
+        if path.suffix == ".npz":
+            found = _read_arrays(path)
+        else:
+            found = read_tensors(path, safetensors=path.suffix == ".safetensors")
+        _check_values(found)
+    except InputError as error:
+        raise InputError(f"weights={str(path)!r}: {error}") from error
+    return found
+
+
+def _check_values(tensors: dict[str, Tensor]) -> None:
+    """Refuse what no training can start from, and would only be told of as a divergence."""
+    for name, tensor in tensors.items():
+        if tensor.is_complex() or bool(tensor.isnan().any()):
+            what = "complex numbers" if tensor.is_complex() else "NaN"
+            raise InputError(f"{name} holds {what}: these are no weights to start from.")
+
+
+def _read_arrays(path: Path) -> dict[str, Tensor]:
+    try:
+        names, get = named_arrays(path)
+        return {name: torch.from_numpy(get(name)) for name in names}
+    except (ValueError, TypeError) as error:
+        raise unreadable(path, error) from error
+
+
+# Tensors by name out of a file, and a network filled with them, strictly.
+
+_NESTED = ("state_dict", "model_state_dict", "model")
+_PREFIXES = ("module.", "_orig_mod.")
+"""What wrappers for many devices and for compiling put in front of every name."""
+
+UNSAFE = (
+    "is damaged, or would run code when read (torch.save of a whole module does), which is "
+    "refused. Where you trust it, load it yourself and write its state_dict() as .safetensors, or "
+    "torch.export.save(torch.export.export(model.eval(), (x,), dynamic_shapes=({0: "
+    "torch.export.Dim('batch')},)), 'model.pt2')."
+)
+
+
+def read_tensors(path: Path, *, safetensors: bool) -> dict[str, Tensor]:
+    """Read a state_dict without running any code that the file may hold.
+
+    Parameters
+    ----------
+    path : Path
+        File of safetensors, or of ``torch.save`` with tensors and nothing else, alone or under
+        ``"state_dict"``, ``"model_state_dict"`` or ``"model"``.
+    safetensors : bool
+        Which of the two it is.
+    """
+    content = _safetensors(path) if safetensors else _torch_file(path)
+    for key in _NESTED:
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping) or not content:
+        raise InputError(f"{path} holds no tensors by name: save state_dict().")
+    wrong = [str(k) for k, v in content.items() if not isinstance(v, Tensor)]
+    if wrong:
+        raise InputError(
+            f"{path} holds things that are not tensors ({', '.join(wrong[:4])}): save "
+            "state_dict() alone, or under 'state_dict'."
+        )
+    named = {str(name): tensor for name, tensor in content.items()}
+    for prefix in _PREFIXES:
+        if all(name.startswith(prefix) for name in named):
+            named = {name.removeprefix(prefix): tensor for name, tensor in named.items()}
+    return named
+
+
+def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Put tensors into a network; every name and shape must fit.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Changed in place.
+    tensors : dict of str to Tensor
+        Its state_dict; counters of batches seen may be missing.
+    path : Path
+        Where they are from, for messages.
+    """
+    wanted = network.state_dict()
+    problems = list(misfits(tensors, wanted))
+    if problems:
+        raise InputError(
+            f"{path} does not fit the network: {'; '.join(problems)}. Use the factory and options "
+            "it was trained with, and data of the same shape and classes."
+        )
+    network.load_state_dict({**wanted, **tensors})
+
+
+def misfits(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], spared: Collection[str] = ()) -> Iterator[str]:
+    """Say what does not fit: names that either side lacks, and shapes.
+
+    Counters of batches seen, and the names ``spared``, may be missing among those given.
+    """
+    counters = {name for name in wanted if name.endswith(".num_batches_tracked")}
+    needed = [name for name in wanted if name not in counters and name not in spared]
+    missing = [name for name in needed if name not in given]
+    unknown = [name for name in given if name not in wanted]
+    for names, others, what, where in (
+        (missing, unknown, "missing in the file", "the file"),
+        (unknown, missing, "not in the network", "the network"),
+    ):
+        if names:
+            close = get_close_matches(names[0], others, n=1, cutoff=0.5)
+            hint = f" ({where} has {close[0]} instead)" if close else ""
+            yield f"{len(names)} {what}, such as {', '.join(names[:4])}{hint}"
+    shapes = [
+        f"{name} {tuple(given[name].shape)} in the file and {tuple(tensor.shape)} in the network"
+        for name, tensor in wanted.items()
+        if name in given and tensor.shape != given[name].shape
+    ]
+    if shapes:
+        yield f"{len(shapes)} of another shape, such as {shapes[0]}"
+
+
+def _safetensors(path: Path) -> Any:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError as error:
+        raise MissingDependencyError(
+            'Reading .safetensors needs safetensors, which is not installed: pip install "curvewise[torch]".'
+        ) from error
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError, TypeError, MemoryError, OverflowError) as error:
+        raise unreadable(path, error) from error
+
+
+def _torch_file(path: Path) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of other protocols: refused if so
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise InputError(f"{path} {UNSAFE}") from error
+    except Exception as error:  # whatever a damaged file leads to inside torch
+        raise unreadable(path, error) from error

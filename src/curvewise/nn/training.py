@@ -1,0 +1,245 @@
+"""How a network is trained, in plain values: what a study file says of one learner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from curvewise.errors import InputError
+
+OPTIMISERS = ("sgd", "adam", "adamw", "ranger")
+SCHEDULES = ("constant", "linear", "cosine", "drops", "plateau", "early-stop", "searched")
+CONTROLLED = ("plateau", "early-stop", "searched")
+"""Schedules that look at a validation set, or at the training loss, while they go on."""
+
+PRECISIONS = ("float32", "bfloat16")
+TRAINED = ("all", "head")
+NUMBER_LOSSES = ("l1", "l2")
+LOSSES = ("cross-entropy", *NUMBER_LOSSES)
+LATER = ("loss", "weights_into")
+"""Settings that came later: part of what identifies a training only where they are used."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network is trained.
+
+    Attributes
+    ----------
+    architecture : str
+        A name of :data:`curvewise.nn.networks.ARCHITECTURES`; ``"module:function"`` for a
+        factory of one's own, called with ``shape, classes, **options``; ``"timm:NAME"``;
+        ``"hf:PATH"`` for a Hugging Face model in a folder. For targets that are numbers, a factory
+        of one's own is given the shape of a target instead of the classes, ``(3,)`` or
+        ``(1, 32, 32)``; ``"unet"`` gives images.
+    options : dict
+        What the factory takes beside shape and classes: width, depth, …
+    weights : str, optional
+        File with initial weights (``.safetensors``, ``.pt``, ``.th``); None for random ones.
+    trained : {"all", "head"}
+        Everything, or only a linear layer on the features that the rest gives.
+    optimiser : {"sgd", "adam", "adamw", "ranger"}
+        Stochastic gradient descent with momentum, Adam, Adam with decoupled decay, or rectified
+        Adam with look-ahead and centralised gradients.
+    rate : float, or tuple of float
+        Learning rate. Several are tried on one subset, and the one with the least validation
+        error (of numbers, loss) is taken for all.
+    momentum, weight_decay, label_smoothing : float
+        As usual; momentum is for ``sgd``.
+    batch : int
+        Examples per step. Smaller training sets are taken whole.
+    epochs : float
+        Passes over the training set; at most that many where the schedule may stop earlier.
+    steps : int, optional
+        Steps, instead of epochs.
+    schedule : str
+        ``constant``; ``linear`` (down to 0) or ``cosine``; ``drops`` (to a tenth at each of
+        ``drops``); ``plateau`` (to a tenth when the training loss stalls for ``patience`` epochs);
+        ``early-stop`` (the best epoch on the validation share, given up after ``patience``);
+        ``searched`` (found on two thirds of the subset, then followed on all of it).
+    warmup : float
+        Share of the training over which the rate rises from 0.
+    drops : tuple of float
+        Shares of the training at which the rate falls to a tenth.
+    validation : float
+        Share of the subset held out for ``early-stop`` and ``plateau``.
+    patience : float, optional
+        Epochs without improvement before the schedule acts. By default ``5 sqrt(400 c / n)`` for
+        ``searched`` with c classes, 10 for the others and for numbers.
+    augmentation : tuple of str
+        ``"flip"``, ``"translate:2"`` (pixels), ``"cutout:12"`` (pixels), ``"rotation:30"``
+        (degrees), ``"colour:0.25"``, …; drawn anew for each example and epoch.
+    precision : {"float32", "bfloat16"}
+        Of the arithmetic; weights are float32 always.
+    loss : {"cross-entropy", "l1", "l2"}, optional
+        What is lowered: for classes the cross-entropy; for numbers the mean of absolute (``l1``)
+        or squared (``l2``, the usual one) differences over the outputs of each example, then over
+        examples.
+    weights_into : str, optional
+        Part of the network that the file of weights fills, such as ``"encoder"`` of a ``unet``;
+        the rest is drawn, and a note of the run says what was left out. None for all of it.
+
+    Examples
+    --------
+    >>> Training("mlp", options={"width": 64}, rate=0.1, epochs=20).batch
+    64
+    """
+
+    architecture: str = "mlp"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    weights: str | None = None
+    trained: str = "all"
+    optimiser: str = "sgd"
+    rate: float | tuple[float, ...] = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    label_smoothing: float = 0.0
+    batch: int = 64
+    epochs: float = 20
+    steps: int | None = None
+    schedule: str = "linear"
+    warmup: float = 0.0
+    drops: tuple[float, ...] = ()
+    validation: float = 0.0
+    patience: float | None = None
+    augmentation: tuple[str, ...] = ()
+    precision: str = "float32"
+    loss: str | None = None
+    weights_into: str | None = None
+
+    def __post_init__(self) -> None:
+        self._settle_types()
+        _one_of("optimiser", self.optimiser, OPTIMISERS)
+        _one_of("schedule", self.schedule, SCHEDULES)
+        _one_of("precision", self.precision, PRECISIONS)
+        _one_of("trained", self.trained, TRAINED)
+        if self.loss is not None:
+            _one_of("loss", self.loss, LOSSES)
+        for rate in self.rates:
+            _number("rate", rate, above=0)
+        _number("batch", self.batch, above=0, whole=True)
+        _number("epochs", self.epochs, least=0)
+        _number("momentum", self.momentum, least=0, below=1)
+        _number("weight_decay", self.weight_decay, least=0)
+        _number("label_smoothing", self.label_smoothing, least=0, below=1)
+        _number("warmup", self.warmup, least=0, below=1)
+        _number("validation", self.validation, least=0, below=1)
+        for drop in self.drops:
+            _number("drops", drop, above=0, below=1)
+        if self.steps is not None:
+            _number("steps", self.steps, least=0, whole=True)
+        if self.patience is not None:
+            _number("patience", self.patience, above=0)
+        self._check_agreement()
+        self._settle_numbers()
+
+    def _settle_types(self) -> None:
+        """Lists become tuples, so that settings compare alike wherever they came from."""
+        for name in ("rate", "drops", "augmentation"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        if isinstance(self.augmentation, str):
+            object.__setattr__(self, "augmentation", (self.augmentation,))
+        _texts("augmentation", self.augmentation)
+        if not isinstance(self.drops, tuple):
+            raise InputError(f"drops={self.drops!r}: give a list of shares, such as [0.5, 0.75].")
+        if not isinstance(self.architecture, str) or not self.architecture:
+            raise InputError(f"architecture={self.architecture!r}: give a name such as 'mlp', or 'module:function'.")
+        if self.weights is not None and not isinstance(self.weights, str):
+            raise InputError(f"weights={self.weights!r}: give the path of a file.")
+        if self.weights_into is not None and not isinstance(self.weights_into, str):
+            raise InputError(f"weights_into={self.weights_into!r}: give the name of a part.")
+        if not isinstance(self.options, Mapping):
+            raise InputError(f"options={self.options!r}: give a dict of names and values.")
+
+    def _settle_numbers(self) -> None:
+        """20 and 20.0, one rate and a list of it, are one training and must have one id."""
+        names = ("momentum", "weight_decay", "label_smoothing", "epochs", "warmup", "validation")
+        for name in names:
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if self.patience is not None:
+            object.__setattr__(self, "patience", float(self.patience))
+        object.__setattr__(self, "drops", tuple(float(drop) for drop in self.drops))
+        rates = sorted(float(rate) for rate in self.rates)
+        object.__setattr__(self, "rate", tuple(rates) if len(rates) > 1 else rates[0])
+
+    def _check_agreement(self) -> None:
+        if self.schedule == "drops" and not self.drops:
+            raise InputError("schedule='drops' needs drops=: the shares of the training, such as [0.5, 0.75].")
+        if self.schedule == "early-stop" and not self.validation:
+            raise InputError(
+                "schedule='early-stop' needs validation=: the share of the subset to hold out, such as 0.2."
+            )
+        if len(self.rates) > 1 and len(set(self.rates)) < len(self.rates):
+            raise InputError(f"rate={list(self.rates)} holds a value twice: give each once.")
+        if not self.rates:
+            raise InputError("rate=[] is empty: give at least one learning rate.")
+        if self.trained == "head" and self.augmentation:
+            raise InputError(
+                "trained='head' computes the features once, so augmentation= cannot be used: leave "
+                "it out, or use trained='all'."
+            )
+        if self.weights_into is not None and self.weights is None:
+            raise InputError(f"weights_into={self.weights_into!r} needs weights=: the file for that part.")
+        if self.steps is not None and self.schedule in CONTROLLED:
+            raise InputError(f"schedule={self.schedule!r} counts epochs: give epochs=, not steps=.")
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The learning rates to try; one when it is settled."""
+        return self.rate if isinstance(self.rate, tuple) else (self.rate,)
+
+    @property
+    def controlled(self) -> bool:
+        """Whether the schedule depends on what is measured during the training."""
+        return self.schedule in CONTROLLED
+
+    def batch_for(self, n: int) -> int:
+        """Examples per step on n training examples."""
+        return min(self.batch, n)
+
+    def steps_for(self, n: int) -> int:
+        """Steps of a whole training on n examples; at most that many if it may stop earlier."""
+        if self.steps is not None:
+            return self.steps
+        return math.ceil(round(self.epochs * n / self.batch_for(n), 9))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything that determines the training, ready for JSON."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {k: v for k, v in plain.items() if k not in LATER or v is not None}
+        return {
+            k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v for k, v in plain.items()
+        }
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name}={value!r} is not known: use one of {', '.join(allowed)}.")
+
+
+def _texts(name: str, values: Any) -> None:
+    if not isinstance(values, tuple) or not all(isinstance(v, str) for v in values):
+        raise InputError(f"{name}={values!r}: give a list of words, such as ['flip'].")
+
+
+def _number(
+    name: str,
+    value: Any,
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+    whole: bool = False,
+) -> None:
+    kinds = int if whole else int | float
+    right = isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
+    if right and least <= value and above < value < below:
+        return
+    bounds = [f"at least {least:g}"] if least > -math.inf else []
+    bounds += [f"above {above:g}"] if above > -math.inf else []
+    bounds += [f"below {below:g}"] if below < math.inf else []
+    kind = "whole number" if whole else "number"
+    raise InputError(f"{name}={value!r}: give a {kind} {' and '.join(bounds)}.".replace(" .", "."))

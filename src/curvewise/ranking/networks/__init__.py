@@ -1,0 +1,1 @@
+"""Features, probes and fine-tuning of checkpoints with torch."""

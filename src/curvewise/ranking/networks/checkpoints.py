@@ -1,0 +1,413 @@
+"""Checkpoints of any format, and what of them is looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from curvewise.errors import InputError
+from curvewise.ranking.networks.preprocessing import Prepare, is_network, is_torch
+from curvewise.ranking.scores import CheckpointFeatures
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A trained network, and how its features are taken.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in results.
+    source : nn.Module, path, array_like, CheckpointFeatures or callable
+        A network of torch, timm, torchvision or Hugging Face; a file: an exported program,
+        TorchScript, ONNX, TensorFlow Lite, weights with a factory, or features (``.npy``,
+        ``.npz``, ``.safetensors``); a folder that ``save_pretrained`` of Hugging Face wrote;
+        features of the examples; or a function from a batch to features, or to (features,
+        probabilities).
+    layer : str, optional
+        A submodule, or a tensor of ONNX and TensorFlow Lite; ``"output"`` for what the network
+        gives. By default what its last linear layer is given.
+    preprocessing : Preprocessing, dict, object or callable, optional
+        What is done to images of bytes: see :class:`Preprocessing`. Also weights of torchvision
+        or their transforms, a configuration of timm, or an image processor of Hugging Face. By
+        default the checkpoint's own, where it brings one along.
+    factory : str or callable, optional
+        What makes the network for a file of weights: ``"module:function"`` or a function, called
+        with shape, classes and options; or a name such as ``"resnet18"`` or ``"timm:NAME"``.
+    options : dict, optional
+        Further options of the factory.
+    shape, classes : tuple of int, int, optional
+        What the factory is called with; by default the shape of an input after preprocessing,
+        and as many classes as the last matrix in the file has rows.
+    pool : {"auto", "mean", "first", "flatten", "tokens"}
+        How outputs with several places (pixels, tokens) become rows: their mean (the default),
+        the first, all side by side, or a row for each place.
+    tokenizer : object or path, optional
+        Of Hugging Face, for texts; a folder of Hugging Face brings its own.
+    length : int, optional
+        Tokens beyond this number are cut off.
+    source_accuracy : float, optional
+        Accuracy on what it was trained for, as a fraction.
+    folder : path, optional
+        Where the module of a factory may lie; the current folder by default.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> Checkpoint("mine", nn.Linear(4, 2))
+    Checkpoint('mine', Linear)
+    """
+
+    name: str
+    source: Any
+    layer: str | None = None
+    preprocessing: Any = None
+    factory: Any = None
+    options: Mapping[str, Any] | None = None
+    shape: tuple[int, ...] | None = None
+    classes: int | None = None
+    pool: str = "auto"
+    tokenizer: Any = None
+    length: int | None = None
+    source_accuracy: float | None = None
+    folder: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"name={self.name!r}: give each checkpoint a name, as text.")
+        check_pool(self.pool)
+        accuracy = self.source_accuracy
+        if accuracy is not None and not 0 <= accuracy <= 1:
+            raise InputError(f"source_accuracy={accuracy!r} of {self.name!r}: give a fraction from 0 to 1.")
+        if self.layer is not None and not isinstance(self.layer, str):
+            raise InputError(f"layer={self.layer!r} of {self.name!r}: give a name, as text.")
+
+    def __repr__(self) -> str:
+        what = str(self.path) if self.path is not None else type(self.source).__name__
+        return f"Checkpoint({self.name!r}, {what})"
+
+    @property
+    def path(self) -> Path | None:
+        """Where its file or folder is; None for what is in memory."""
+        return Path(self.source) if isinstance(self.source, str | os.PathLike) else None
+
+
+def as_checkpoint(given: Any, name: str | None = None) -> Checkpoint:
+    """A checkpoint out of whatever stands for one; named after its file or class.
+
+    Examples
+    --------
+    >>> as_checkpoint("weights/resnet18.pt2").name
+    'resnet18'
+    """
+    if isinstance(given, Checkpoint):
+        return given if name is None else replace(given, name=name)
+    if isinstance(given, CheckpointFeatures):
+        accuracy = given.source_accuracy
+        return Checkpoint(name or given.name, given, source_accuracy=accuracy)
+    if isinstance(given, str | os.PathLike):
+        path = Path(given)
+        return Checkpoint(name or (path.name if path.is_dir() else path.stem), path)
+    if isinstance(given, np.ndarray) or is_torch(given, "Tensor") or callable(given):
+        kind = getattr(given, "__name__", type(given).__name__)
+        return Checkpoint(name or kind, given)
+    raise InputError(
+        f"checkpoint is a {type(given).__name__}: give a Checkpoint, a torch module, a path, features, or a function."
+    )
+
+
+def as_checkpoints(given: Any) -> list[Checkpoint]:
+    """Checkpoints out of a mapping from names, or a sequence; names that repeat are numbered.
+
+    Examples
+    --------
+    >>> [c.name for c in as_checkpoints(["a/model.pt2", "b/model.pt2"])]
+    ['model', 'model (2)']
+    """
+    if isinstance(given, Mapping):
+        given = [as_checkpoint(one, str(name)) for name, one in given.items()]
+    single = isinstance(given, str | os.PathLike | np.ndarray | Checkpoint)
+    if single or is_network(given) or is_torch(given, "Tensor"):
+        given = [given]
+    if not isinstance(given, Iterable):
+        raise InputError(f"checkpoints is a {type(given).__name__}: give a dict from names to checkpoints, or a list.")
+    found: dict[str, Checkpoint] = {}
+    for one in map(as_checkpoint, given):
+        numbered = (f"{one.name} ({again})" for again in count(2))
+        name = next(n for n in chain([one.name], numbered) if n not in found)
+        found[name] = replace(one, name=name)
+    if not found:
+        raise InputError("checkpoints is empty: give at least one.")
+    return list(found.values())
+
+
+# What a checkpoint of any format does: take batches, give rows of features and probabilities.
+
+OUTPUT = "output"
+"""Name of the layer where what the network itself gives is taken."""
+
+
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """One batch as a network takes it.
+
+    Attributes
+    ----------
+    x : ndarray, Tensor or list
+        Inputs, (examples, ...), as tensors for networks of torch; for a function of one's own,
+        whatever it takes.
+    mask : ndarray or Tensor, shape (examples, tokens), optional
+        False for tokens that stand for nothing.
+    """
+
+    x: Any
+    mask: Any = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def part(self, first: int, last: int) -> Given:
+        """Some of its examples."""
+        return Given(self.x[first:last], None if self.mask is None else self.mask[first:last])
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a network gave for one batch.
+
+    Attributes
+    ----------
+    features : dict of str to ndarray
+        Rows by layer; a row for each example, or for each place where tokens are asked for.
+    probabilities : ndarray, shape (examples, classes), optional
+        Of its own classes.
+    places : dict of str to ndarray of int
+        How many rows each example has, by layer, where tokens are asked for.
+    """
+
+    features: dict[str, Matrix]
+    probabilities: Matrix | None = None
+    places: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What of a network is wanted.
+
+    Attributes
+    ----------
+    layer : str, optional
+        A layer's name, or ``"all"``; by default what enters the last linear layer.
+    pool : str
+        One of :data:`curvewise.ranking.networks.checkpoints.POOLS`.
+    """
+
+    layer: str | None = None
+    pool: str = "auto"
+
+
+class Reader(Protocol):
+    """A network of any format, ready to be run.
+
+    Attributes
+    ----------
+    notes : list of str
+        What was taken for what.
+    parameters : int, optional
+        Number of its weights.
+    preprocessing : Preprocessing or callable, optional
+        Its own, where it says what that is.
+    sides : (height, width), optional
+        The one size of images that it takes.
+    most : int, optional
+        The largest batch that it takes.
+    """
+
+    notes: list[str]
+    parameters: int | None
+    preprocessing: Prepare | None
+    sides: tuple[int, int] | None
+    most: int | None
+
+    def running(self) -> AbstractContextManager[None]:
+        """For as long as batches are read: on its device, in evaluation mode."""
+
+    def start(self, given: Given) -> None:
+        """Find out with a first batch which layers there are; raise where that fails."""
+
+    def read(self, given: Given) -> Found:
+        """Run it on a batch."""
+
+    def gflops(self, given: Given) -> float | None:
+        """10⁹ operations for one example of a batch; None where they cannot be counted."""
+
+    def digest(self) -> str | None:
+        """A hash of its weights; None where they cannot be told."""
+
+
+def as_rows(values: Any) -> Matrix:
+    """An array or tensor as an array of float32 in the memory of the computer."""
+    if is_torch(values, "Tensor"):
+        values = values.detach().to("cpu").float().numpy()
+    return np.asarray(values, dtype=np.float32)
+
+
+# One row of numbers for each example, or each token, out of whatever a layer gives.
+
+POOLS = ("auto", "mean", "first", "flatten", "tokens")
+"""How outputs with several places become rows: see ``Checkpoint``."""
+
+_LAST = ("Linear", "LayerNorm", "RMSNorm", "Embedding", "GELU")
+_FIRST = ("Conv1d", "BatchNorm1d", "MaxPool1d", "AvgPool1d", "AdaptiveAvgPool1d")
+
+
+def main_tensor(output: Any, examples: int) -> Tensor | None:
+    """The tensor that a network's or layer's output is about; None where there is none."""
+    named: dict[str, Any] = {}
+    if is_torch(output, "Tensor"):
+        return output if _fits(output, examples) else None
+    if isinstance(output, dict):
+        named = {str(k): v for k, v in output.items()}
+    elif isinstance(output, tuple | list):
+        named = {str(i): v for i, v in enumerate(output)}
+    found: Tensor
+    for name in ("logits", "last_hidden_state", "features", *named):
+        found = named.get(name)  # type: ignore[assignment]
+        if is_torch(found, "Tensor") and _fits(found, examples):
+            return found
+    return None
+
+
+def _fits(value: Any, examples: int) -> bool:
+    return bool(value.ndim >= 1 and len(value) == examples and value.is_floating_point())
+
+
+def channels_at_end(module: nn.Module | None, value: Tensor) -> bool:
+    """Whether the last axis of an output holds the features: tokens do, feature maps do not."""
+    kind = "" if module is None else type(module).__name__
+    if kind in _FIRST:
+        return False
+    return value.ndim == 3 or kind in _LAST
+
+
+def pooled(value: Any, pool: str, *, last: bool, mask: Any = None) -> Any:
+    """Rows for examples: a feature map's mean over places, the tokens' mean or the first of them.
+
+    Parameters
+    ----------
+    value : ndarray or Tensor, shape (examples, ...)
+        What a layer gave.
+    pool : str
+        One of :data:`POOLS`; with ``"tokens"`` there is a row for each place.
+    last : bool
+        Whether the features are the last axis, otherwise the second.
+    mask : ndarray or Tensor, shape (examples, tokens), optional
+        False for tokens that stand for nothing.
+
+    Returns
+    -------
+    ndarray or Tensor
+        Whichever was given, of float32.
+
+    Examples
+    --------
+    >>> pooled(np.ones((2, 8, 4, 4)), "auto", last=False).shape
+    (2, 8)
+    >>> pooled(np.ones((2, 5, 8)), "tokens", last=True).shape
+    (10, 8)
+    """
+    value = _floats(value)
+    if value.ndim == 1:
+        return value[:, None]
+    if value.ndim == 2:
+        return value
+    if pool == "flatten":
+        return value.reshape(len(value), -1)
+    places = _places(value, last)
+    if mask is not None and mask.shape != places.shape[:2]:
+        mask = None  # a layer that is not about tokens
+    if pool == "tokens":
+        return places.reshape(-1, places.shape[2]) if mask is None else places[mask]
+    if pool == "first":
+        return places[:, 0]
+    if mask is None:
+        return places.mean(1)
+    weights = _floats(mask)[:, :, None]
+    return (places * weights).sum(1) / weights.sum(1).clip(1)
+
+
+def places_of(value: Any, *, last: bool, mask: Any) -> NDArray[np.int64]:
+    """How many rows each example has with ``pool="tokens"``."""
+    if value.ndim <= 2:
+        return np.ones(len(value), dtype=np.int64)
+    places = prod(_places(value, last).shape[1:-1])
+    if mask is not None and mask.shape[1] == places:
+        counts = mask.sum(1)
+        return np.asarray(counts.cpu() if is_torch(counts, "Tensor") else counts, dtype=np.int64)
+    return np.full(len(value), places, dtype=np.int64)
+
+
+def _floats(value: Any) -> Any:
+    return value.float() if is_torch(value, "Tensor") else np.asarray(value, dtype=np.float32)
+
+
+def _places(value: Any, last: bool) -> Any:
+    """The same values as (examples, places, features)."""
+    if not last:
+        value = value.movedim(1, -1) if is_torch(value, "Tensor") else np.moveaxis(value, 1, -1)
+    return value.reshape(len(value), prod(value.shape[1:-1]), value.shape[-1])
+
+
+def check_pool(pool: Any) -> str:
+    """Raise unless a way to pool is known."""
+    if pool not in POOLS:
+        raise InputError(f"pool={pool!r}: use one of {', '.join(POOLS)}.")
+    return str(pool)
+
+
+def are_probabilities(scores: Tensor) -> bool:
+    """Whether a network's scores are probabilities already: none negative, with a sum of 1."""
+    scores = scores.float()
+    inside = bool(((scores >= 0) & (scores <= 1)).all())
+    return inside and (scores.shape[1] == 1 or bool(((scores.sum(dim=1) - 1).abs() < 1e-2).all()))
+
+
+def as_probabilities(scores: Any, *, ready: bool, squashed: bool = False) -> Any:
+    """Probabilities of classes, out of logits or log-probabilities unless they are ready.
+
+    One column is about the second of two classes. Scores that were squashed, each by a sigmoid,
+    are taken back to logits, since those of all classes do not sum to 1.
+
+    >>> as_probabilities(np.array([[0.0]]), ready=False).tolist()
+    [[0.5, 0.5]]
+    """
+    scores, tensor = _floats(scores), is_torch(scores, "Tensor")
+    if squashed:
+        scores, ready = scores.clip(1e-7, 1 - 1e-7), False
+        scores = scores.logit() if tensor else special.logit(scores)
+    if scores.shape[1] == 1:
+        if not ready:
+            scores = scores.sigmoid() if tensor else special.expit(scores)
+        found = scores[:, [0, 0]]  # a copy
+        found[:, 0] = 1 - found[:, 1]
+        return found
+    if ready:
+        return scores / scores.sum(1)[:, None]
+    # of log-probabilities, these themselves
+    return scores.softmax(dim=1) if tensor else special.softmax(scores, axis=1)

@@ -1,0 +1,596 @@
+"""Fine-tuning of all weights, stopped after some epochs."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from curvewise.errors import CurvewiseError, InputError
+from curvewise.nn.data import Sample
+from curvewise.nn.devices import own_generator, reproducible
+from curvewise.nn.evaluation import chosen_device
+from curvewise.nn.schedules import rate_factors
+from curvewise.nn.training import Training
+from curvewise.progress import Advance, progress_bar
+from curvewise.ranking.measure import RankingMeasure, as_targets
+from curvewise.ranking.networks.checkpoints import Checkpoint, as_checkpoints, channels_at_end, main_tensor, pooled
+from curvewise.ranking.networks.formats import open_reader, stored_features
+from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
+from curvewise.ranking.networks.modules import LinearLayer, ScriptReader, TorchReader, call_plain, find_classifier
+from curvewise.ranking.networks.probes import TARGETS, Labelled, batch_size, hits_of, own_terms, read_test_labels, warn
+from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.types.units import FloatArray
+
+RATE = 0.01
+PAPER_RATES = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5)
+"""Those among which the paper on ranking takes the best for each checkpoint and task."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tunable:
+    """A network and its inputs: what fine-tuning as a ranking measure takes.
+
+    Indexing it with rows gives the same network with those inputs.
+
+    Attributes
+    ----------
+    network : nn.Module
+        Left as it is.
+    data : Tensor or ndarray
+        Inputs, a row for each example.
+    options : dict
+        Further arguments of :func:`finetuning_score`, such as ``prepare``, ``features``, ``rate``,
+        ``device`` and ``precision``.
+    """
+
+    network: nn.Module
+    data: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, rows: Any) -> Tunable:
+        return replace(self, data=self.data[rows])
+
+
+def finetuning_score(
+    network: nn.Module,
+    data: Any,
+    labels: ArrayLike | None = None,
+    *,
+    test_data: Any = None,
+    test_labels: ArrayLike | None = None,
+    epochs: int = 5,
+    rate: float | Sequence[float] = RATE,
+    batch: int | None = None,
+    schedule: str = "constant",
+    prepare: Callable[[Tensor], Any] | None = None,
+    features: Callable[[nn.Module, Any], Tensor] | None = None,
+    precision: str = "float32",
+    device: str | None = None,
+    rng: int | np.random.Generator = 0,
+    progress: bool | None = None,
+) -> float:
+    """Accuracy of a network on test examples after some epochs of training all its weights.
+
+    A copy is trained by SGD with momentum 0.9 and without weight decay or augmentation, as in the
+    paper (Li et al. 2021); the network itself is left as it was. A new linear layer, whose weights
+    begin at 0, takes the place of its last. Statistics of batch norm are those of batches while it
+    is trained and running ones afterwards; what was frozen is trained, too.
+
+    Parameters
+    ----------
+    network : nn.Module
+        That of the checkpoint.
+    data : Tensor, ndarray or Sample
+        Inputs of the training examples, as the network takes them, or as ``prepare`` does. Images
+        of a Sample are normalised with its mean and spread.
+    labels : array_like, optional
+        A class for each, or a matrix of 0 and 1 (multi-label); those of a Sample by default.
+    test_data, test_labels : optional
+        The same for the examples that are scored; without, the training examples are (in-sample).
+    epochs : int
+        After how many to stop.
+    rate : float or sequence of float
+        Learning rate. Of several, the one with the best score counts, as in the paper's ground
+        truth: chosen on the test examples, which flatters every network alike.
+        ``PAPER_RATES`` are the paper's.
+    batch : int, optional
+        Examples in a batch, at least; a fiftieth by default, from 32 to the paper's 512.
+    schedule : {"constant", "linear", "cosine"}
+        How the rate falls.
+    prepare : callable, optional
+        Makes what the network takes out of a batch of data, on the device.
+    features : callable, optional
+        ``features(network, batch)`` gives what the new layer is put on, shape (examples,
+        dimensions); by default what the linear layer that gives the network's scores (also as a
+        convolution of one pixel) is given, and the network's output where there is none.
+    precision : {"float32", "bfloat16"}
+        What it computes in; bfloat16 is for GPUs.
+    device : str, optional
+        Where the network is by default.
+    rng : int or Generator
+        Decides the order of examples, and dropout.
+    progress : bool, optional
+        Show a bar; by default where stderr is a terminal.
+
+    Returns
+    -------
+    float
+        The share of test examples that it gets right, or the mean average precision of their
+        classes (see :func:`curvewise.ranking.networks.probes.linear_score`). NaN, with a warning, if it diverged.
+
+    Warns
+    -----
+    CurvewiseWarning
+        If training diverged, or has less than ten steps.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> labels = np.arange(400) % 2
+    >>> x = random.standard_normal((400, 8)).astype(np.float32) + labels[:, None]
+    >>> network = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1000))
+    >>> finetuning_score(network, x, labels, epochs=2, rate=0.1) > 0.85
+    True
+    """
+    options: dict[str, Any] = {
+        "test_data": test_data,
+        "test_labels": test_labels,
+        "epochs": epochs,
+        "rate": rate,
+        "batch": batch,
+        "schedule": schedule,
+        "prepare": prepare,
+        "features": features,
+        "precision": precision,
+        "device": device,
+    }
+    hits = finetuning_hits(network, data, labels, **options, rng=rng, progress=progress)
+    return float(hits.mean())
+
+
+def finetuning_hits(
+    network: nn.Module,
+    data: Any,
+    labels: ArrayLike | None = None,
+    *,
+    test_data: Any = None,
+    test_labels: ArrayLike | None = None,
+    epochs: int = 5,
+    rate: float | Sequence[float] = RATE,
+    batch: int | None = None,
+    schedule: str = "constant",
+    prepare: Callable[[Tensor], Any] | None = None,
+    features: Callable[[nn.Module, Any], Tensor] | None = None,
+    precision: str = "float32",
+    device: str | None = None,
+    rng: int | np.random.Generator = 0,
+    progress: bool | None = None,
+) -> FloatArray:
+    """What each test example adds to :func:`finetuning_score`, whose arguments these are.
+
+    Returns
+    -------
+    ndarray, shape (test examples,)
+        1 where the network is right and 0 where it is not; NaN everywhere if it diverged.
+
+    Examples
+    --------
+    >>> x = np.tile([[-1.0], [-0.5], [0.5], [1.0]], (16, 1))
+    >>> labels = np.tile([0, 0, 1, 1], 16)
+    >>> finetuning_hits(nn.Linear(1, 3), x, labels, rate=0.5, epochs=20).mean()
+    np.float64(1.0)
+    """
+    rates = [float(one) for one in np.atleast_1d(rate)]
+    _check(network, rates, batch)
+    place = chosen_device(network, device)
+    train, test, prepare = _read(data, labels, test_data, test_labels, prepare, place)
+    size = min(batch or batch_size(len(train)), len(train))
+    how = Tuning(epochs, size, schedule, precision, place, prepare, features)
+    steps = epochs * max(len(train) // size, 1)
+    if steps < 10:
+        warn(
+            f"{len(train)} examples in batches of {size} make {steps} steps: the network has "
+            "hardly been fine-tuned. Take a smaller batch, or more epochs."
+        )
+    seed = int(np.random.default_rng(rng).integers(2**63))
+    best, told = np.full(len(test), np.nan), -math.inf
+    with progress_bar("fine-tuning", len(rates) * steps, progress) as advance:
+        for one in rates:
+            logits = tuned_logits(network, train, test, how, one, seed, advance)
+            hits = np.full(len(test), np.nan)
+            if logits is not None:
+                hits = hits_of(logits, test, "accuracy")
+            if (mean := float(hits.mean())) > told:
+                best, told = hits, mean
+    if not math.isfinite(told):
+        tried = ", ".join(f"{r:g}" for r in rates)
+        warn(f"Fine-tuning diverged at rate {tried}, and its score is NaN: try a lower one.")
+    return best
+
+
+def _read(
+    data: Any,
+    labels: ArrayLike | None,
+    test_data: Any,
+    test_labels: ArrayLike | None,
+    prepare: Callable[[Tensor], Any] | None,
+    place: torch.device,
+) -> tuple[Labelled, Labelled, Callable[[Tensor], Any]]:
+    """Training and test examples, and what makes the network's inputs of them."""
+    if isinstance(data, Sample) and prepare is None:
+        prepare = data.take(0).to(place).given
+    x, y = _one(data, labels, "data", "labels")
+    targets = as_targets(y, len(x), allowed=TARGETS, measure="fine-tuning")
+    train = Labelled(inputs_of(x, "data", prepare, place), targets)
+    test = train
+    if test_data is not None or test_labels is not None:
+        shown, truth = _one(test_data, test_labels, "test_data", "test_labels")
+        read = read_test_labels(truth, len(shown), train, "fine-tuning")
+        test = Labelled(inputs_of(shown, "test_data", prepare, place), read)
+    return train, test, prepare or _as_it_is
+
+
+def _one(data: Any, labels: Any, name: str, said: str) -> tuple[Any, Any]:
+    if isinstance(data, Sample):
+        return data.x, data.y.cpu().numpy() if labels is None else labels
+    if data is None or labels is None:
+        raise InputError(f"{name} and {said} belong together: give both.")
+    return data, labels.cpu().numpy() if isinstance(labels, Tensor) else labels
+
+
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
+def _check(network: Any, rates: list[float], batch: int | None) -> None:
+    if not isinstance(network, nn.Module):
+        raise InputError(
+            f"network is {type(network).__name__}: give a torch.nn.Module. Other formats cannot be "
+            "trained; take linear_score of their features."
+        )
+    if not rates or not all(0 < r < math.inf for r in rates):
+        raise InputError(f"rate={rates!r}: give a number above 0, or several.")
+    if batch is not None and (int(batch) != batch or batch < 2):
+        raise InputError(f"batch={batch!r}: give a whole number of at least 2.")
+
+
+def _of_tunable(
+    given: Tunable,
+    labels: ArrayLike,
+    *,
+    test_features: Tunable | None = None,
+    test_labels: ArrayLike | None = None,
+    epochs: int,
+    rng: int | np.random.Generator = 0,
+) -> FloatArray:
+    """Hits of a measure that is called as the others are."""
+    how: dict[str, Any] = {"progress": False, **given.options, "epochs": epochs, "rng": rng}
+    if test_features is not None:
+        how |= {"test_data": test_features.data, "test_labels": test_labels}
+    return finetuning_hits(given.network, given.data, labels, **how)
+
+
+def _mean_of_tunable(given: Tunable, labels: ArrayLike, **how: Any) -> float:
+    return float(_of_tunable(given, labels, **how).mean())
+
+
+def _flops(n: int, d: int, classes: int, *, epochs: int) -> float:
+    """With d the operations of a forward pass of one example; backwards it costs two of them."""
+    return 3.0 * epochs * n * d
+
+
+MEASURES = tuple(
+    RankingMeasure(
+        f"finetune-{epochs}",
+        functools.partial(_mean_of_tunable, epochs=epochs),
+        about=f"Accuracy after fine-tuning all weights for {said} (Li et al. 2021).",
+        cost=f"{3 * epochs} times the forward pass over the examples; its operations are for d "
+        "operations of the forward pass of one example.",
+        fails="The dearest and among the worst in the paper: accuracy early in training says "
+        "little of that at its end. It depends on the rate.",
+        flops=functools.partial(_flops, epochs=epochs),
+        takes="network",
+        splits=True,
+        guess="share",
+        bounds=(0.0, 1.0),
+        seeded=True,
+        targets=TARGETS,
+    )
+    for epochs, said in ((1, "one epoch"), (5, "five epochs"))
+)
+
+HITS: dict[str, Callable[..., NDArray[Any]]] = {
+    f"finetune-{epochs}": functools.partial(_of_tunable, epochs=epochs) for epochs in (1, 5)
+}
+"""What each test example adds to a measure, by its name."""
+
+
+# A copy of a network with a new last layer, trained for a while.
+
+MOMENTUM = 0.9
+SHOWN = 256
+"""Test examples in a batch."""
+
+SCHEDULES = ("constant", "linear", "cosine")
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """How to fine-tune; see :func:`curvewise.ranking.networks.finetuning.finetuning_score`."""
+
+    epochs: int
+    batch: int
+    schedule: str
+    precision: str
+    place: torch.device
+    prepare: Callable[[Tensor], Any]
+    features: Callable[[nn.Module, Any], Tensor] | None
+
+    def __post_init__(self) -> None:
+        if int(self.epochs) != self.epochs or self.epochs < 1:
+            raise InputError(f"epochs={self.epochs!r}: give a whole number of at least 1.")
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"schedule={self.schedule!r}: use one of {', '.join(SCHEDULES)}.")
+        if self.precision not in ("float32", "bfloat16"):
+            raise InputError(f"precision={self.precision!r}: use 'float32' or 'bfloat16'.")
+        if self.precision == "bfloat16" and self.place.type == "cpu":
+            raise InputError("precision='bfloat16' is for GPUs, and some CPUs stop at it: use 'float32'.")
+
+    def arithmetic(self) -> torch.autocast:
+        """Its precision."""
+        kind = None if self.precision == "float32" else getattr(torch, self.precision)
+        return torch.autocast(self.place.type, dtype=kind, enabled=kind is not None)
+
+
+def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) -> Tensor:
+    """Inputs as a tensor, on the device where there is room for them.
+
+    Bytes are refused where nothing makes them into what a network takes.
+    """
+    x = data.detach() if isinstance(data, Tensor) else torch.from_numpy(np.array(data))
+    if not len(x):
+        raise InputError(f"{argument} is empty: give examples.")
+    if prepare is None:
+        if x.dtype == torch.uint8:
+            raise InputError(
+                f"{argument} holds bytes: say with prepare= how the network takes them, such as "
+                "lambda x: (x / 255 - mean) / std."
+            )
+        x = x.to(torch.float32 if x.is_floating_point() else torch.int64)
+    if place.type == "cuda" and x.nbytes > torch.cuda.mem_get_info(place)[0] // 4:
+        return x
+    return x.to(place)
+
+
+def tuned_logits(
+    network: nn.Module, train: Labelled, test: Labelled, how: Tuning, rate: float, seed: int, advance: Advance
+) -> Tensor | None:
+    """What a copy of a network says of test examples after it was fine-tuned; None: it diverged."""
+    place = how.place
+    with _reproducible(place, seed):
+        model = _copied(network).to(place)
+        tuned = _Tuned(model, how, train.x[:2].to(place), len(train.targets.classes))
+        if not _train(tuned, train, how, rate, seed, advance):
+            return None
+        tuned.eval()
+        with torch.no_grad():
+            # copies, since a network may work in place
+            parts = [tuned(rows.to(place, copy=True)).float() for rows in test.x.split(SHOWN)]
+        return torch.cat(parts)
+
+
+class _Tuned(nn.Module):
+    """A network whose features go into a new linear layer that begins at 0."""
+
+    def __init__(self, model: nn.Module, how: Tuning, few: Tensor, classes: int) -> None:
+        super().__init__()
+        self.model, self.how = model, how
+        model.eval()
+        with torch.no_grad(), how.arithmetic():
+            self.last = None
+            if how.features is None:
+                given = how.prepare(few.clone())
+                self.last = find_classifier(model, lambda: _output(model, given))[0]
+            width = self._features(few.clone()).shape[1]
+        self.head = nn.Linear(width, classes, device=how.place, dtype=torch.float32)
+        for weights in (self.head.weight, self.head.bias):
+            nn.init.zeros_(weights)
+        for weights in model.parameters():
+            weights.requires_grad_(weights.is_floating_point())
+
+    @property
+    def reached(self) -> bool:
+        """Whether the last step had gradients for weights before the new layer, if there are any.
+
+        The layer whose place it takes has none.
+        """
+        old = set() if self.last is None else set(self.last.module.parameters())
+        own = [weights for weights in self.model.parameters() if weights not in old]
+        return not own or any(weights.grad is not None for weights in own)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits for stored inputs."""
+        with self.how.arithmetic():
+            logits: Tensor = self.head(self._features(x))
+        return logits
+
+    def _features(self, x: Tensor) -> Tensor:
+        given = self.how.prepare(x)
+        if self.how.features is not None:
+            found = self.how.features(self.model, given)
+        else:
+            found = _before(self.model, self.last, given)
+        if found.ndim != 2 or len(found) != len(x):
+            raise InputError(
+                f"features gave shape {tuple(found.shape)} for {len(x)} examples: give a row of features for each."
+            )
+        return found
+
+
+def _before(model: nn.Module, last: LinearLayer | None, x: Any) -> Tensor:
+    """What a layer of a network is given, a row for each example; its output without a layer."""
+    if last is None:
+        output = _output(model, x)
+        whole: Tensor = pooled(output, "auto", last=channels_at_end(None, output))
+        return whole
+    seen: list[Tensor] = []
+
+    def note(module: nn.Module, args: Any, kwargs: Any) -> None:
+        seen.append(next(v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)))
+
+    handle = last.module.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    rows: Tensor = pooled(seen[-1], "auto", last=last.last)
+    return rows
+
+
+def _output(model: nn.Module, x: Any) -> Tensor:
+    given = model(x)
+    found = main_tensor(given, len(x))
+    if found is None:
+        raise InputError(
+            f"network returned {type(given).__name__} without a tensor that has a row for each "
+            "example: say with features= what a new layer is put on."
+        )
+    return found
+
+
+def _copied(network: nn.Module) -> nn.Module:
+    """A copy in float32 that can be trained."""
+    try:
+        if "train" in vars(network):  # an exported program's refuses; its copy would not
+            network.train(network.training)
+        return copy.deepcopy(network).float()
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        said = str(error).strip().split("\n")[0][:200]
+        raise InputError(
+            f"network ({type(network).__name__}) cannot be copied and trained: {said} Make it "
+            "anew from its code and weights, or take linear_score of its features."
+        ) from error
+
+
+def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, advance: Advance) -> bool:
+    """Train in place; false if the loss is no longer a number."""
+    place, random = how.place, np.random.default_rng(seed)
+    target = train.target(place)
+    loss_of = nn.BCEWithLogitsLoss() if train.several else nn.CrossEntropyLoss()
+    trained = [weights for weights in tuned.parameters() if weights.requires_grad]
+    search = torch.optim.SGD(trained, lr=rate, momentum=MOMENTUM)
+    steps = max(len(train) // how.batch, 1)  # no batch is smaller: of one, batch norm has no spread
+    factors = iter(rate_factors(Training(schedule=how.schedule), how.epochs * steps).tolist())
+    tuned.train()
+    for _ in range(how.epochs):
+        total = torch.zeros((), device=place)
+        order = torch.from_numpy(random.permutation(len(train)))
+        there, here = (order.to(where).tensor_split(steps) for where in (train.x.device, place))
+        for rows, told in zip(there, here, strict=True):
+            search.param_groups[0]["lr"] = rate * next(factors)
+            search.zero_grad(set_to_none=True)
+            logits = tuned(train.x[rows].to(place))
+            loss = loss_of(logits.float(), target[told])
+            loss.backward()
+            search.step()
+            total += loss.detach()
+            advance(1)
+        if not tuned.reached:
+            raise InputError(
+                "No weight of the network is reached by gradients: something cuts them off, such "
+                "as detach() in features=. Correct it, or take linear_score of its features."
+            )
+        if not bool(total.isfinite()):
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _reproducible(place: torch.device, seed: int) -> Iterator[None]:
+    """The same every time with as many threads as there are; torch's own chance is put back."""
+    threads = torch.get_num_threads()
+    with reproducible(), own_generator(seed, place), own_terms(place):
+        torch.set_num_threads(threads)
+        yield
+
+
+# Which checkpoints can be fine-tuned, and on what.
+
+PRECISIONS = ("float32", "bfloat16")
+BATCH = 256
+
+
+def find_networks(
+    checkpoints: Any, inputs: Inputs, device: str | None = None, precision: str = "float32"
+) -> dict[str, Tunable]:
+    """Networks of torch that can be trained, by name, with the examples as they take them.
+
+    Examples are kept as they are stored and made ready by the checkpoint's own preprocessing a
+    batch at a time. Networks that take more than one tensor (texts) are left out, as is whatever
+    is no network of torch.
+    """
+    stored = _stored(inputs)
+    if stored is None:
+        return {}
+    options = {"device": device, "precision": precision if precision in PRECISIONS else "float32"}
+    found = {}
+    for checkpoint in as_checkpoints(checkpoints):
+        reader = _reader(checkpoint, inputs, device)
+        if reader is None:
+            continue
+        first: Any = stored[: min(2, len(stored))]
+        ready = preparation(checkpoint, reader, inputs, first)
+        if ready(first).mask is None:
+            prepare = _Prepare(ready)
+            found[checkpoint.name] = Tunable(reader.model, stored, {**options, "prepare": prepare})
+    return found
+
+
+class _Prepare:
+    """Makes a network's inputs out of stored ones, on their device."""
+
+    def __init__(self, ready: Any) -> None:
+        self.ready = ready
+
+    def __call__(self, batch: Tensor) -> Tensor:
+        found: Tensor = self.ready(batch).x
+        return found.to(batch.device)
+
+
+def _stored(inputs: Inputs) -> Tensor | None:
+    """All examples as one tensor, where they are of one shape."""
+    batches = list(inputs.batches(BATCH))
+    arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
+    if len(arrays) < len(batches) or len({batch.shape[1:] for batch in arrays}) > 1:
+        return None
+    return torch.from_numpy(np.concatenate(arrays))
+
+
+def _reader(checkpoint: Checkpoint, inputs: Inputs, device: str | None) -> TorchReader | None:
+    """What runs a network that can be trained; None for anything else."""
+    if isinstance(checkpoint.source, CheckpointFeatures):
+        return None
+    try:
+        if stored_features(checkpoint) is not None:
+            return None
+        first = next(iter(inputs.batches(min(2, len(inputs)))))
+        shape = input_shape(given_preprocessing(checkpoint, inputs), first)
+        reader = open_reader(checkpoint, shape, device, "float32")
+    except (CurvewiseError, OSError, RuntimeError):  # told when its features were asked for
+        return None
+    if isinstance(reader, ScriptReader) or not isinstance(reader, TorchReader):
+        return None
+    return reader if reader.call is call_plain and reader.parameters else None

@@ -1,0 +1,342 @@
+"""Mutual information of features and labels, bounded from below by a trained critic."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from curvewise.errors import InputError
+from curvewise.nn.data import find_device
+from curvewise.ranking.measure import RankingMeasure
+from curvewise.ranking.networks.probes import TARGETS, Labelled, fifth, own_terms, read_labelled, scale_of, warn
+
+SHUFFLES = 4
+"""Ways in which test examples are put into batches."""
+
+FEW = 10
+"""Examples for each dimension below which a critic learns its examples by heart."""
+
+
+def information_score(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    test_features: ArrayLike | None = None,
+    test_labels: ArrayLike | None = None,
+    alpha: float = 0.01,
+    energy: float | None = None,
+    batch: int = 128,
+    steps: int = 2000,
+    device: str | None = None,
+    rng: int | np.random.Generator = 0,
+) -> float:
+    """The lower bound I_α of the mutual information of features and labels, in nats.
+
+    For K pairs with critic f, m(y) = mean over them of exp f(x, y), and a baseline q(y) that is
+    trained, too (Poole et al. 2019, interpolated bounds)::
+
+        I_α = 1 + E[f(x, y) − log a(y)] − E_y[m(y) / a(y)],   a = α m + (1 − α) q
+
+    With α = 1 it is InfoNCE, at most log K and steady; towards 0 its bias falls and its variance
+    rises, up to about log(K/α). The critic is a network with two hidden layers of 256 units and an
+    output for each class, trained by Adam. Labels are few and known, so that the second mean is
+    taken over all of them, and not over those of the batch. Training begins with a bound of 0 and
+    ends where that of a fifth of the training examples, held out for this, is best: what is scored
+    is neither learnt by heart nor chosen by its own score.
+
+    Parameters
+    ----------
+    features : array_like, shape (examples, dimensions)
+        Of the training examples.
+    labels : array_like
+        A class for each, or a matrix of 0 and 1 (multi-label): then each label of an example makes
+        a pair with it.
+    test_features, test_labels : array_like, optional
+        Those that are scored; without, the training examples are (in-sample, which is too high).
+    alpha : float
+        Above 0 and up to 1; the paper on ranking takes 0.01 and 0.5.
+    energy : float, optional
+        Share of the variance that principal components keep before (0.8 in the paper); all
+        features by default.
+    batch : int
+        K. Where there are fewer examples, as many as there are.
+    steps : int
+        At most.
+    device : str, optional
+        The CPU by default.
+    rng : int or Generator
+        Decides the critic's first weights, batches, and what is held out.
+
+    Returns
+    -------
+    float
+        Mean over batches of test examples. It may be negative, and above the truth by chance.
+
+    Warns
+    -----
+    CurvewiseWarning
+        If there are fewer than ten training examples for each dimension, if the labels' entropy
+        is above log(K/α), or if nothing was found.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> labels = random.integers(2, size=1000)
+    >>> x = random.standard_normal((1000, 2)) + 10 * labels[:, None]
+    >>> test = {"test_features": x[500:], "test_labels": labels[500:]}
+    >>> round(information_score(x[:500], labels[:500], **test, steps=300), 2)  # log 2 = 0.69
+    0.69
+    """
+    how = Settings(alpha, energy, batch, steps)
+    random = np.random.default_rng(rng)
+    train, test = read_labelled(features, labels, test_features, test_labels, "the bound I_α")
+    if energy is not None:
+        train, test = _reduced(train, test, energy)
+    place = find_device(device or "cpu")
+    kept, out = fifth(random.permutation(len(train)), train.targets)
+    make = functools.partial(_pairs, scale=_scale(train.x, energy is not None), place=place)
+    with own_terms(place):
+        shown = make(test, np.arange(len(test)))
+        _warn_before(train, shown, how)
+        critic = train_critic(make(train, kept), make(train, out), how, random)
+        found = float(np.mean([critic.bound(shown, how, random) for _ in range(SHUFFLES)]))
+    if found <= 0:
+        warn(
+            f"The bound I_α is {found:.2g}: the critic found nothing that holds for other "
+            "examples. Use more examples, or energy=0.8."
+        )
+    return found
+
+
+def _reduced(train: Labelled, test: Labelled, energy: float) -> tuple[Labelled, Labelled]:
+    """Both on the principal components of the training examples."""
+    from curvewise.ranking.mixture import project
+
+    scores, projection = project(train.x, energy)
+    reduced = Labelled(scores, train.targets)
+    if test is train:
+        return reduced, reduced
+    return reduced, Labelled(projection.apply(test.x.astype(scores.dtype)), test.targets)
+
+
+def _scale(x: NDArray[Any], common: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Mean and spread of each dimension, or one spread for all.
+
+    One for all leaves principal components as they weigh: each on its own would raise noise.
+    """
+    mean, spread = scale_of(x)
+    return mean, np.full_like(spread, np.sqrt(np.mean(spread**2))) if common else spread
+
+
+def _pairs(
+    some: Labelled, rows: NDArray[np.int64], *, scale: tuple[NDArray[Any], NDArray[Any]], place: torch.device
+) -> Pairs:
+    """Pairs of some examples, their features standardised."""
+    own = np.isin(some.targets.rows, rows)
+    codes = some.targets.codes[own]
+    if not len(codes):
+        raise InputError("The examples that are held out or scored have no labels: give more.")
+    x = ((some.x[some.targets.rows[own]] - scale[0]) / scale[1]).astype(np.float32)
+    shares = np.bincount(codes, minlength=len(some.targets.classes)) / len(codes)
+    return Pairs(
+        torch.from_numpy(x).to(place),
+        torch.from_numpy(codes).to(place),
+        torch.from_numpy(shares).to(place, torch.float32),
+    )
+
+
+def _warn_before(train: Labelled, shown: Pairs, how: Settings) -> None:
+    dimensions = train.x.shape[1]
+    if len(train) < FEW * dimensions:
+        warn(
+            f"{len(train)} examples in {dimensions} dimensions: the critic learns them by heart, "
+            "and the bound I_α lies far below the mutual information. Use more examples, or fewer "
+            "dimensions (energy=0.8)."
+        )
+    shares = shown.shares[shown.shares > 0]
+    entropy, most = float(-(shares * shares.log()).sum()), math.log(how.batch / how.alpha)
+    if entropy > most:
+        warn(
+            f"The labels' entropy of {entropy:.2f} nats is above log(batch/alpha) = {most:.2f}, "
+            "which the bound I_α hardly exceeds: raise batch."
+        )
+
+
+def _flops(n: int, d: int, classes: int, *, energy: bool) -> float:
+    """For a thousand steps; principal components are taken to be 128 at most."""
+    inputs, before = (min(d, 128), 2.0 * n * d * d) if energy else (d, 0.0)
+    return before + 1000 * 6.0 * 128 * WIDTH * (inputs + WIDTH + classes)
+
+
+MEASURES = tuple(
+    RankingMeasure(
+        f"mi-pca-{alpha:g}" if energy else f"mi-{alpha:g}",
+        functools.partial(information_score, alpha=alpha, energy=energy),
+        about=f"Lower bound I_α of the mutual information of features and labels at α = {alpha:g}"
+        f"{', after PCA that keeps 0.8 of the energy' if energy else ''} (Poole et al. 2019).",
+        cost="Training a network with two hidden layers for some hundred batches: seconds.",
+        fails="High dimension and little data: with fewer than ten examples for each dimension the "
+        "critic learns them by heart. Without test examples it is in-sample.",
+        flops=functools.partial(_flops, energy=energy is not None),
+        splits=True,
+        seeded=True,
+        targets=TARGETS,
+    )
+    for energy in (None, 0.8)
+    for alpha in (0.01, 0.5)
+)
+
+
+# A network that tells pairs of features and labels that belong together, and its bound I_α.
+
+WIDTH = 256
+"""Units of each of the critic's two hidden layers."""
+
+RATE = 5e-4
+LOOK = 25
+"""Steps between two looks at held-out examples."""
+
+PATIENCE = 10
+"""Looks without a better bound after which training ends."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a bound is estimated; see :func:`information_score`."""
+
+    alpha: float
+    energy: float | None
+    batch: int
+    steps: int
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "energy"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 1:
+                raise InputError(f"{name}={value!r}: give a number above 0 and up to 1.")
+        for name, least in (("batch", 2), ("steps", 1)):
+            value = getattr(self, name)
+            if int(value) != value or value < least:
+                raise InputError(f"{name}={value!r}: give a whole number of at least {least}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Features and labels on a device: a row for each label of each example."""
+
+    x: Tensor
+    codes: Tensor
+    shares: Tensor
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+class Critic:
+    """A network with an output f(x, y) for each class y, and log q(y).
+
+    Parameters
+    ----------
+    dimensions, classes : int
+        What goes in and comes out.
+    random : Generator
+        Draws its first weights.
+    place : device
+    """
+
+    def __init__(self, dimensions: int, classes: int, random: np.random.Generator, place: torch.device) -> None:
+        sizes = (dimensions, WIDTH, WIDTH, classes)
+        first = [np.zeros(classes)]
+        for fan, units in itertools.pairwise(sizes):
+            first += [random.uniform(-1, 1, (units, fan)) / math.sqrt(fan), np.zeros(units)]
+        first[-2][:] = 0  # all classes are alike in the beginning, and the bound is 0
+        self.tensors = [torch.from_numpy(array).to(place, torch.float32).requires_grad_() for array in first]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """f(x, y), shape (examples, classes)."""
+        layers = list(zip(self.tensors[1::2], self.tensors[2::2], strict=True))
+        for weight, bias in layers[:-1]:
+            x = nn.functional.relu(nn.functional.linear(x, weight, bias))
+        return nn.functional.linear(x, *layers[-1])
+
+    def copied(self) -> list[Tensor]:
+        """Its weights as they are now."""
+        return [tensor.detach().clone() for tensor in self.tensors]
+
+    @torch.no_grad()
+    def take(self, weights: list[Tensor]) -> None:
+        """Have other weights."""
+        for tensor, value in zip(self.tensors, weights, strict=True):
+            tensor.copy_(value)
+
+    @torch.no_grad()
+    def bound(self, pairs: Pairs, how: Settings, random: np.random.Generator) -> float:
+        """Mean of I_α over batches of about K pairs in a random order."""
+        order = torch.from_numpy(random.permutation(len(pairs))).to(pairs.x.device)
+        found = [
+            interpolated_bound(self(pairs.x[rows]), pairs.codes[rows], pairs.shares, self.tensors[0], how.alpha)
+            for rows in order.tensor_split(max(len(order) // how.batch, 1))
+        ]
+        return float(torch.stack(found).mean())
+
+
+def interpolated_bound(scores: Tensor, codes: Tensor, shares: Tensor, log_baseline: Tensor, alpha: float) -> Tensor:
+    """I_α of a batch.
+
+    Parameters
+    ----------
+    scores : Tensor, shape (K, classes)
+        f(x, y) for each example and each class.
+    codes : Tensor, shape (K,)
+        The class of each example.
+    shares, log_baseline : Tensor, shape (classes,)
+        p(y) and log q(y).
+    alpha : float
+        α.
+
+    Examples
+    --------
+    >>> scores, codes = torch.eye(2) * 1000, torch.arange(2)  # certain of each of two examples
+    >>> half = torch.full((2,), 0.5)
+    >>> round(float(interpolated_bound(scores, codes, half, torch.zeros(2), alpha=1)), 3)
+    0.693
+    """
+    log_mean = scores.logsumexp(dim=0) - math.log(len(scores))
+    log_a = log_mean
+    if alpha < 1:
+        log_a = torch.logaddexp(log_mean + math.log(alpha), log_baseline + math.log1p(-alpha))
+    joint = scores.gather(1, codes[:, None])[:, 0] - log_a[codes]
+    return 1 + joint.mean() - (shares * torch.exp(log_mean - log_a)).sum()
+
+
+def train_critic(train: Pairs, out: Pairs, how: Settings, random: np.random.Generator) -> Critic:
+    """A critic as it was when the held-out pairs had their best bound."""
+    place, size = train.x.device, min(how.batch, len(train))
+    critic = Critic(train.x.shape[1], len(train.shares), random, place)
+    search = torch.optim.Adam(critic.tensors, lr=RATE)
+    best, since, weights = 0.0, 0, critic.copied()
+    for first in range(0, how.steps, LOOK):
+        count = min(LOOK, how.steps - first)
+        batches = torch.from_numpy(random.integers(len(train), size=(count, size))).to(place)
+        for rows in batches:
+            search.zero_grad()
+            value = interpolated_bound(
+                critic(train.x[rows]), train.codes[rows], train.shares, critic.tensors[0], how.alpha
+            )
+            (-value).backward()  # type: ignore[no-untyped-call]
+            search.step()
+        found, since = critic.bound(out, how, random), since + 1
+        if found > best:
+            best, since, weights = found, 0, critic.copied()
+        if since >= PATIENCE:
+            break
+    critic.take(weights)
+    return critic

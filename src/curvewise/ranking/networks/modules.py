@@ -1,0 +1,852 @@
+"""From a network of torch, in memory or in a file, to something that reads features."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import hashlib
+import io
+import sys
+import types
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from curvewise.errors import InputError
+from curvewise.nn.devices import own_generator
+from curvewise.nn.evaluation import arithmetic, borrowed, chosen_device
+from curvewise.nn.files.hugging_face import call_hugging_face, hugging_face_encoder, is_hugging_face
+from curvewise.nn.files.kinds import file_digest
+from curvewise.nn.files.model import load_model
+from curvewise.nn.files.tensors import fill_network, read_tensors
+from curvewise.ranking.networks.checkpoints import (
+    OUTPUT,
+    Checkpoint,
+    Found,
+    Given,
+    Matrix,
+    Reader,
+    Taken,
+    are_probabilities,
+    as_probabilities,
+    as_rows,
+    channels_at_end,
+    main_tensor,
+    places_of,
+    pooled,
+)
+from curvewise.ranking.networks.preprocessing import Prepare, preprocessing_in, preprocessing_of
+from curvewise.text import brief, list_names, suggest
+
+
+def from_module(
+    model: nn.Module, taken: Taken, device: str | None, precision: str, preprocessing: Prepare | None = None
+) -> Reader:
+    """Have a network in memory read; it stays where it is unless a device is asked for."""
+    model = getattr(model, "_orig_mod", model)  # inside of torch.compile
+    place = chosen_device(model, device)
+    own = preprocessing or preprocessing_of(model)
+    if is_script(model):
+        return ScriptReader(model, taken, place, precision, call_plain, own)
+    call = call_hugging_face if is_hugging_face(model) else call_plain
+    return TorchReader(model, taken, place, precision, call, own)
+
+
+def from_folder(path: Path, taken: Taken, device: str | None, precision: str) -> Reader:
+    """Load a network out of a folder of Hugging Face."""
+    return from_module(hugging_face_encoder(path), taken, device or _best(), precision, preprocessing_in(path))
+
+
+def from_file(
+    checkpoint: Checkpoint,
+    path: Path,
+    kind: str,
+    taken: Taken,
+    shape: tuple[int, ...],
+    device: str | None,
+    precision: str,
+) -> Reader:
+    """Load an exported program, TorchScript, or weights with what makes their network."""
+    notes: list[str] = []
+    if kind in ("safetensors", "torch"):
+        model = _weighted(checkpoint, path, kind, shape, notes)
+    else:
+        inside = kind == "exported" and taken.layer not in (None, OUTPUT)
+        layer = taken.layer if inside else None
+        file = load_model(path, shape=shape, classes=1, layer=layer, device=device)
+        assert isinstance(file.model, nn.Module)
+        model, notes = file.model, [*file.notes]
+    place = chosen_device(model, device or _best())
+    if kind in ("script", "exported") and taken.layer in (None, OUTPUT, "all"):
+        reader: Reader = ScriptReader(model, taken, place, precision, file=path)
+    elif kind == "exported":
+        reader = TorchReader(model, taken, place, precision, file=path)
+    else:
+        reader = from_module(model, taken, str(place), precision)
+    reader.notes.extend(notes)
+    return reader
+
+
+def _best() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _weighted(checkpoint: Checkpoint, path: Path, kind: str, shape: tuple[int, ...], notes: list[str]) -> nn.Module:
+    """The network of a file of weights, made by a factory."""
+    classes, factory = checkpoint.classes, checkpoint.factory
+    shape, options = checkpoint.shape or shape, checkpoint.options
+    if factory is not None:
+        tensors = read_tensors(path, safetensors=kind == "safetensors")
+        notes.extend(_unwrapped(path, kind, next(iter(tensors))))
+    if classes is None and factory is not None:
+        classes = _rows_of_last(tensors)
+        notes.append(f"its network was made for {classes} classes, the rows of its last matrix")
+    if callable(factory):
+        with own_generator():  # its first weights are drawn, and not used
+            model: nn.Module = factory(shape, classes, **(options or {}))
+        fill_network(model, tensors, path)
+        return model
+    file = load_model(
+        path, shape=shape, classes=classes or 1, factory=factory, options=options, folder=checkpoint.folder
+    )
+    notes.extend(file.notes)
+    assert isinstance(file.model, nn.Module)
+    return file.model
+
+
+def _unwrapped(path: Path, kind: str, name: str) -> list[str]:
+    """Say what was taken off the names in a file, of which one is known without it."""
+    if kind == "safetensors":
+        from safetensors import safe_open
+
+        with safe_open(path, "pt") as file:
+            levels: list[Any] = [list(file.keys())]
+    else:
+        content = torch.load(path, map_location="meta", weights_only=True)
+        levels = [content, *(inner for inner in content.values() if isinstance(inner, Mapping))]
+    names = {str(raw) for level in levels for raw in level}
+    before = {raw.removesuffix(name) for raw in names if raw.endswith(f".{name}")}
+    if name in names or not before:
+        return []
+    return [f"{min(before)!r} was taken off the name of every tensor in the file"]
+
+
+def _rows_of_last(tensors: Mapping[str, Tensor]) -> int:
+    """How many rows the last matrix has; convolutions of one pixel count."""
+    rows = [int(t.shape[0]) for t in tensors.values() if t.ndim >= 2 and all(side == 1 for side in t.shape[2:])]
+    return rows[-1] if rows else 1
+
+
+# Features out of networks of torch, by hooks that are gone afterwards.
+
+Call = Callable[[nn.Module, Tensor, Tensor | None], Any]
+"""How a network is given its inputs and the mask of its tokens."""
+
+
+def call_plain(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
+    """Give a network its inputs and nothing else."""
+    return model(x)
+
+
+class TorchReader:
+    """A network of torch.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Left as it is: its mode, device and hooks are put back.
+    taken : Taken
+        Which layer, and how it becomes rows.
+    device : device
+        Where it runs.
+    precision : {"float32", "bfloat16", "float16"}
+        What it computes in.
+    call : callable
+        How it is given its inputs.
+    preprocessing : Preprocessing or callable, optional
+        Its own.
+    file : Path, optional
+        Where all of it is from, code and weights.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        taken: Taken,
+        device: torch.device,
+        precision: str,
+        call: Call = call_plain,
+        preprocessing: Prepare | None = None,
+        file: Path | None = None,
+    ) -> None:
+        self.model, self.taken, self.device, self.precision = model, taken, device, precision
+        self.call, self.preprocessing, self.file = call, preprocessing, file
+        self.notes: list[str] = []
+        self.parameters: int | None = sum(p.numel() for p in model.parameters()) or None
+        self.sides: tuple[int, int] | None = None
+        self.most: int | None = None
+        kinds = [p.dtype for p in model.parameters() if p.is_floating_point()]
+        self._kind = kinds[0] if kinds else torch.float32
+        self._head: LinearLayer | None = None
+        self._layer: tuple[str, nn.Module] | None = None
+        if taken.layer not in (None, "all", OUTPUT):
+            self._layer = str(taken.layer), self._named(str(taken.layer))
+
+    def running(self) -> AbstractContextManager[None]:
+        """Borrow the network."""
+        return borrowed(self.model, self.device)
+
+    def start(self, given: Given) -> None:
+        """Find the classifier, where no layer was asked for."""
+        few = given.part(0, min(2, len(given)))
+        if self.taken.layer == OUTPUT or self._layer is not None:
+            return
+        self._head, last, output = find_classifier(self.model, lambda: self._output(few))
+        if self.taken.layer is None:
+            self.notes.append(self._said(last, output))
+
+    def _said(self, last: LinearLayer | None, output: Tensor) -> str:
+        if self._head is not None:
+            return f"features: what its last linear layer, {self._head.name!r}, is given"
+        ends = "it has no linear layer"
+        if last is not None:
+            ends = f"its last linear layer, {last.name!r}, gives no scores"
+        shape = f"of shape {tuple(output.shape[1:])}, " if output.ndim > 2 else ""
+        return (
+            f"features: the network's output, {shape}since it has no linear classifier at its end "
+            f"({ends}); layer= names another place"
+        )
+
+    def read(self, given: Given) -> Found:
+        """Run a batch, with what the hooks see pooled at once."""
+        kept = _Kept(self.taken.pool, given.mask)
+        with self._hooks(len(given), kept):
+            output = self._output(given)
+        own = None
+        if self._head is not None and output.ndim <= 2:
+            scores = output if output.ndim == 2 else output[:, None]
+            own = as_rows(self._head.probabilities(scores))
+        if self._layer is not None and not kept.rows:
+            raise InputError(
+                f"layer={self._layer[0]!r} is never called in a forward pass: name one that is (a "
+                "container whose parts are called one by one is not)."
+            )
+        if not kept.rows:
+            kept(OUTPUT, output, channels_at_end(None, output))
+        return Found(kept.rows, own, kept.places)
+
+    def gflops(self, given: Given) -> float | None:
+        """Counted by torch while a batch runs."""
+        with FlopCounterMode(display=False) as counter:
+            self._output(given)
+        return float(counter.get_total_flops()) / len(given) / 1e9
+
+    def digest(self) -> str | None:
+        """A hash of its file, or of weights, settings and code."""
+        return network_digest(self.model) if self.file is None else file_digest(self.file)
+
+    def _output(self, given: Given) -> Tensor:
+        x = given.x.to(self.device, non_blocking=True)
+        if x.is_floating_point():
+            x = x.to(self._kind)
+        mask = None if given.mask is None else given.mask.to(self.device)
+        try:
+            with arithmetic(self.device, self.precision):
+                output = self.call(self.model, x, mask)
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
+            if "can't allocate memory" in str(error):
+                raise torch.OutOfMemoryError(str(error)) from error
+            said = str(error).strip().split("\n")[-1][:300]
+            raise InputError(
+                f"the network cannot be called with a batch of {x.dtype} of shape {tuple(x.shape)}: {said}"
+            ) from error
+        found = main_tensor(output, len(given))
+        if found is None:
+            raise InputError(
+                f"the network returned {type(output).__name__} without a tensor that has a row "
+                f"for each of {len(given)} examples: wrap it in a module that does."
+            )
+        return found
+
+    def _hooks(self, examples: int, keep: _Kept) -> AbstractContextManager[None]:
+        if self.taken.layer == "all":
+            return _every_layer(self.model, examples, keep)
+        if self._layer is not None:
+            name, module = self._layer
+            often: list[str] = []
+
+            def after(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+                keep(*_checked(name, module, output, examples))
+                often.append(f"layer {name!r} is called more than once: the last call was taken")
+                if len(often) == 2 and often[0] not in self.notes:
+                    self.notes.append(often[0])
+
+            return _hooked(module, after)
+        if self._head is not None:
+            head = self._head
+
+            def before(module: nn.Module, args: Any, kwargs: Any) -> None:
+                value = next(v for v in (*args, *kwargs.values()) if isinstance(v, Tensor))
+                keep(f"input of {head.name}", value, head.last)
+
+            return _hooked_before(head.module, before)
+        return contextlib.nullcontext()
+
+    def _named(self, layer: str) -> nn.Module:
+        every = self.model.named_modules(remove_duplicate=False)
+        modules: dict[str, nn.Module] = {name: module for name, module in every if name}
+        if layer not in modules:
+            some = f" Some are {list_names(modules, 8)}." if modules else " It has no submodules."
+            raise InputError(
+                f"layer={brief(layer)}: the network has no submodule of that name.{suggest(layer, modules) or some}"
+            )
+        return modules[layer]
+
+
+class _Kept:
+    """Rows by layer, pooled as soon as they are seen."""
+
+    def __init__(self, pool: str, mask: Tensor | None) -> None:
+        self.pool, self.mask = pool, mask
+        self.rows: dict[str, Matrix] = {}
+        self.places: dict[str, NDArray[np.int64]] = {}
+
+    def __call__(self, name: str, value: Tensor, last: bool) -> None:
+        """Keep what a layer gave."""
+        mask = None if self.mask is None else self.mask.to(value.device)
+        self.rows[name] = as_rows(pooled(value, self.pool, last=last, mask=mask))
+        if self.pool == "tokens":
+            self.places[name] = places_of(value, last=last, mask=mask)
+
+    def rename(self, old: str, new: str) -> None:
+        """Keep the same under another name."""
+        for kept in (self.rows, self.places):
+            if old in kept:
+                kept[new] = kept.pop(old)  # type: ignore[assignment]
+
+
+@contextlib.contextmanager
+def _hooked(module: nn.Module, hook: Callable[..., None]) -> Iterator[None]:
+    handle = module.register_forward_hook(hook, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextlib.contextmanager
+def _hooked_before(module: nn.Module, hook: Callable[..., None]) -> Iterator[None]:
+    handle = module.register_forward_pre_hook(hook, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _checked(name: str, module: nn.Module, output: Any, examples: int) -> tuple[str, Tensor, bool]:
+    value = main_tensor(output, examples)
+    if value is None:
+        raise InputError(
+            f"layer={name!r} gives {type(output).__name__} without a tensor of floating point "
+            f"that has a row for each of {examples} examples: name another layer."
+        )
+    return name, value, channels_at_end(module, value)
+
+
+@contextlib.contextmanager
+def _every_layer(model: nn.Module, examples: int, kept: _Kept) -> Iterator[None]:
+    """Pool every submodule's output as it is given.
+
+    What passes an output on unchanged counts once: under the name of the outermost container.
+    """
+    calls: dict[str, int] = {}
+    latest: list[tuple[str, Tensor, int]] = []
+
+    def watch(name: str) -> Callable[..., None]:
+        def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            value = main_tensor(output, examples)
+            if value is None:
+                return
+            passed = latest and latest[0][1] is value and latest[0][2] == value._version
+            if passed and not any(True for _ in module.children()):
+                return
+            calls[name] = calls.get(name, 0) + 1
+            shown = name if calls[name] == 1 else f"{name} (call {calls[name]})"
+            if passed:
+                kept.rename(latest[0][0], shown)
+            else:
+                kept(shown, value, channels_at_end(module, value))
+            latest[:] = [(shown, value, value._version)]
+
+        return note
+
+    with contextlib.ExitStack() as hooks:
+        for name, module in model.named_modules():
+            if name:
+                hooks.enter_context(_hooked(module, watch(name)))
+        yield
+
+
+# Features out of TorchScript, whose layers take no hooks: its operations are watched instead.
+
+_DATA = {"aten::addmm": 1, "aten::mm": 0, "aten::linear": 0}
+"""Which argument of an operation is what a linear layer is given."""
+
+
+class ScriptReader(TorchReader):
+    """A network in TorchScript or an exported program: its last linear layer, or its output."""
+
+    def __init__(self, model: nn.Module, *how: Any, **options: Any) -> None:
+        super().__init__(model, *how, **options)
+        self._fixed: int | None = getattr(model, "_batch", None)
+        self.most = self._fixed
+        self._calls = 0
+
+    def start(self, given: Given) -> None:
+        """Find the last linear layer among the operations."""
+        if self.taken.layer not in (None, OUTPUT):
+            raise InputError(
+                f"layer={self.taken.layer!r}: the layers inside this file cannot be reached. Give "
+                "an exported program (.pt2) and a layer's name, or weights with a factory."
+            )
+        few = given.part(0, min(2, len(given)))
+        with _Watched(self._fixed or len(few)) as seen:
+            output = self._output(few)
+        if seen.given is not None and seen.gave is not None:
+            kind: nn.Module = nn.Conv2d(1, 1, 1) if seen.given.ndim == 4 else nn.Linear(1, 1)
+            layer = LinearLayer("last", kind, seen.given[: len(few)], seen.gave[: len(few)])
+            self._head = classifier(layer, output)
+            self._calls = seen.calls
+        if self.taken.layer is None:
+            said = "what its last linear layer is given"
+            if self._head is None:
+                said = "its output, since no linear classifier was found at its end"
+            self.notes.append(f"features: {said}")
+
+    def read(self, given: Given) -> Found:
+        """Run a batch with its last linear layer watched."""
+        inside = self._head is not None and self.taken.layer is None
+        with _Watched(self._fixed or len(given), self._calls) as seen:
+            output = self._output(given)
+        value, name = (seen.given, "input of the last linear layer") if inside else (output, OUTPUT)
+        if value is None:
+            raise InputError("the network calls other layers for this batch than for the first.")
+        value = value[: len(given)]  # a fixed batch was filled up
+        last = channels_at_end(None, value)
+        rows = {name: as_rows(pooled(value, self.taken.pool, last=last))}
+        places = {}
+        if self.taken.pool == "tokens":
+            places[name] = places_of(value, last=last, mask=None)
+        own = None
+        if self._head is not None and output.ndim == 2:
+            own = as_rows(self._head.probabilities(output))
+        return Found(rows, own, places)
+
+
+class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps what the last linear operation was given, or the one of a number."""
+
+    def __init__(self, examples: int, number: int | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.examples, self.number, self.calls = examples, number, 0
+        self.given: Tensor | None = None
+        self.gave: Tensor | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        given = _linear_input(func, args)
+        if given is not None and len(given) == self.examples:
+            self.calls += 1
+            if self.number in (None, self.calls):
+                self.given, self.gave = given, output
+        return output
+
+
+def _linear_input(func: Any, args: tuple[Any, ...]) -> Tensor | None:
+    name = func._schema.name
+    if name in _DATA:
+        found: Tensor = args[_DATA[name]]
+        return found
+    if name in ("aten::convolution", "aten::_convolution"):
+        pixel = all(side == 1 for side in args[1].shape[2:])
+        return args[0] if pixel else None
+    return None
+
+
+def is_script(model: nn.Module) -> bool:
+    """Whether a network, or one inside of it, is TorchScript."""
+    return any(isinstance(m, torch.jit.ScriptModule) for m in model.modules())
+
+
+# Which layer of a network gives its scores: told by their values, not by their names.
+
+_CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
+_LAST = 8
+"""How many of the linear layers called last are looked at: a network may have several heads."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLayer:
+    """One call of a linear layer, or of a convolution of one pixel.
+
+    Attributes
+    ----------
+    name : str
+        Of the submodule.
+    module : Module
+        The layer.
+    given, gave : Tensor, optional
+        What went in and came out.
+    ready, squashed : bool
+        Whether the network's scores are probabilities: of all classes together, or of each alone.
+    """
+
+    name: str
+    module: nn.Module
+    given: Tensor | None
+    gave: Tensor | None
+    ready: bool = False
+    squashed: bool = False
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Of the network's own classes, out of its scores."""
+        found: Tensor = as_probabilities(scores, ready=self.ready, squashed=self.squashed)
+        return found
+
+    @property
+    def last(self) -> bool:
+        """Whether features are the last axis of what it is given."""
+        return not _is_convolution(self.module)
+
+
+def is_linear(module: nn.Module) -> bool:
+    """Whether a module is a linear layer, also as a convolution of one pixel or exported.
+
+    >>> is_linear(nn.Conv2d(4, 2, 1)), is_linear(nn.Conv2d(4, 2, 3))
+    (True, False)
+    """
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, Tensor):
+        return False
+    if _is_convolution(module):
+        return weight.ndim > 2 and all(side == 1 for side in weight.shape[2:])
+    return isinstance(module, nn.Linear) or _kind(module) == "Linear"
+
+
+def find_classifier(
+    model: nn.Module, run: Callable[[], Tensor]
+) -> tuple[LinearLayer | None, LinearLayer | None, Tensor]:
+    """Watch a forward pass: the linear layer that gives the scores, the last one, and the output.
+
+    Parameters
+    ----------
+    model : Module
+        Hooks are put on its linear layers, and taken off again.
+    run : callable
+        Runs it over a few examples and gives its main output.
+
+    Returns
+    -------
+    tuple
+        The last of the linear layers called whose scores the output follows, None if it follows
+        none; the linear layer called last, None if there is none; and the output.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2), nn.Softmax(dim=1))
+    >>> head, last, output = find_classifier(model, lambda: model(torch.eye(3)))
+    >>> head.name, head.ready, tuple(output.shape)
+    ('2', True, (3, 2))
+    """
+    seen: deque[LinearLayer] = deque(maxlen=_LAST)
+
+    def watch(name: str) -> Callable[..., None]:
+        def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            given = any(isinstance(v, Tensor) for v in (*args, *kwargs.values()))
+            if given and isinstance(output, Tensor):
+                seen.append(LinearLayer(name, module, None, output))
+
+        return note
+
+    with contextlib.ExitStack() as hooks:
+        for name, module in model.named_modules():
+            if is_linear(module):
+                handle = module.register_forward_hook(watch(name), with_kwargs=True)
+                hooks.callback(handle.remove)
+        output = run()
+    heads = (classifier(layer, output) for layer in reversed(seen))  # the last one first
+    head = next((head for head in heads if head is not None), None)
+    return head, seen[-1] if seen else None, output
+
+
+def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
+    """The layer as a classifier, if the network's output follows the order of its scores.
+
+    Temperatures, softmax, means over places and the like keep that order. None where the output
+    is something else: a network whose classifier was taken off.
+    """
+    assert layer.gave is not None
+    scores, gave = output.float(), layer.gave.float()
+    head = replace(layer, given=None, gave=None)
+    if scores.ndim > 2:
+        return head if scores.shape == gave.shape and torch.allclose(scores, gave) else None
+    scores = scores if scores.ndim == 2 else scores[:, None]
+    for tried in (gave, gave.relu()):
+        logits = pooled(tried, "mean", last=layer.last)
+        if logits.shape == scores.shape and _follows(scores, logits):
+            same = torch.allclose(scores, logits, rtol=1e-3, atol=1e-5)
+            if not same and torch.allclose(scores, logits.sigmoid(), rtol=1e-3, atol=1e-5):
+                return replace(head, squashed=True)
+            return replace(head, ready=not same and are_probabilities(scores))
+    return None
+
+
+def _follows(scores: Tensor, logits: Tensor) -> bool:
+    """Whether each row of scores rises with its logits."""
+    if scores.shape[1] == 1:
+        return True
+    ordered = scores.gather(1, logits.argsort(dim=1))
+    slack = 1e-3 * (ordered.amax(dim=1) - ordered.amin(dim=1)).clamp(min=1e-12)
+    return bool((ordered.diff(dim=1) >= -slack[:, None]).all())
+
+
+def _kind(module: nn.Module) -> str:
+    """The class of a layer, which exported programs only tell."""
+    tell = getattr(module, "type_name", None)
+    return str(tell()).rpartition(".")[2] if callable(tell) else type(module).__name__
+
+
+def _is_convolution(module: nn.Module) -> bool:
+    return isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) or _kind(module) in _CONVOLUTIONS
+
+
+# A hash of a network: its weights, its settings and its code, so that no other one has it.
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
+_PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+_TENSORS = (Tensor, nn.Parameter, nn.Buffer)
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+_UNUSED = ("training", "_non_persistent_buffers_set", "_is_full_backward_hook", "_compiled_call_impl")
+"""What a network keeps that its answers in evaluation mode do not depend on."""
+_DOCUMENTS = ("__annotations__", "__dict__", "__doc__", "__firstlineno__", "__module__")
+"""What a class says about itself that does nothing, or differs where the same code is read."""
+
+
+class _UntoldError(Exception):
+    """Something whose content cannot be told."""
+
+
+def network_digest(model: nn.Module) -> str | None:
+    """A hash of everything that a network's answers depend on; None where that cannot be told.
+
+    Weights, buffers, all attributes of each submodule (a number of heads, an epsilon), hooks, and
+    the code of their classes with the functions that it names. Of code that is installed, the
+    version of its package.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The network, as it is.
+
+    Examples
+    --------
+    >>> a, b = nn.Softplus(beta=1.0), nn.Softplus(beta=1.0)
+    >>> network_digest(a) == network_digest(b)
+    True
+    >>> network_digest(a) == network_digest(nn.Softplus(beta=2.0))
+    False
+    """
+    found = _Digest()
+    try:
+        found.add(model)
+    except (_UntoldError, RecursionError):
+        return None
+    return found.hexdigest()
+
+
+class _Digest:
+    """Adds up what things consist of; each thing once."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._seen: dict[int, tuple[int, Any]] = {}  # by id; kept, so that no id is used again
+
+    def hexdigest(self) -> str:
+        """The hash of all that was added."""
+        return self._hash.hexdigest()
+
+    def add(self, value: Any) -> None:
+        """One thing with all of its parts."""
+        if isinstance(value, enum.Enum):
+            self._say(f"{type(value).__qualname__} {value.name}")
+        elif isinstance(value, _PLAIN_OF_TORCH) or type(value) in _PLAIN:
+            self._say(f"{type(value).__name__} {value!r}")
+        elif isinstance(value, np.ndarray | np.generic):
+            self._array(np.asarray(value))
+        elif isinstance(value, dict):
+            self._all("dict", [part for pair in value.items() for part in pair])
+        elif isinstance(value, tuple | list):
+            self._all(type(value).__name__, value)
+        elif isinstance(value, set | frozenset):  # in no order of their own
+            self._all("set", sorted(_alone(part) for part in value))
+        elif id(value) in self._seen:
+            self._say(f"again {self._seen[id(value)][0]}")
+        else:
+            self._seen[id(value)] = len(self._seen), value
+            self._object(value)
+
+    def _say(self, text: str) -> None:
+        content = text.encode("utf-8", "surrogatepass")
+        self._hash.update(len(content).to_bytes(8, "little") + content)
+
+    def _all(self, what: str, parts: Iterable[Any]) -> None:
+        parts = list(parts)
+        self._say(f"{what} {len(parts)}")
+        for part in parts:
+            self.add(part)
+
+    def _array(self, values: np.ndarray[Any, Any]) -> None:
+        if values.dtype.hasobject:
+            raise _UntoldError
+        self._say(f"array {values.dtype.str} {values.shape}")
+        self._hash.update(np.ascontiguousarray(values).tobytes())
+
+    def _object(self, value: Any) -> None:
+        if isinstance(value, Tensor):
+            self._tensor(value)
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, types.FunctionType):
+            self._function(value)
+        elif isinstance(value, types.MethodType):
+            self._all("method", (value.__func__, value.__self__))
+        elif isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType):
+            self._say(f"builtin {value.__qualname__} {torch.__version__}")
+        elif isinstance(value, types.ModuleType):
+            self._say(f"module {value.__name__}")
+        elif isinstance(value, functools.partial):
+            self._all("partial", (value.func, value.args, value.keywords))
+        elif isinstance(value, nn.Module):
+            self._module(value)
+        elif hasattr(value, "__dict__") and not hasattr(type(value), "__slots__"):
+            self._all("object", (type(value), vars(value)))
+        else:  # such as weights packed for a processor
+            raise _UntoldError
+
+    def _tensor(self, value: Tensor) -> None:
+        if type(value) not in _TENSORS or value.layout != torch.strided or value.is_quantized:
+            raise _UntoldError
+        self._say(f"tensor {tuple(value.shape)} {value.dtype}")
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        self._hash.update(flat.view(torch.uint8).numpy().tobytes() if len(flat) else b"")
+
+    def _module(self, value: nn.Module) -> None:
+        inner = getattr(value, "_orig_mod", None)
+        if isinstance(value, torch.jit.ScriptModule):
+            content = io.BytesIO()
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
+                torch.jit.save(value, content)
+            self._all("script", [content.getvalue()])
+        elif isinstance(value, torch.fx.GraphModule):
+            parts = (value._parameters, value._buffers, value._modules)
+            self._all("graph", (value.code, *parts))
+        elif isinstance(inner, nn.Module):  # compiled
+            self.add(inner)
+        else:
+            self.add(type(value))
+            for name in _HOOKS:
+                self._all(name, vars(value)[name].values())  # their keys are only counted up
+            kept = {n: v for n, v in vars(value).items() if n not in _UNUSED and "_hooks" not in n}
+            self.add(kept)
+
+    def _class(self, value: type) -> None:
+        """Its code; where it is installed, its name and version."""
+        known = _installed(value.__module__)
+        self._say(f"class {known or ''} {value.__qualname__}")
+        if known is None:
+            self.add(value.__bases__)
+            own = [(n, _unwrapped_feature_digest(v)) for n, v in sorted(vars(value).items()) if n not in _DOCUMENTS]
+            for name, part in own:
+                self._say(name)
+                self._try(part)
+
+    def _function(self, value: types.FunctionType) -> None:
+        known = _installed(value.__module__ or "")
+        self._say(f"function {known or ''} {value.__qualname__}")
+        if known is None:
+            self._code(value.__code__, value.__globals__)
+        cells = [_content(cell) for cell in value.__closure__ or ()]
+        self.add([value.__defaults__, value.__kwdefaults__, cells])
+
+    def _code(self, code: types.CodeType, known: dict[str, Any]) -> None:
+        self._all("code", (code.co_code, code.co_names, code.co_varnames))
+        for part in code.co_consts:
+            if isinstance(part, types.CodeType):
+                self._code(part, known)
+            else:
+                self.add(part)
+        for found in _named(code, known):
+            self._try(found)
+
+    def _try(self, value: Any) -> None:
+        """Something beside the network itself: left out where it cannot be told, as a lock."""
+        before = self._hash.copy()
+        try:
+            self.add(value)
+        except _UntoldError:
+            self._hash = before
+
+
+def _named(code: types.CodeType, known: dict[str, Any]) -> list[Any]:
+    """What code may mean by the names in it: things of its module, and of others of one's own."""
+    found = [known[name] for name in code.co_names if name in known]
+    modules = [m for m in found if isinstance(m, types.ModuleType)]
+    for module in modules:
+        if _installed(module.__name__) is None:
+            found += [vars(module)[name] for name in code.co_names if name in vars(module)]
+    return [value for value in found if not isinstance(value, types.ModuleType)]
+
+
+def _alone(value: Any) -> str:
+    found = _Digest()
+    found.add(value)
+    return found.hexdigest()
+
+
+def _unwrapped_feature_digest(value: Any) -> Any:
+    """The function inside of a static method, class method or property."""
+    return value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _installed(module: str) -> str | None:
+    """Package and version of code that changes with its version only; None for one's own."""
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names or top == "builtins":
+        return f"{module} {sys.version}"
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None or not {"site-packages", "dist-packages"} & {*Path(file).parts}:
+        return None
+    return f"{module} {getattr(sys.modules.get(top), '__version__', '')}"

@@ -1,0 +1,201 @@
+"""Checkpoints ranked before they are fine-tuned: ranks and scores with their intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view
+from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
+from curvewise.drawing.marks import bars, choose, finish, plain, warned
+from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
+from curvewise.ranking.plot.grid import draw_cells
+from curvewise.ranking.rank import CheckpointRanking
+from curvewise.text import format_number
+from curvewise.types.units import FloatArray
+
+RANK = "curvewise-rank"
+SCORE = "curvewise-score"
+OTHER = "curvewise-other"
+VALUE = "curvewise-value"
+TOP = "curvewise-top"
+KINDS = ("ranks", "scores", "agreement")
+LARGE, SMALL = 7.5, 4.4
+"""Sizes of the dots of the measure that ranks, and of the others, which must fit on them."""
+SHOWN = 60
+"""Checkpoints shown of a longer ranking."""
+
+
+def plot_checkpoint_ranking(
+    result: CheckpointRanking,
+    ax: Axes | None = None,
+    *,
+    kind: str = "ranks",
+    most: int | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the ranking, best on top, with intervals.
+
+    Parameters
+    ----------
+    result : CheckpointRanking
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    kind : {"ranks", "scores", "agreement"}
+        Ranks by the measure that ranks, and small dots for the other measures; its scores; or how
+        the measures agree among themselves, as Kendall's τ-b in a table in colours.
+    most : int, optional
+        Only so many of the best checkpoints: 60 by default, as many as fit on ``ax``.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+
+    Examples
+    --------
+    >>> from curvewise.ranking.rank import rank_features
+    >>> labels = np.arange(60) % 2
+    >>> pool = {"noise": np.sin(np.arange(60.0))[:, None], "sees": labels[:, None] + 0.1}
+    >>> ranking = rank_features(pool, labels, "knn", resamples=0, reliability=0.8)
+    >>> [name.get_text() for name in plot_checkpoint_ranking(ranking).get_yticklabels()]
+    ['sees', 'noise']
+    """
+    choose("kind", kind, KINDS)
+    room = SHOWN if ax is None else min(SHOWN, rows_that_fit(ax))
+    shown = max(1, min(most or room, len(result.checkpoints)))
+    with style():
+        own = ax is None
+        options: dict[str, Any] = {"legend": legend, "caption": caption}
+        if kind == "agreement":
+            size = len(result.scores)
+            ax = ax or new_axes(3.0 + 0.6 * size, 2.0 + 0.34 * size)
+            _agreement(ax, result)
+            finish(ax, own, [], _agreement_caption(result), indent=1.0, **options)
+            return ax
+        ax = ax or new_axes(height=2.1 + 0.23 * shown)
+        key = (_ranks if kind == "ranks" else _scores)(ax, result, shown)
+        names = safe_names(result.checkpoints[:shown], 16 if is_narrow(ax) else 32)
+        rows_of(ax, names, room=not own and bool(key))
+        _top(ax, result, shown)
+        _values(ax, result, shown, kind)
+        if not own:
+            options["loc"] = "lower left"
+        lines = _caption(result, shown, kind)
+        indent = max(map(len, names)) / 14
+        finish(ax, own, key, lines, columns=2, indent=indent, **options)
+    return ax
+
+
+def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, str]]:
+    """Ranks with intervals, among the ranks by other measures."""
+    place: FloatArray = np.arange(float(shown))
+    ranks = {k: v[:shown] for k, v in result.measure_ranks.items() if k != result.by}
+    others = [name for name, found in ranks.items() if np.isfinite(found).any()]
+    low, high = result.rank_low[:shown], result.rank_high[:shown]
+    seen = [high, *(ranks[:shown] for ranks in result.measure_ranks.values())]
+    top = float(np.nanmax([1.0, *np.concatenate(seen)]))
+    limits = (0.4, top + 0.6)
+    bars(ax, place, low, high, colour(0), limits=limits, horizontal=True, width=1.8)
+    _dots(ax, result.ranks[:shown], place, colour(0), LARGE, RANK)
+    for name in others:  # on top, where equal ranks would hide them
+        _dots(ax, ranks[name], place, NEUTRAL, SMALL, OTHER, rim=0.7)
+    ax.set_xlim(*limits)
+    step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 1000) if top / s <= (6 if is_narrow(ax) else 10))
+    ax.set_xticks(sorted({1, *range(step, int(top) + 1, step)}))
+    ax.set_xlabel("rank")
+    if not others:
+        return []
+    mine = Line2D([], [], color=colour(0), marker="o", ms=LARGE, lw=1.8)
+    theirs = Line2D([], [], color=NEUTRAL, marker="o", ms=SMALL, mec="white", ls="none")
+    what = shorten(clean(others[0]), 24) if len(others) == 1 else "another measure"
+    return [(mine, f"by {shorten(clean(result.by), 24)}"), (theirs, f"by {what}")]
+
+
+def _scores(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, str]]:
+    """Scores of the measure that ranks."""
+    place: FloatArray = np.arange(float(shown))
+    score = result.scores[result.by][:shown]
+    low, high = result.score_low[:shown], result.score_high[:shown]
+    limits = view(score, low, high)
+    bars(ax, place, low, high, colour(0), limits=limits, horizontal=True, width=1.8)
+    _dots(ax, score, place, colour(0), 6.0, SCORE)
+    ax.set_xlim(*limits)
+    ax.set_xlabel(safe_text(result.by, 40))
+    return []
+
+
+def _dots(ax: Axes, x: FloatArray, y: FloatArray, shade: str, size: float, gid: str, rim: float = 0.0) -> None:
+    look: dict[str, Any] = {"linestyle": "none", "mec": "white", "mew": rim, "label": "_rank"}
+    ax.plot(x, y, marker="o", color=shade, ms=size, gid=gid, **look)
+
+
+def _top(ax: Axes, result: CheckpointRanking, shown: int) -> None:
+    """A line under the checkpoints to try."""
+    if result.k < result.ranked and result.k <= shown:
+        ax.axhline(result.k - 0.5, color="black", lw=0.9, ls="--", gid=TOP, label="_top")
+
+
+def _values(ax: Axes, result: CheckpointRanking, shown: int, kind: str) -> None:
+    """A column of numbers at the right: scores, or ranks."""
+    if ax.get_gid() != OWN:
+        return
+    column: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "gid": VALUE}
+    head = safe_text(result.by, 12) if kind == "ranks" else "rank"
+    ax.text(1.02, -0.75, head, fontsize=8.5, va="bottom", **column)
+    for i in range(shown):
+        value = float(result.scores[result.by][i] if kind == "ranks" else result.ranks[i])
+        text = "failed" if np.isnan(value) else format_number(value).replace("-", "−")
+        ax.text(1.02, i, plain(text), fontsize=8.5, va="center", **column)
+
+
+def _agreement(ax: Axes, result: CheckpointRanking) -> None:
+    texts = safe_names(result.measures, 10 if is_narrow(ax) else 18)
+    values = np.array(result.agreement, dtype=np.float64)
+    np.fill_diagonal(values, np.nan)
+    draw_cells(ax, values, texts, texts, bold="none", unknown="")
+    ax.set_xlabel("Kendall's τ-b between measures")
+
+
+def _agreement_caption(result: CheckpointRanking) -> list[str]:
+    return [f"{len(result.checkpoints)} checkpoints.", *warned(result)]
+
+
+def _caption(result: CheckpointRanking, shown: int, kind: str) -> list[str]:
+    total = len(result.checkpoints)
+    what = "ranks" if kind == "ranks" else "scores"
+    lines = [f"{result.examples:,} examples."]
+    if result.resamples:
+        lines[0] += f" Bars: {100 * result.level:.4g}% intervals of {what}."
+    if result.k < result.ranked:
+        lines.append(_sure(result))
+    if shown < total:
+        lines.append(f"The best {shown} of {total} checkpoints.")
+    return [*lines, *_lost(result), *warned(result)]
+
+
+def _sure(result: CheckpointRanking) -> str:
+    """What the line under the checkpoints to try means."""
+    said = f"Above the dashed line: the {result.k} to try. The one that fine-tunes best is among "
+    said += f"them with {result.best_certainty:.0%} certainty"
+    if np.isfinite(result.top_certainty):
+        said += f", the one of the highest score with {result.top_certainty:.0%}"
+    return f"{said}."
+
+
+def _lost(result: CheckpointRanking) -> list[str]:
+    """Who has no rank."""
+    names = [*result.checkpoints[result.ranked :], *result.failures]
+    if not names:
+        return []
+    few = ", ".join(shorten(clean(name), 24) for name in names[:4])
+    return [f"⚠ {len(names)} without a rank: {few}{' …' if len(names) > 4 else ''}."]

@@ -1,0 +1,623 @@
+"""Scores of checkpoints against what fine-tuning gave, task by task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from curvewise.drawing.axes import is_narrow
+from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
+from curvewise.drawing.marks import choose, finish, note, plain, zero_line
+from curvewise.drawing.panels import new_panels, signed, write_below
+from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
+from curvewise.errors import InputError
+from curvewise.ranking.scores import ONE_TASK, CheckpointScores
+from curvewise.stats.correlation import kendall, pearson
+from curvewise.text import format_number
+from curvewise.types.units import FloatArray
+
+DOTS = "curvewise-checkpoints"
+CHOSEN = "curvewise-chosen"
+SCRATCH = "curvewise-reference"
+MOST_MEASURES = 6
+MOST_COLUMNS = 5
+
+
+def plot_checkpoint_scores(
+    table: CheckpointScores,
+    measures: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
+    *,
+    task: str | Sequence[str] | None = None,
+    group: str | None = None,
+    kinds: Mapping[str, str] | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the scores of checkpoints against their accuracies, a panel for each task.
+
+    Over each panel stand the number of checkpoints, Kendall's τ-b and Pearson's correlation. A
+    ring marks the checkpoint with the highest score, which the measure would choose; a line is
+    what a reference (training from scratch) gave.
+
+    Parameters
+    ----------
+    table : CheckpointScores
+        Checkpoints with scores and accuracies.
+    measures : str or sequence of str, optional
+        Which; the first six by default. Several measures become rows, and tasks columns.
+    ax : Axes, optional
+        Where, for one measure on one task; a new figure by default.
+    task : str or sequence of str, optional
+        Only these.
+    group : str, optional
+        Only this one; all groups together by default, what they share taken once.
+    kinds : mapping of str to str, optional
+        What colours tell: the kind of each checkpoint. The groups by default.
+    legend : bool
+        Say what the colours are.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or those of the first panel.
+
+    Examples
+    --------
+    >>> table = CheckpointScores(["a", "b", "c"], [0.7, 0.8, 0.9], {"nleep": [-2.0, -1.5, -1.0]})
+    >>> plot_checkpoint_scores(table).get_title(loc="left")
+    'n = 3, τ = 1.00, r = 1.00'
+    """
+    table = choose_rows(table, task, group)
+    names = _chosen(table, measures)
+    tasks = table.task_names
+    panels = [(name, where) for name in names for where in tasks]
+    if ax is not None and len(panels) > 1:
+        raise InputError(
+            f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
+            "with measures= and task=, or leave ax out."
+        )
+    told, once = find_kinds(table, kinds), _once(table)
+    left_out: list[int] = []
+    with style():
+        own = ax is None
+        axes = [ax] if ax is not None else _panels(len(names), len(tasks))
+        for k, (name, where) in enumerate(panels):
+            panel = axes[k]
+            rows = np.flatnonzero(once & (table.tasks == where))
+            known = np.isfinite(table.scores[name][rows]) & np.isfinite(table.accuracy[rows])
+            left_out.append(int((~known & table.ranked[rows]).sum()))
+            said = _panel(panel, table, told, name, rows[known & table.ranked[rows]])
+            _lines(panel, table, where)
+            first = len(tasks) > 1 and (k < len(tasks) or len(names) == 1)
+            title = f"{safe_text(where, 30)}\n" if first else ""
+            panel.set_title(f"{title}{plain(said)}", loc="left", fontsize=9.0)
+            if len(names) > 1 and len(tasks) > 1 and k % len(tasks):
+                panel.set_ylabel("")
+        lines = _caption(table, sum(left_out))
+        _finish(axes, own, told.key() if legend else [], lines, caption)
+    return axes[0]
+
+
+def _chosen(table: CheckpointScores, measures: str | Sequence[str] | None) -> list[str]:
+    known = list(table.measures)
+    if not known:
+        raise InputError("table has no scores: plot_fine_tuning draws accuracies alone.")
+    if measures is None:
+        return known[:MOST_MEASURES]
+    wanted = [measures] if isinstance(measures, str) else list(measures)
+    for name in wanted:
+        if name not in known:
+            there = ", ".join(map(repr, known))
+            raise InputError(f"measures={name!r} is not in the table: use {there}.")
+    return wanted
+
+
+def _once(table: CheckpointScores) -> NDArray[np.bool_]:
+    """The rows of the union: a checkpoint that several groups share is drawn once."""
+    assert table.tasks is not None
+    keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
+    first = {key: i for i, key in reversed(list(enumerate(keys)))}
+    mask = np.zeros(len(table), dtype=bool)
+    mask[list(first.values())] = True
+    return mask
+
+
+def _panels(measures: int, tasks: int) -> list[Axes]:
+    count = measures * tasks
+    if count == 1:
+        return [new_axes(5.6, 4.6)]
+    if measures > 1 and tasks > 1:
+        return new_panels(count, tasks, max(2.2, min(3.0, 15 / tasks)), 2.6)
+    columns = min(count, MOST_COLUMNS if count > 8 else 4 if count != 6 else 3)
+    return new_panels(count, columns, 3.1 if columns < 5 else 2.7, 3.1)
+
+
+def _panel(ax: Axes, table: CheckpointScores, told: Kinds, name: str, rows: NDArray[np.int64]) -> str:
+    """One measure on one task, and what to say of it."""
+    scale = as_percent(table)
+    ax.set_xlabel(safe_text(name, 28))
+    ax.set_ylabel("accuracy (%)" if scale == 100 else "accuracy")
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.xaxis.set_major_locator(MaxNLocator(4))
+    if not len(rows):
+        return "no checkpoint has both numbers"
+    x, y = table.scores[name][rows], scale * table.accuracy[rows]
+    index = np.array([told.index(row) for row in rows.tolist()])
+    for i in np.unique(index):
+        here, row = index == i, int(rows[np.argmax(index == i)])
+        look: dict[str, Any] = {"linewidths": 0.4, "edgecolors": "white", "zorder": 2.5}
+        size = 30 if len(rows) <= 60 else 16
+        dots = ax.scatter(x[here], y[here], s=size, color=told.shade(row), marker=told.marker(row), **look)
+        dots.set_gid(DOTS)
+    _mark(ax, table, rows, x, y)
+    tau = kendall(x[None], y)[0] if len(rows) > 1 else np.nan
+    r = pearson(x[None], y)[0] if len(rows) > 2 else np.nan
+    return f"n = {len(rows)}, τ = {_shown(tau)}, r = {_shown(r)}"
+
+
+def _shown(value: float) -> str:
+    return "?" if np.isnan(value) else signed(float(value), 2)
+
+
+def _mark(
+    ax: Axes, table: CheckpointScores, rows: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]
+) -> None:
+    """A ring around the highest scores; the names of it and of the best, where there is room."""
+    top, best = np.flatnonzero(x == x.max()), int(np.argmax(y))
+    ring: dict[str, Any] = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.1}
+    ax.scatter(x[top], y[top], s=95, zorder=3.0, gid=CHOSEN, **ring)
+    if is_narrow(ax):
+        return
+    shown = dict.fromkeys([int(top[0]), best] if len(top) == 1 else [best])
+    names = safe_names([str(table.checkpoints[rows[i]]) for i in shown], 28)
+    place_names(ax, x, y, list(zip(shown, names, strict=True)))
+
+
+def _lines(ax: Axes, table: CheckpointScores, task: str) -> None:
+    """What references gave on a task."""
+    here = ~table.ranked & (table.tasks == task) & np.isfinite(table.accuracy)
+    for value in np.unique(as_percent(table) * table.accuracy[here]):
+        look: dict[str, Any] = {"color": REFERENCE, "lw": 1.0, "ls": "--", "zorder": 1.2}
+        ax.axhline(value, gid=SCRATCH, label="_reference", **look)
+
+
+def _finish(
+    axes: Sequence[Axes], own: bool, key: list[tuple[Any, str]], lines: Sequence[str], caption: bool | None
+) -> None:
+    if key and any(line.get_gid() == SCRATCH for ax in axes for line in ax.lines):
+        key = [*key, (Line2D([], [], color=REFERENCE, ls="--", lw=1.0), "reference, not ranked")]
+    if len(axes) == 1:
+        finish(axes[0], own, key, lines, caption=caption, columns=3 if own else 1)
+        return
+    legend_above(axes[0], key)
+    if caption is not False:
+        write_below(axes[0], lines)
+
+
+def _caption(table: CheckpointScores, left_out: int) -> list[str]:
+    where = table.task_names
+    lines = ["A dot is a checkpoint; ring: the highest score. τ: Kendall's τ-b, r: Pearson's."]
+    if len(where) == 1 and where[0] != ONE_TASK:
+        lines[0] = f"{shorten(clean(where[0]), 40)}. {lines[0]}"
+    there = [name for name in table.reference if name in table.checkpoints]
+    if there:
+        who = shorten(clean(there[0]), 30) if len(there) == 1 else "references"
+        lines[0] += f" Dashed: {who}, not ranked."
+    if left_out:
+        lines.append(f"⚠ {left_out} dot(s) left out, where a score or an accuracy is no number.")
+    return lines
+
+
+# What fine-tuning gave, checkpoint by checkpoint (figure 1 of the paper).
+
+BAR = "curvewise-bar"
+FAILED = "curvewise-failed"
+MOST_TASKS = 6
+"""Panels beside each other."""
+
+
+def plot_fine_tuning(
+    table: CheckpointScores,
+    ax: Axes | None = None,
+    *,
+    task: str | Sequence[str] | None = None,
+    group: str | None = None,
+    kinds: Mapping[str, str] | None = None,
+    order: str = "accuracy",
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the accuracy of each checkpoint after fine-tuning, less the mean of its group.
+
+    Parameters
+    ----------
+    table : CheckpointScores
+        Checkpoints with their accuracies.
+    ax : Axes, optional
+        Where, for one task and one group; a new figure with a panel for each by default.
+    task : str or sequence of str, optional
+        Only these.
+    group : str, optional
+        Only this one.
+    kinds : mapping of str to str, optional
+        What colours tell: the kind of each checkpoint, such as how it was trained. The groups by
+        default. References (training from scratch) are black.
+    order : {"accuracy", "table"}
+        The best on top, by the mean over the tasks; or as in the table.
+    legend : bool
+        Say what the colours are.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or those of the first panel.
+
+    Examples
+    --------
+    >>> table = CheckpointScores(["a", "b", "scratch"], [0.8, 0.9, 0.6], reference=("scratch",))
+    >>> ax = plot_fine_tuning(table)
+    >>> [name.get_text() for name in ax.get_yticklabels()]
+    ['b', 'a', 'scratch']
+    """
+    choose("order", order, ("accuracy", "table"))
+    table = choose_rows(table, task, group)
+    told = find_kinds(table, kinds)
+    cells = [(g, t) for g in table.group_names for t in table.task_names]
+    if ax is not None and len(cells) > 1:
+        raise InputError(
+            f"ax is one Axes, there are {len(table.group_names)} group(s) and "
+            f"{len(table.task_names)} task(s): choose with group= and task=, or leave ax out."
+        )
+    names = {g: _names(part, order) for g, part in table.by_group().items()}
+    with style():
+        own = ax is None
+        axes = [ax] if ax is not None else _panels_checkpoint_bars(names, len(table.task_names))
+        for panel, (g, t) in zip(axes, cells, strict=False):
+            _panel_checkpoint_bars(panel, table, told, g, t, names[g])
+        _label(axes, table, names)
+        # Rows of panels that are groups have their names beside them.
+        key = [] if kinds is None and len(names) > 1 else told.key(marked=False)
+        if not table.ranked.all():
+            key.append((handle(REFERENCE, "s"), _references(table)))
+        _finish_checkpoint_bars(axes, own, key if legend else [], _caption_checkpoint_bars(table), caption)
+    return axes[0]
+
+
+def _names(part: CheckpointScores, order: str) -> list[str]:
+    """The checkpoints of a group from top to bottom, references last."""
+    found = list(dict.fromkeys(part.checkpoints.tolist()))
+    value = dict.fromkeys(found, 0.0)
+    if order == "accuracy":
+        offset = part.accuracy - _means(part)
+        for name in found:
+            known = offset[(part.checkpoints == name) & np.isfinite(offset)]
+            value[name] = -float(known.mean()) if len(known) else np.inf
+    return sorted(found, key=lambda name: (name in part.reference, value[name]))
+
+
+def _means(part: CheckpointScores) -> FloatArray:
+    """The mean accuracy of the ranked checkpoints of a row's task."""
+    out = np.full(len(part), np.nan)
+    for task in part.task_names:
+        here = part.tasks == task
+        among = part.accuracy[here & part.ranked & np.isfinite(part.accuracy)]
+        among = among if len(among) else part.accuracy[here & np.isfinite(part.accuracy)]
+        out[here] = among.mean() if len(among) else np.nan
+    return out
+
+
+def _panels_checkpoint_bars(names: Mapping[str, Sequence[str]], tasks: int) -> list[Axes]:
+    """A row of panels for each group, as high as its checkpoints are many, and wrapped tasks."""
+    import matplotlib.pyplot as plt
+
+    columns = _columns(tasks)
+    lines = [g for g in names for _ in range(-(-tasks // columns))]
+    heights = [0.55 + 0.19 * len(names[g]) for g in lines]
+    longest = max(len(text) for g in names for text in safe_names(names[g], 28))
+    size = (max(0.3 + 0.075 * longest + 1.9 * columns, 4.6), 0.8 + sum(heights))
+    figure, grid = plt.subplots(
+        len(lines), columns, figsize=size, layout="constrained", squeeze=False, gridspec_kw={"height_ratios": heights}
+    )
+    axes: list[Axes] = []
+    for k in range(len(names)):
+        block = grid[k * len(lines) // len(names) : (k + 1) * len(lines) // len(names)].ravel()
+        axes.extend(block[:tasks])
+        for blank in block[tasks:]:
+            figure.delaxes(blank)
+    axes[0].set_gid(OWN)
+    return axes
+
+
+def _columns(tasks: int) -> int:
+    """Panels beside each other, in lines of about the same length."""
+    return -(-tasks // -(-tasks // MOST_TASKS))
+
+
+def _panel_checkpoint_bars(
+    ax: Axes, table: CheckpointScores, told: Kinds, group: str, task: str, names: Sequence[str]
+) -> None:
+    """One group on one task."""
+    rows = np.flatnonzero((table.groups == group) & (table.tasks == task))
+    place = {name: float(i) for i, name in enumerate(names)}
+    scale = as_percent(table)
+    zero_line(ax)
+    ax.set_yticks(np.arange(len(names)), labels=[""] * len(names))
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+    ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _tick(x)))
+    ax.margins(x=0.06)
+    if not len(rows):
+        ax.set_title(f"{safe_text(task, 26)}\nnot measured", loc="left", fontsize=9.0)
+        return
+    part = table.select(rows)
+    mean = float(_means(part)[0])
+    for i, row in enumerate(rows.tolist()):
+        y = place[str(part.checkpoints[i])]
+        offset = scale * (float(part.accuracy[i]) - mean)
+        if np.isnan(offset):
+            at: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "va": "center"}
+            note(ax, "failed", (0.02, y), fontsize=7.0, color="#6E6E6E", gid=FAILED, **at)
+            continue
+        shade = told.shade(row) if table.ranked[row] else REFERENCE
+        ax.barh(y, offset, height=0.72, color=shade, gid=BAR)
+    unit = "%" if scale == 100 else ""
+    said = "none known" if np.isnan(mean) else f"mean {_mean(scale * mean)}{unit}"
+    ax.set_title(f"{safe_text(task, 26)}\n{said}", loc="left", fontsize=9.0)
+
+
+def _tick(x: float) -> str:
+    """A difference with its sign."""
+    return "0" if abs(x) < 1e-12 else f"{x:+.3g}".replace("-", "−")
+
+
+def _mean(value: float) -> str:
+    """One decimal, or three digits of what is small."""
+    return f"{value:.1f}" if abs(value) >= 1 else format_number(value, 3)
+
+
+def _label(axes: Sequence[Axes], table: CheckpointScores, names: Mapping[str, Sequence[str]]) -> None:
+    """Names at the first panel of each row, what is drawn under the last ones."""
+    tasks = len(table.task_names)
+    columns = _columns(tasks)
+    what = "accuracy − mean" + (" (%)" if as_percent(table) == 100 else "")
+    for k, group in enumerate(names):
+        texts = safe_names(names[group], 18 if len(axes) == 1 and is_narrow(axes[0]) else 28)
+        for j, ax in enumerate(axes[k * tasks : (k + 1) * tasks]):
+            if j % columns == 0:
+                ax.set_yticklabels(texts, fontsize=8.0)
+                if len(names) > 1:
+                    ax.set_ylabel(safe_text(group, 30), fontsize=9.5)
+            if k == len(names) - 1 and j >= tasks - columns:
+                ax.set_xlabel(what, fontsize=9.0)
+
+
+def _references(table: CheckpointScores) -> str:
+    there = [n for n in table.reference if n in table.checkpoints]
+    return clean(there[0])[:24] if len(there) == 1 else "reference, not ranked"
+
+
+def _finish_checkpoint_bars(
+    axes: Sequence[Axes], own: bool, key: Sequence[tuple[Any, str]], lines: Sequence[str], caption: bool | None
+) -> None:
+    if not own:
+        finish(axes[0], own, key, lines, caption=caption)
+        return
+    legend_above(axes[0], key)
+    if caption is not False:
+        write_below(axes[0], lines)
+
+
+def _caption_checkpoint_bars(table: CheckpointScores) -> list[str]:
+    several = " of its group" if len(table.group_names) > 1 else ""
+    lines = [f"Accuracy after fine-tuning, less the mean of the ranked checkpoints{several}."]
+    failed = int(np.isnan(table.accuracy).sum())
+    return lines + ([f"⚠ {failed} accuracies are no number."] if failed else [])
+
+
+# Checkpoints as colours: by their kind, by their group, and references in black.
+
+MARKERS = "osD^vPX<>p"
+MOST_KINDS = 10
+"""Kinds that get a colour of their own."""
+
+REFERENCE = "black"
+"""Colour of checkpoints that are shown and never ranked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Which colour a row of a table has: one for each kind, in order of first appearance."""
+
+    names: tuple[str, ...]
+    rows: tuple[str, ...]
+
+    def index(self, row: int) -> int:
+        """The number of a row's kind."""
+        return self.names.index(self.rows[row])
+
+    def shade(self, row: int) -> str:
+        """Colour of a row."""
+        return self._shade(self.index(row))
+
+    def _shade(self, index: int) -> str:
+        return NEUTRAL if len(self.names) > MOST_KINDS else colour(index)
+
+    def marker(self, row: int) -> str:
+        """Shape of a row's dot."""
+        many = len(self.names) > MOST_KINDS
+        return MARKERS[0] if many else MARKERS[self.index(row) % len(MARKERS)]
+
+    def key(self, marked: bool = True) -> list[tuple[Any, str]]:
+        """A legend, in dots of several shapes or in squares; none where all are of one kind."""
+        if not 1 < len(self.names) <= MOST_KINDS:
+            return []
+        texts = safe_names(self.names, 24)
+        shapes = [MARKERS[i % len(MARKERS)] if marked else "s" for i in range(len(texts))]
+        looks = [(self._shade(i), shape) for i, shape in enumerate(shapes)]
+        return [(handle(*look), text.replace(r"\$", "$")) for look, text in zip(looks, texts, strict=True)]
+
+
+def handle(shade: str, marker: str) -> Line2D:
+    """A dot for a legend."""
+    return Line2D([], [], color=shade, marker=marker, linestyle="none", markersize=6.0)
+
+
+def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None) -> Kinds:
+    """Kinds by checkpoint, where they are given; else the groups."""
+    assert table.groups is not None
+    ranked = table.ranked
+    if kinds is None:
+        rows = table.groups.tolist()
+    else:
+        names = table.checkpoints.tolist()
+        if lost := sorted({n for n, r in zip(names, ranked, strict=True) if r} - set(kinds)):
+            raise InputError(
+                f"kinds says nothing of {lost[0]!r}: give the kind of each checkpoint, a reference's apart."
+            )
+        rows = [str(kinds.get(name, "")) for name in names]
+    known = dict.fromkeys(kind for kind, r in zip(rows, ranked, strict=True) if r)
+    return Kinds(tuple(known), tuple(rows))
+
+
+def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, group: str | None) -> CheckpointScores:
+    """The rows of some tasks, and of a group."""
+    if not isinstance(table, CheckpointScores):
+        raise InputError(
+            f"table is a {type(table).__name__}: give CheckpointScores, as made by cw.load_checkpoint_scores."
+        )
+    wanted = [tasks] if isinstance(tasks, str) else tasks
+    for name, known, given in (
+        ("task", table.task_names, wanted),
+        ("group", table.group_names, None if group is None else [group]),
+    ):
+        for value in given or ():
+            if value not in known:
+                there = ", ".join(map(repr, known))
+                raise InputError(f"{name}={value!r} is not in the table: use {there}.")
+    assert table.tasks is not None
+    keep = np.ones(len(table), dtype=bool)
+    if wanted is not None:
+        keep &= np.isin(table.tasks, list(wanted))
+    if group is not None:
+        keep &= table.groups == group
+    return table.select(keep)
+
+
+def as_percent(table: CheckpointScores) -> float:
+    """100 where accuracies are fractions, 1 where they are another score."""
+    known = table.accuracy[np.isfinite(table.accuracy)]
+    return 100.0 if not len(known) or (known.min() >= 0 and known.max() <= 1) else 1.0
+
+
+def legend_above(ax: Axes, key: Sequence[tuple[Any, str]]) -> None:
+    """One legend over all panels of a figure of ours, in as many columns as fit."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    if not key:
+        return
+    texts = [text for _, text in key]
+    longest = max(map(len, texts))
+    room = float(figure.get_size_inches()[0]) / (0.075 * longest + 0.55)
+    # A label with a leading underscore would be left out, hence numbers first and texts after.
+    box = figure.legend(
+        [h for h, _ in key],
+        [str(i) for i in range(len(key))],
+        loc="outside upper left",
+        ncols=max(1, min(len(key), math.floor(room))),
+        frameon=False,
+        handlelength=1.2,
+        fontsize=8.5,
+    )
+    for artist, text in zip(box.get_texts(), texts, strict=True):
+        artist.set_text(safe_text(text, 30))
+
+
+# Names beside dots, each where it covers the fewest dots and names.
+
+NAME = "curvewise-name"
+
+_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
+_ALIGN: dict[int, tuple[str, str]] = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
+
+
+def place_names(ax: Axes, x: FloatArray, y: FloatArray, names: Sequence[tuple[int, str]], *, size: float = 8.0) -> None:
+    """Write names beside some of the dots; those that come first choose first.
+
+    Parameters
+    ----------
+    ax : Axes
+        With final limits.
+    x, y : ndarray
+        All dots, which names should not cover.
+    names : sequence of (int, str)
+        The number of a dot and its name, in safe text.
+    size : float
+        Of type, in points.
+    """
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    scale = 72.0 / figure.dpi
+    dots = ax.transData.transform(np.column_stack([x, y])) * scale
+    frame = np.array([ax.bbox.x0, ax.bbox.y0, ax.bbox.x1, ax.bbox.y1]) * scale
+    taken: list[FloatArray] = []
+    for dot, text in names:
+        if not np.isfinite(dots[dot]).all():
+            continue
+        wide, tall = 0.62 * size * len(text.replace(r"\$", "$")), 1.35 * size
+        tries = [(reach, side, _box(dots[dot], side, reach, wide, tall)) for reach in (6.0, 15.0) for side in _SIDES]
+        reach, side, box = min(tries, key=lambda t: _cost(t[2], t[0], dots, taken, frame))
+        taken.append(box)
+        _write(ax, text, (float(x[dot]), float(y[dot])), side, reach, size)
+
+
+def _box(dot: FloatArray, side: tuple[int, int], reach: float, wide: float, tall: float) -> Any:
+    """Left, bottom, right and top of a name, in points."""
+    along = 0.75 if all(side) else 1.0
+    left = dot[0] + along * reach * side[0] + wide * {1: 0.0, 0: -0.5, -1: -1.0}[side[0]]
+    low = dot[1] + along * reach * side[1] + tall * {1: 0.0, 0: -0.5, -1: -1.0}[side[1]]
+    return np.array([left, low, left + wide, low + tall])
+
+
+def _cost(box: FloatArray, reach: float, dots: FloatArray, taken: Sequence[FloatArray], frame: FloatArray) -> float:
+    inside = (dots >= box[:2] - 3.0).all(axis=1) & (dots <= box[2:] + 3.0).all(axis=1)
+    hidden = sum(_shared(box, other) for other in taken)
+    outside = np.maximum(frame[:2] - box[:2], 0).sum() + np.maximum(box[2:] - frame[2:], 0).sum()
+    return float(inside.sum() + hidden / 20.0 + outside / 5.0 + reach / 40.0)
+
+
+def _shared(a: FloatArray, b: FloatArray) -> float:
+    """Area that two boxes have in common."""
+    sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
+    return float(np.prod(np.maximum(sides, 0.0)))
+
+
+def _write(ax: Axes, text: str, at: tuple[float, float], side: tuple[int, int], reach: float, size: float) -> None:
+    along = 0.75 if all(side) else 1.0
+    line = {"arrowstyle": "-", "lw": 0.5, "color": "#6E6E6E", "shrinkB": 3.0, "shrinkA": 0.0}
+    note(
+        ax,
+        text.replace(r"\$", "$"),
+        at,
+        xytext=(along * reach * side[0], along * reach * side[1]),
+        textcoords="offset points",
+        ha=_ALIGN[side[0]][0],
+        va=_ALIGN[side[1]][1],
+        fontsize=size,
+        gid=NAME,
+        arrowprops=line if reach > 10 else None,
+    )

@@ -1,0 +1,522 @@
+"""LEEP and NCE: how well a checkpoint's own classes tell the labels of a task."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.ranking.measure import RankingMeasure, Targets, as_count, as_number, as_targets
+from curvewise.ranking.mixture import COVARIANCES, candidates, cluster, fit_mixture, project
+from curvewise.ranking.scores import as_matrix
+from curvewise.types.units import FloatArray
+
+
+def leep(
+    source_probabilities: ArrayLike,
+    labels: ArrayLike,
+    *,
+    test_probabilities: ArrayLike | None = None,
+    test_labels: ArrayLike | None = None,
+) -> float:
+    """Log expected empirical prediction (Nguyen et al. 2020): more is better, 0 is best.
+
+    The source classes z that a checkpoint's own head sees in training examples are counted with
+    their labels y. Then Σ P̂(y|z) P(z|x) predicts the label of a test example without training,
+    and the score is the mean logarithm of the probability of the right label.
+
+    Parameters
+    ----------
+    source_probabilities : array_like, shape (examples, source classes)
+        Softmax output of the checkpoint's own head, for the training examples. Rows that add up
+        to 1 within a hundredth, as in half precision, are scaled to do so.
+    labels : array_like
+        A class for each, or a matrix of 0 and 1 (examples × classes) where there may be several:
+        then an example counts once for each of its labels.
+    test_probabilities, test_labels : array_like, optional
+        Examples to score. Without them the training examples are scored (in-sample).
+
+    Returns
+    -------
+    float
+        Nats per label. A source class without weight in training predicts labels by frequency.
+        A label that training never saw with the source classes of a test example would score -∞:
+        probabilities of test labels are not let below P̂(y)/(ñ + 1), what one more example with a
+        label drawn by frequency would give. A warning is given where more than one in twenty is.
+
+    Raises
+    ------
+    InputError
+        If rows are not probabilities, lengths differ, there is one class only, or a test label is
+        unknown in training.
+
+    See Also
+    --------
+    nce : With one source class for each example.
+    curvewise.ranking.prediction.nleep : For checkpoints without a head.
+
+    Examples
+    --------
+    >>> source = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]
+    >>> round(leep(source, ["cat", "cat", "dog", "dog"]), 4)
+    -0.2955
+    >>> round(leep(source, ["cat", "dog", "cat", "dog"]), 4)
+    -0.6931
+    """
+    own = as_probabilities(source_probabilities, "source_probabilities")
+    targets = as_targets(labels, len(own), allowed=TAKES, measure="leep")
+    if not has_test(test_probabilities, test_labels, "test_probabilities"):
+        return mean_log(predict_labels(own, targets, own, targets), targets, None)
+    test = as_probabilities(test_probabilities, "test_probabilities")
+    same_width(own, test, "test_probabilities")
+    asked = asked_targets(test_labels, len(test), targets, "leep")
+    return mean_log(predict_labels(own, targets, test, asked), targets, asked)
+
+
+def nce(
+    source_probabilities: ArrayLike,
+    labels: ArrayLike,
+    *,
+    test_probabilities: ArrayLike | None = None,
+    test_labels: ArrayLike | None = None,
+) -> float:
+    """Negative conditional entropy of labels given source classes (Tran et al. 2019).
+
+    As :func:`leep`, with each example counted for one source class, the most probable. More is
+    better, 0 is best.
+
+    Parameters
+    ----------
+    source_probabilities : array_like
+        Softmax output (examples × source classes) of the checkpoint's own head, or a source class
+        for each example: a number or a name.
+    labels : array_like
+        A class for each, or a matrix of 0 and 1 (examples × classes).
+    test_probabilities, test_labels : array_like, optional
+        Examples to score, in the same form. Without them the training examples are scored
+        (in-sample).
+
+    Returns
+    -------
+    float
+        Nats per label. Pairs that training never saw are treated as in :func:`leep`.
+
+    Raises
+    ------
+    InputError
+        As :func:`leep`.
+
+    Examples
+    --------
+    >>> round(nce([0, 0, 0, 1], ["cat", "cat", "dog", "dog"]), 4)
+    -0.4774
+    """
+    own = _source_classes(source_probabilities, "source_probabilities")
+    targets = as_targets(labels, len(own), allowed=TAKES, measure="nce")
+    asked, every = targets, own
+    tested = has_test(test_probabilities, test_labels, "test_probabilities")
+    if tested:
+        test = _source_classes(test_probabilities, "test_probabilities")
+        given, asking = np.asarray(source_probabilities), np.asarray(test_probabilities)
+        if given.ndim == asking.ndim == 2:
+            same_width(given, asking, "test_probabilities")
+        asked = asked_targets(test_labels, len(test), targets, "nce")
+        every = np.concatenate([own, test])
+    names, codes = np.unique(every, return_inverse=True)
+    sums = np.zeros((len(targets.classes), len(names)))
+    np.add.at(sums, (targets.codes, codes[: len(own)][targets.rows]), 1.0)
+    found = conditional(sums)[asked.codes, codes[-asked.count :][asked.rows]]
+    return mean_log(found, targets, asked if tested else None)
+
+
+def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floating[Any]]:
+    """A matrix whose rows are probabilities; raise otherwise."""
+    found = as_matrix(np.asarray(values), argument)
+    least, sums = float(found.min()), found.sum(axis=1, dtype=np.float64)
+    worst = float(sums[abs(sums - 1).argmax()])
+    if least < 0 or abs(worst - 1) > 0.01:
+        seen = f"{least:.4g}" if least < 0 else f"a row that adds up to {worst:.4g}"
+        raise InputError(
+            f"{argument} holds {seen}: give probabilities, which add up to 1 in each row. For "
+            "logits take their softmax; for features without a head there is nleep."
+        )
+    scaled: NDArray[np.floating[Any]] = found / sums.astype(found.dtype)[:, None]
+    return scaled
+
+
+def _source_classes(values: ArrayLike | None, argument: str) -> NDArray[Any]:
+    """A source class for each example: the most probable, or the one given."""
+    found: NDArray[Any] = np.asarray(values)
+    if found.ndim != 1:
+        likely: NDArray[Any] = as_probabilities(found, argument).argmax(axis=1)
+        return likely
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise InputError(f"{argument} has missing values: leave those examples out.")
+    return found.astype(np.str_) if found.dtype.kind == "O" else found
+
+
+# Labels predicted through a checkpoint's source classes, as LEEP, NCE and NLEEP do it.
+#
+# Arrays of probabilities are numpy's or torch's, with ``xp`` the module; labels are numpy's.
+
+TAKES = ("classes", "multilabel")
+
+
+MEASURES = (
+    RankingMeasure(
+        "leep",
+        leep,
+        about="How well the checkpoint's own classes tell the labels (LEEP, Nguyen et al. 2020).",
+        cost="One pass over the head's probabilities.",
+        fails="Needs a classification head; an overconfident head spoils it.",
+        flops=lambda n, d, classes: 3.0 * n * d,  # d source classes
+        takes="probabilities",
+        splits=True,
+        targets=TAKES,
+        guess="log",
+        bounds=(-np.inf, 0.0),
+    ),
+    RankingMeasure(
+        "nce",
+        nce,
+        about="Minus the entropy of labels given the head's most probable class (NCE, Tran et al. 2019).",
+        cost="One pass over the head's probabilities.",
+        fails="Needs a classification head; many source classes for few examples look informative in-sample.",
+        flops=lambda n, d, classes: float(n * d),
+        takes="probabilities",
+        splits=True,
+        targets=TAKES,
+        guess="log",
+        bounds=(-np.inf, 0.0),
+    ),
+)
+
+
+# NLEEP: how well clusters of a checkpoint's features tell the labels of a task.
+
+VARIANTS = ("paper", "in-sample", "no-log", "capped")
+FEW = 5  # examples a component below which a warning is due
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the mixture of NLEEP is fitted; see :func:`nleep`."""
+
+    components: int = 5
+    covariance: str = "diagonal"
+    variant: str = "paper"
+    steps: int = 100
+    tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.covariance not in COVARIANCES:
+            raise InputError(f"covariance={self.covariance!r} is not known: use one of {', '.join(COVARIANCES)}.")
+        if self.variant not in VARIANTS:
+            raise InputError(f"variant={self.variant!r} is not known: use one of {', '.join(VARIANTS)}.")
+        for name in ("components", "steps"):
+            as_count(getattr(self, name), name)
+        remedy = "give a number from 0."
+        if not as_number(self.tolerance, "tolerance", remedy) >= 0:
+            raise InputError(f"tolerance={self.tolerance!r}: {remedy}")
+
+    def count(self, examples: int, classes: int) -> int:
+        """How many components."""
+        if self.variant == "capped":
+            return max(int(max(min(classes, 0.2 * examples), 0.1 * examples)), 1)
+        return int(self.components) * classes
+
+
+def nleep(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    test_features: ArrayLike | None = None,
+    test_labels: ArrayLike | None = None,
+    energy: float = 0.8,
+    components: int = 5,
+    covariance: str = "diagonal",
+    variant: str = "paper",
+    steps: int = 100,
+    tolerance: float = 1e-3,
+    rng: int | np.random.Generator = 0,
+) -> float:
+    """LEEP with Gaussian clusters of features for source classes (Li et al. 2021).
+
+    Features of the training examples are reduced to the principal components that hold a share of
+    the variance; a mixture of Gaussians is fitted to them by EM from k-means; and the chances of
+    its components given an example take the place of a classification head in
+    :func:`~curvewise.ranking.prediction.leep`. More is better, 0 is best. Neither the order of examples,
+    the names of classes, nor turning, moving or scaling all features changes it, but for rounding:
+    in single precision that can be seen in the third digit, which is less than ``rng`` makes of it.
+
+    Parameters
+    ----------
+    features : array_like, shape (examples, dimensions)
+        Of the training examples. The work is done in their precision, float32 or float64.
+    labels : array_like
+        A class for each, or a matrix of 0 and 1 (examples × classes) where there may be several:
+        then an example counts once for each of its labels, and the mixture is fitted to examples.
+    test_features, test_labels : array_like, optional
+        Examples to score. Without them the training examples are scored (in-sample).
+    energy : float
+        Share of the variance that the principal components keep; features are centred.
+    components : int
+        Gaussians for each class of the training examples. There are never more than examples.
+    covariance : {"diagonal", "shrunk", "tied", "full"}
+        Of a Gaussian. The paper's is not said, and most take ``"full"``, which needs many more
+        examples a component than dimensions: otherwise EM stops where k-means left it. ``"tied"``
+        is one for all, ``"shrunk"`` between full and tied.
+    variant : {"paper", "in-sample", "no-log", "capped"}
+        The others are in circulation, and score the examples they are fitted on: ``"in-sample"``
+        otherwise like the paper; ``"no-log"`` the mean probability, not its logarithm;
+        ``"capped"`` with max(min(classes, .2 n), .1 n) Gaussians for n examples.
+    steps, tolerance : int, float
+        EM makes at most so many steps, and stops where one adds less to the mean log-likelihood;
+        looked at every fifth step.
+    rng : int or Generator
+        Draws the seeds of k-means.
+
+    Returns
+    -------
+    float
+        Nats per label (for ``"no-log"`` a probability). Unseen test labels as in
+        :func:`~curvewise.ranking.prediction.leep`.
+
+    Warns
+    -----
+    CurvewiseWarning
+        If there are fewer than five examples a component, all features are the same, full
+        covariance is stuck, or many test labels were never seen with their component.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, features are not finite, there is one class only, a test label is
+        unknown in training, or an option is not.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.repeat(["cat", "dog"], 100)
+    >>> blurred = rng.standard_normal((200, 20))
+    >>> clear = blurred + 3 * (labels == "cat")[:, None]
+    >>> bool(nleep(clear, labels) > nleep(blurred, labels))
+    True
+    """
+    settings = Settings(components, covariance, variant, steps, tolerance)
+    x, test = as_matrix(features, "features"), None
+    if has_test(test_features, test_labels, "test_features"):
+        test = as_matrix(np.asarray(test_features), "test_features")
+    reduced, test = reduce_features(x, test, energy)
+    return nleep_reduced(reduced, labels, test, test_labels, settings, rng)
+
+
+def reduce_features(x: Any, test: Any, energy: float, xp: Any = np) -> tuple[Any, Any]:
+    """Principal components of training examples, and test examples on the same axes."""
+    remedy = "give a share above 0 and up to 1, such as 0.8."
+    if not 0 < as_number(energy, "energy", remedy) <= 1:
+        raise InputError(f"energy={energy!r}: {remedy}")
+    if test is not None:
+        same_width(x, test, "test_features")
+    reduced, projection = project(x, energy, xp)
+    if not bool((reduced != 0).any()):
+        _warn("all examples have the same features: they tell nothing about labels.", level=4)
+    return reduced, None if test is None else projection.apply(xp.asarray(test, dtype=x.dtype), xp)
+
+
+def nleep_reduced(
+    reduced: Any,
+    labels: ArrayLike,
+    test: Any = None,
+    test_labels: ArrayLike | None = None,
+    settings: Settings = Settings(),  # noqa: B008  frozen
+    rng: int | np.random.Generator = 0,
+    xp: Any = np,
+) -> float:
+    """NLEEP from what :func:`reduce_features` gives, or a part of its rows.
+
+    ``reduced`` and ``test`` are arrays of ``xp``, numpy or torch; labels are numpy's.
+    """
+    targets = as_targets(labels, len(reduced), allowed=TAKES, measure="nleep")
+    asked = None
+    if test is not None:
+        if settings.variant != "paper":
+            raise InputError(
+                f"variant={settings.variant!r} scores the examples it is fitted on: leave "
+                "test_features and test_labels out, or use variant='paper'."
+            )
+        asked = asked_targets(test_labels, len(test), targets, "nleep")
+    own, tested = _posteriors(reduced, targets, test, settings, rng, xp)
+    found = predict_labels(own, targets, tested, targets if asked is None else asked, xp)
+    if settings.variant == "no-log":
+        return float(found.mean())
+    return mean_log(found, targets, asked, level=4)
+
+
+def _posteriors(
+    x: Any, targets: Targets, test: Any, settings: Settings, rng: int | np.random.Generator, xp: Any
+) -> tuple[Any, Any]:
+    """Chances of components, for training and test examples (the same without those)."""
+    wanted = settings.count(len(x), len(np.unique(targets.codes)))
+    count = min(wanted, len(x))
+    if len(x) < FEW * wanted:
+        _warn(
+            f"{len(x)} examples for {wanted} components are fewer than {FEW} for each: the score "
+            "tells them apart by chance. Take more examples or fewer components."
+        )
+    draws = xp.asarray(np.random.default_rng(rng).random((count, candidates(count))))
+    start = cluster(x, draws, xp)
+    mixture = fit_mixture(
+        x, start, count, settings.covariance, steps=int(settings.steps), tolerance=settings.tolerance, xp=xp
+    )
+    own = mixture.posteriors(x, xp)
+    thin = settings.covariance == "full" and len(x) <= count * x.shape[1]
+    if thin and bool((own.argmax(axis=1) == start).all()):
+        _warn(
+            f"full covariance is stuck where k-means left it: {len(x) / count:.0f} examples a "
+            f"component in {x.shape[1]} dimensions. Use covariance='diagonal' or 'shrunk'."
+        )
+    return own, own if test is None else mixture.posteriors(test, xp)
+
+
+def _warn(message: str, level: int = 5) -> None:
+    warnings.warn(message, CurvewiseWarning, stacklevel=level)
+
+
+def _operations(n: int, d: int, classes: int) -> float:
+    """The covariance (or the products of examples), and 50 steps of EM in 100 dimensions."""
+    return float(n) * d * min(n, d) + 50 * 8.0 * n * min(d, 100) * 5 * classes
+
+
+MEASURES_NLEEP = (
+    RankingMeasure(
+        "nleep",
+        nleep,
+        about="How well Gaussian clusters of features tell the labels (NLEEP, Li et al. 2021).",
+        cost="A covariance of features, and EM in matrix products: about 1 s of CPU for 10,000 "
+        "examples of 2,048 dimensions and 10 classes.",
+        fails="With few examples a component it tells them apart by chance; full covariance then "
+        "stays where k-means left it.",
+        flops=_operations,
+        splits=True,
+        seeded=True,
+        targets=TAKES,
+        guess="log",
+        bounds=(-np.inf, 0.0),
+    ),
+)
+
+
+RARE = 0.05  # share of test labels at the floor above which a warning is due
+
+
+def predict_labels(source: Any, targets: Targets, tested: Any, asked: Targets, xp: Any = np) -> FloatArray:
+    """Probability of each test label: Σ P̂(label | source class) P(source class | example).
+
+    Parameters
+    ----------
+    source, tested : array, shape (examples, source classes)
+        Probabilities of source classes for the training and the test examples.
+    targets, asked : Targets
+        Their labels.
+    xp : module
+        numpy or torch.
+
+    Returns
+    -------
+    ndarray
+        In the order of the rows of ``asked``.
+    """
+    parts, _ = _by_class(source, targets, xp)
+    sums = xp.stack([part.sum(axis=0, dtype=xp.float64) for part in parts])
+    given = xp.asarray(conditional(sums, xp), dtype=source.dtype)
+    parts, places = _by_class(tested, asked, xp)
+    values = np.empty(len(places))
+    values[places] = xp.concatenate([part @ given[k] for k, part in enumerate(parts)]).tolist()
+    return values
+
+
+def conditional(sums: Any, xp: Any = np) -> Any:
+    """P(label | source class) from sums; label frequencies where a source class has no weight.
+
+    >>> conditional(np.array([[2.0, 0.0], [1.0, 0.0]])).round(3)
+    array([[0.667, 0.667],
+           [0.333, 0.333]])
+    """
+    weights = sums.sum(axis=0)
+    safe = xp.where(weights > 0, weights, xp.ones_like(weights))
+    return xp.where(weights > 0, sums / safe, (sums.sum(axis=1) / weights.sum())[:, None])
+
+
+def mean_log(probabilities: FloatArray, targets: Targets, asked: Targets | None, level: int = 3) -> float:
+    """Mean logarithm; of test labels, not below what the training labels can tell from 0.
+
+    One more training example, with its label drawn apart from its source class, would change a
+    probability p to (ñp + P̂(y)) / (ñ + 1): at least P̂(y) / (ñ + 1), where P̂(y) is the label's
+    frequency and ñ the number of training labels.
+    """
+    if asked is not None:
+        counts = np.bincount(targets.codes, minlength=len(targets.classes))
+        floor = (counts / (len(targets.codes) * (len(targets.codes) + 1.0)))[asked.codes]
+        unseen = float((probabilities < floor).mean())
+        if unseen > RARE:
+            warnings.warn(
+                f"{unseen:.0%} of test labels were never seen with their source class in training:"
+                " the score rests on the probability that one more example would give them. Take"
+                " more training examples (for nleep also: fewer components).",
+                CurvewiseWarning,
+                stacklevel=level,
+            )
+        probabilities = np.maximum(probabilities, floor)
+    return float(np.log(probabilities).mean())
+
+
+def asked_targets(labels: Any, count: int, targets: Targets, measure: str) -> Targets:
+    """Labels of test examples, each of a class that a training example has."""
+    found = as_targets(
+        labels,
+        count,
+        allowed=(targets.kind,),
+        measure=f"{measure} with such training labels",
+        argument="test_labels",
+        classes=targets.classes,
+    )
+    known = np.bincount(targets.codes, minlength=len(targets.classes)) > 0
+    if not len(found.codes):
+        raise InputError("test_labels has no label: give examples that have one.")
+    if lost := found.codes[~known[found.codes]].tolist():
+        raise InputError(
+            f"test_labels holds class {targets.classes[lost[0]]!r}, which no training example "
+            "has: add examples of it, or leave it out."
+        )
+    return found
+
+
+def has_test(features: ArrayLike | None, labels: ArrayLike | None, argument: str) -> bool:
+    """Whether there are test examples; raise where only half of them is given."""
+    if (features is None) != (labels is None):
+        both = [argument, "test_labels"] if labels is None else ["test_labels", argument]
+        raise InputError(f"{both[0]} is given without {both[1]}: give both, or neither.")
+    return features is not None
+
+
+def same_width(train: Any, test: Any, argument: str) -> None:
+    """Raise where test examples have another number of columns."""
+    if train.shape[1] != test.shape[1]:
+        raise InputError(
+            f"{argument} has {test.shape[1]} columns and the training examples {train.shape[1]}: "
+            "give the output of the same layer."
+        )
+
+
+def _by_class(values: Any, targets: Targets, xp: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """Rows of an array for each class, and the places of all of them among the targets."""
+    order = np.argsort(targets.codes, kind="stable")
+    rows = values[xp.asarray(targets.rows[order])]
+    ends = [0, *np.cumsum(np.bincount(targets.codes, minlength=len(targets.classes))).tolist()]
+    return [rows[first:last] for first, last in pairwise(ends)], order

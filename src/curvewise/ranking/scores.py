@@ -1,0 +1,310 @@
+"""Checkpoints with what fine-tuning gave and what measures said of them before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.types.results import data_frame
+from curvewise.types.units import FloatArray, as_floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+ONE_GROUP = "all checkpoints"
+ONE_TASK = "one task"
+UNION = "union"
+RESERVED = ("group", "task", "checkpoint", "accuracy", "reference")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CheckpointScores:
+    """A table on which ranking measures are judged: a row for each checkpoint and task.
+
+    Attributes
+    ----------
+    checkpoints : ndarray of str
+        Each once in a group and task.
+    accuracy : ndarray
+        After fine-tuning, as a fraction (or any score of which more is better); NaN where it
+        failed.
+    scores : dict of str to ndarray
+        By measure; higher predicts better; NaN where there is none.
+    tasks, groups : ndarray of str, optional
+        Checkpoints are ranked within a group, for one task at a time.
+    reference : tuple of str
+        Checkpoints that are shown and never ranked, such as training from scratch.
+    gflops : dict of str to ndarray
+        Cost of a measure apart from the forward pass, NaN where unknown.
+    baselines : tuple of str
+        Which of the scores are plain baselines (size, source accuracy).
+    notes : tuple of str
+        What was taken for what.
+
+    Examples
+    --------
+    >>> CheckpointScores(["a", "b"], [0.8, 0.9], {"nleep": [-1.2, -0.7]})
+    CheckpointScores(2 checkpoints, 1 task, 1 group, 1 measure)
+    """
+
+    checkpoints: NDArray[np.str_]
+    accuracy: FloatArray
+    scores: Mapping[str, FloatArray] = field(default_factory=dict)
+    tasks: NDArray[np.str_] | None = None
+    groups: NDArray[np.str_] | None = None
+    reference: tuple[str, ...] = ()
+    gflops: Mapping[str, FloatArray] = field(default_factory=dict)
+    baselines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        names = np.asarray(self.checkpoints, dtype=np.str_)
+        if names.ndim != 1 or not len(names):
+            raise InputError("checkpoints is empty: give at least one name.")
+        put(self, "checkpoints", names)
+        put(self, "tasks", self._names(self.tasks, "tasks", ONE_TASK))
+        put(self, "groups", self._names(self.groups, "groups", ONE_GROUP))
+        put(self, "accuracy", self._numbers(self.accuracy, "accuracy"))
+        for part in ("scores", "gflops"):
+            given = getattr(self, part)
+            put(self, part, {str(k): self._numbers(v, f"{part}[{k!r}]") for k, v in given.items()})
+        put(self, "reference", tuple(map(str, self.reference)))
+        put(self, "baselines", tuple(map(str, self.baselines)))
+        self._check()
+
+    def _names(self, given: ArrayLike | None, argument: str, one: str) -> NDArray[np.str_]:
+        if given is None:
+            return np.full(len(self), one)
+        found = np.asarray(given, dtype=np.str_)
+        if found.shape != (len(self),):
+            raise InputError(f"{argument} has shape {found.shape} for {len(self)} rows: give one for each.")
+        return found
+
+    def _numbers(self, given: ArrayLike, argument: str) -> FloatArray:
+        found = as_floats(given, argument)
+        if found.shape != (len(self),):
+            raise InputError(f"{argument} has shape {found.shape} for {len(self)} rows: give one for each.")
+        if np.isinf(found).any():
+            raise InputError(f"{argument} holds an infinite value: use NaN where there is none.")
+        return found
+
+    def _check(self) -> None:
+        assert self.tasks is not None
+        assert self.groups is not None
+        rows = Counter(zip(self.groups, self.tasks, self.checkpoints, strict=True))
+        (group, task, name), count = rows.most_common(1)[0]
+        if count > 1:
+            raise InputError(
+                f"checkpoints holds {str(name)!r} {count} times for task {str(task)!r} in group "
+                f"{str(group)!r}: average repeated fine-tunings, or name them apart."
+            )
+        if clash := set(self.scores) & set(RESERVED):
+            raise InputError(f"scores: {min(clash)!r} is the name of another column.")
+        if lost := set(self.baselines) - set(self.scores):
+            raise InputError(f"baselines names {min(lost)!r}, which is none of the scores.")
+        if lost := set(self.gflops) - set(self.scores):
+            raise InputError(f"gflops names {min(lost)!r}, which is none of the scores.")
+
+    def __len__(self) -> int:
+        return len(self.checkpoints)
+
+    def __repr__(self) -> str:
+        parts = {
+            "checkpoint": len(set(self.checkpoints.tolist()) - set(self.reference)),
+            "task": len(self.task_names),
+            "group": len(self.group_names),
+            "measure": len(self.scores),
+        }
+        said = ", ".join(f"{k} {name}" + ("" if k == 1 else "s") for name, k in parts.items())
+        return f"CheckpointScores({said})"
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the measures."""
+        return tuple(self.scores)
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The tasks in order of first appearance."""
+        assert self.tasks is not None
+        return tuple(dict.fromkeys(self.tasks.tolist()))
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The groups in order of first appearance."""
+        assert self.groups is not None
+        return tuple(dict.fromkeys(self.groups.tolist()))
+
+    @property
+    def ranked(self) -> NDArray[np.bool_]:
+        """Which rows are ranked: all but those of a reference."""
+        return ~np.isin(self.checkpoints, self.reference)
+
+    def select(self, mask: ArrayLike) -> CheckpointScores:
+        """Some of the rows: a mask with an entry for each, or their positions."""
+        chosen = np.asarray(mask)
+        if chosen.dtype == np.bool_ and chosen.shape != (len(self),):
+            raise InputError(f"mask has shape {chosen.shape}: give one entry for each of {len(self)} rows.")
+        where = np.arange(len(self))[chosen]
+        if where.ndim != 1 or not len(where):
+            raise InputError("mask selects no row: at least one must be left.")
+        assert self.tasks is not None
+        assert self.groups is not None
+        return replace(
+            self,
+            checkpoints=self.checkpoints[where],
+            accuracy=self.accuracy[where],
+            scores={k: v[where] for k, v in self.scores.items()},
+            tasks=self.tasks[where],
+            groups=self.groups[where],
+            gflops={k: v[where] for k, v in self.gflops.items()},
+        )
+
+    def by_group(self) -> dict[str, CheckpointScores]:
+        """A table for each group."""
+        return {name: self.select(self.groups == name) for name in self.group_names}
+
+    def by_task(self) -> dict[str, CheckpointScores]:
+        """A table for each task."""
+        return {name: self.select(self.tasks == name) for name in self.task_names}
+
+    def union(self) -> CheckpointScores:
+        """All groups as one; what several groups share (a reference, say) is kept once."""
+        assert self.tasks is not None
+        keys = list(zip(self.tasks.tolist(), self.checkpoints.tolist(), strict=True))
+        first = sorted({key: i for i, key in reversed(list(enumerate(keys)))}.values())
+        found = self.select(np.array(first))
+        return replace(found, groups=np.full(len(found), UNION))
+
+    def with_scores(
+        self, scores: Mapping[str, ArrayLike], gflops: Mapping[str, ArrayLike] | None = None
+    ) -> CheckpointScores:
+        """The same rows with further measures, or others in the place of those of a name."""
+        return replace(
+            self,
+            scores={**self.scores, **scores},  # type: ignore[dict-item]
+            gflops={**self.gflops, **(gflops or {})},  # type: ignore[dict-item]
+        )
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each checkpoint and task."""
+        return {
+            "group": self.groups,
+            "task": self.tasks,
+            "checkpoint": self.checkpoints,
+            "reference": ~self.ranked,
+            "accuracy": self.accuracy,
+            **self.scores,
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame."""
+        return data_frame(self.columns())
+
+
+# What a checkpoint says about labelled examples: its features, and its own classes.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CheckpointFeatures:
+    """Features of the same examples by one checkpoint, a row for each example.
+
+    Attributes
+    ----------
+    name : str
+        Of the checkpoint.
+    features : ndarray, shape (examples, dimensions)
+        As float32 or float64; a memory map will do.
+    probabilities : ndarray, shape (examples, source classes), optional
+        What the checkpoint's own head says, where it has one.
+    layer : str
+        Where the features were taken.
+    parameters : int, optional
+        Number of weights of the network.
+    source_accuracy : float, optional
+        Accuracy on what it was trained for, as a fraction.
+    seconds, gflops : float, optional
+        Cost of the forward pass over all examples; 10⁹ operations, a multiplication and an
+        addition counted as two.
+    notes : tuple of str
+        What was taken for what.
+
+    Examples
+    --------
+    >>> CheckpointFeatures("resnet", np.zeros((100, 64)))
+    CheckpointFeatures('resnet', 100 examples × 64)
+    """
+
+    name: str
+    features: NDArray[np.floating[Any]]
+    probabilities: NDArray[np.floating[Any]] | None = None
+    layer: str = ""
+    parameters: int | None = None
+    source_accuracy: float | None = None
+    seconds: float | None = None
+    gflops: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "features", as_matrix(self.features, f"features of {self.name!r}"))
+        if self.probabilities is not None:
+            found = as_matrix(self.probabilities, f"probabilities of {self.name!r}")
+            if len(found) != len(self):
+                raise InputError(
+                    f"probabilities of {self.name!r} has {len(found)} rows and features "
+                    f"{len(self)}: give one of each for every example."
+                )
+            put(self, "probabilities", found)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __repr__(self) -> str:
+        rows, dimensions = self.features.shape
+        return f"CheckpointFeatures({self.name!r}, {rows:,} examples × {dimensions:,})"
+
+    def take(self, rows: NDArray[Any]) -> CheckpointFeatures:
+        """Some of the examples: their positions, or a mask with an entry for each."""
+        own = None if self.probabilities is None else self.probabilities[rows]
+        return replace(self, features=self.features[rows], probabilities=own)
+
+
+def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
+    """A finite matrix with a row for each example, in float32 or float64; raise otherwise."""
+    found = np.asanyarray(values)
+    if found.ndim != 2:
+        raise InputError(
+            f"{argument} has shape {found.shape}: give a matrix with a row for each example. Pool "
+            "or flatten further axes first."
+        )
+    if not found.size:
+        raise InputError(f"{argument} has shape {found.shape}: it is empty.")
+    if found.dtype.kind not in "fiub":
+        raise InputError(f"{argument} holds {found.dtype}: give numbers.")
+    if found.dtype not in (np.float32, np.float64):
+        found = found.astype(np.float32 if found.dtype.itemsize < 4 else np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # a look at each only where the sum is odd
+        odd = not np.isfinite(np.sum(found, dtype=np.float64))
+    if odd and not np.isfinite(found).all():
+        bad = int((~np.isfinite(found).all(axis=1)).sum())
+        raise InputError(
+            f"{argument} has NaN or infinite values in {bad} of {len(found)} rows: the network "
+            "diverged or overflows in half precision. Extract them in float32, or leave it out."
+        )
+    if found.dtype == np.float64:  # fourth powers of these overflow or are 0
+        largest = max(float(found.max()), -float(found.min()))
+        if largest > 1e75 or 0 < largest < 1e-75:
+            raise InputError(
+                f"{argument} has values up to {largest:g} in size: multiply them by one number, so "
+                "that they are of the order of 1."
+            )
+    return found

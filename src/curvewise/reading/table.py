@@ -1,0 +1,467 @@
+"""A table as it was read: named columns of cells, the row each came from, what to say about it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.text import brief, list_names
+from curvewise.types.coercion import same_names
+from curvewise.types.units import FloatArray
+
+Column: TypeAlias = list[Any] | NDArray[Any]
+Rows: TypeAlias = NDArray[np.intp]
+
+# What pandas calls an index that was written to a file without a name.
+_INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Cells by column, not yet interpreted.
+
+    Attributes
+    ----------
+    source : str
+        How messages call it: a file name, or "the DataFrame".
+    columns : dict of str to list or ndarray
+        Cells as they came: numbers, text or None.
+    rows : ndarray of int
+        For each row its number in the source, counted from 1 below the header.
+    label : str
+        Name for the learner when no column gives one.
+    notes : tuple of str
+        What had to be said while reading.
+    decimal_commas : bool
+        Whether ``"0,5"`` is a half: fields are separated by something else, and such cells exist.
+    """
+
+    source: str
+    columns: Mapping[str, Column]
+    rows: Rows
+    label: str = "learner"
+    notes: tuple[str, ...] = ()
+    decimal_commas: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, index: Rows) -> Table:
+        """Take the rows at ``index``, in that order and as often as named there."""
+        columns = {name: take_cells(cells, index) for name, cells in self.columns.items()}
+        return replace(self, columns=columns, rows=self.rows[index])
+
+    def where(self, name: str) -> str:
+        """How messages call one column."""
+        return f"column {brief(name)} of {self.source}"
+
+
+def make_table(source: str, columns: Mapping[str, Column], label: str = "learner", notes: Sequence[str] = ()) -> Table:
+    """Check that columns have one length, and set an unnamed index aside."""
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{brief(name)} has {size}" for name, size in list(lengths.items())[:10])
+        raise InputError(f"The columns of {source} differ in length: {said}. Make them equal.")
+    if not lengths:
+        raise InputError(f"{source} has no columns: there is nothing to read.")
+    if not max(lengths.values()):
+        raise InputError(f"{source} has columns ({list_names(lengths)}) but no rows.")
+    index = [name for name in columns if name in _INDEX_NAMES]
+    notes = [*notes, *(f"column {name!r} left out: an index without a name" for name in index)]
+    kept = {name: cells for name, cells in columns.items() if name not in index}
+    rows = np.arange(1, max(lengths.values()) + 1)
+    return Table(source, kept, rows, label, tuple(notes))
+
+
+def table_from_frame(frame: Any, source: str) -> Table:
+    """Read any DataFrame that narwhals knows."""
+    try:
+        import narwhals as nw
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "Reading a DataFrame needs narwhals, which is not installed: pip install narwhals."
+        ) from error
+    frame = _plain_pandas(frame, source)
+    try:
+        native = nw.from_native(frame)
+    except TypeError as error:
+        raise InputError(
+            f"source of type {type(frame).__name__} cannot be read. Pass a path, a DataFrame "
+            "(pandas, polars, pyarrow), a dict of columns or a list of records."
+        ) from error
+    eager = native.collect() if isinstance(native, nw.LazyFrame) else native
+    columns: dict[str, Column] = {}
+    for name in eager.columns:
+        series = eager[name]
+        numeric = series.dtype.is_numeric() and not series.dtype.is_decimal()
+        columns[str(name)] = series.to_numpy() if numeric else series.to_list()
+    return make_table(source, columns)
+
+
+def table_from_dict(data: Mapping[Any, Any], source: str, label: str = "learner") -> Table:
+    """Read a dict of columns, or a dict of learners with records or columns each."""
+    by_learner = any(isinstance(value, Mapping) or _is_records(value) for value in data.values())
+    if by_learner:
+        records = [r for learner, value in data.items() for r in _of_learner(learner, value, source)]
+        return table_from_records(records, source, label)
+    return make_table(source, _columns_from_dict(data, source), label)
+
+
+def table_from_records(records: Sequence[Any], source: str, label: str = "learner") -> Table:
+    """Read a list of dicts; a key that one record lacks is a missing cell."""
+    if not records:
+        raise InputError(f"{source} is an empty list: there is nothing to measure.")
+    for row, record in enumerate(records, 1):
+        if not isinstance(record, Mapping):
+            raise InputError(
+                f"{source} should be a list of records such as {{'n': 25, 'error': 0.4}}, but "
+                f"entry {row} is {brief(record)}."
+            )
+    names = list(dict.fromkeys(name for record in records for name in record))
+    check_names([str(name) for name in names], source)
+    cells: dict[str, Column] = {str(k): [record.get(k) for record in records] for k in names}
+    return make_table(source, cells, label)
+
+
+def check_names(names: Iterable[str], source: str) -> None:
+    """Refuse a name that is there twice."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"{source} has more than one column called {list_names(twice)}: rename them so that "
+            "each name is there once."
+        )
+
+
+def take_cells(cells: Column, index: Rows) -> Column:
+    """Take the cells at ``index``."""
+    return cells[index] if isinstance(cells, np.ndarray) else [cells[i] for i in index]
+
+
+def _plain_pandas(frame: Any, source: str) -> Any:
+    """Turn a named pandas index into columns and column names into text."""
+    if not (type(frame).__module__.startswith("pandas") and hasattr(frame, "reset_index")):
+        return frame
+    if getattr(frame, "columns", None) is None:
+        raise InputError("source is a pandas Series: pass a DataFrame with a column of sizes.")
+    if frame.columns.nlevels > 1:
+        raise InputError(
+            f"{source} has {frame.columns.nlevels} levels of column names. Flatten them first: "
+            "frame.columns = ['_'.join(map(str, c)) for c in frame.columns]."
+        )
+    if any(name is not None for name in frame.index.names):
+        kept = [name for name in frame.index.names if name not in frame.columns]
+        frame = frame.reset_index(level=kept) if kept else frame
+    check_names([str(name) for name in frame.columns], source)
+    return frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
+
+
+def _is_records(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(isinstance(v, Mapping) for v in value)
+
+
+def _of_learner(learner: Any, value: Any, source: str) -> list[dict[str, Any]]:
+    """Turn what stands under one learner's name into records that name it."""
+    where = f"{brief(learner)} in {source}"
+    if isinstance(value, Mapping):
+        columns = _columns_from_dict(value, where)
+        make_table(where, columns)  # for its checks
+        value = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    elif not _is_records(value):
+        raise InputError(
+            f"{where} is {brief(value)}, not a list of records: give each learner records such "
+            "as {'n': 25, 'error': 0.4}."
+        )
+    if any(isinstance(record, Mapping) and "learner" in record for record in value):
+        raise InputError(
+            f"{source} names learners twice: as the key {brief(learner)} and as 'learner' inside "
+            "it. Leave one of them out."
+        )
+    return [{"learner": str(learner), **record} if isinstance(record, Mapping) else record for record in value]
+
+
+def _columns_from_dict(data: Mapping[Any, Any], source: str) -> dict[str, Column]:
+    check_names([str(name) for name in data], source)
+    columns: dict[str, Column] = {}
+    for name, cells in data.items():
+        if isinstance(cells, str | bytes | Mapping) or not hasattr(cells, "__iter__"):
+            raise InputError(
+                f"{brief(str(name))} in {source} is {brief(cells)}, not a list of cells. Use a "
+                "dict of columns, {'n': [25, 50], 'error': [0.4, 0.3]}, a list of records, or a "
+                "dict of learners with records each."
+            )
+        flat = isinstance(cells, np.ndarray) and cells.ndim == 1
+        columns[str(name)] = cells if flat else list(cells)
+    return columns
+
+
+def unfold(table: Table, names: Iterable[str | None]) -> Table:
+    """One row per element where cells of these columns hold lists (the errors of all runs).
+
+    Lists in other columns, such as tags, stay as they are.
+    """
+    folded = [name for name in dict.fromkeys(names) if name and _holds_lists(table.columns[name])]
+    if not folded:
+        return table
+    cells = {name: [_as_list(cell) for cell in table.columns[name]] for name in folded}
+    counts = np.array([[len(c) for c in cells[name]] for name in folded])
+    uneven = np.flatnonzero((counts != counts[0]).any(axis=0))
+    if uneven.size:
+        row = int(uneven[0])
+        sizes = ", ".join(f"{brief(n)} has {c}" for n, c in zip(folded, counts[:, row], strict=True))
+        raise InputError(f"Lists in row {row + 1} of {table.source} differ in length: {sizes}.")
+    long = table.take(np.repeat(np.arange(len(table)), counts[0]))
+    flat = {name: [cell for cells_ in cells[name] for cell in cells_] for name in folded}
+    notes = [*table.notes, f"{list_names(folded)} held lists: one row per element"]
+    if empty := int((counts[0] == 0).sum()):
+        notes.append(f"{empty} empty list(s) taken as not measured")
+    if not len(long):
+        raise InputError(f"All lists in {table.source} are empty: there is nothing to measure.")
+    return replace(long, columns={**long.columns, **flat}, notes=tuple(notes))
+
+
+def list_columns(table: Table) -> list[str]:
+    """Columns whose cells hold lists of numbers, or lists and numbers."""
+    return [
+        name
+        for name, cells in table.columns.items()
+        if _holds_lists(cells) and all(isinstance(v, int | float | np.number) for c in cells for v in _as_list(c))
+    ]
+
+
+def _holds_lists(cells: Column) -> bool:
+    if isinstance(cells, np.ndarray) and cells.dtype != object:
+        return False
+    return any(issubclass(kind, list | tuple | np.ndarray) for kind in set(map(type, cells)))
+
+
+def _is_list(cell: Any) -> bool:
+    return isinstance(cell, list | tuple | np.ndarray)
+
+
+def _as_list(cell: Any) -> list[Any]:
+    return list(cell) if _is_list(cell) else [] if cell is None else [cell]
+
+
+# Cells into numbers, with errors that name the row and the text.
+
+_MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
+THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.0*)?")
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
+
+
+def numbers(table: Table, name: str, *, thousands: bool = False, remedy: str = "") -> FloatArray:
+    """Read the cells of a column as float64; a missing cell is NaN.
+
+    Parameters
+    ----------
+    thousands : bool
+        Read ``"1,000"`` as one thousand. Sizes are whole, so that the comma cannot be a decimal
+        one; anywhere else it is an error. In a table with decimal commas it is an error here.
+    remedy : str
+        What else the user can do, at the end of a message.
+    """
+    cells = table.columns[name]
+    if table.decimal_commas:
+        cells = cells_with_points(table, name, whole=thousands)
+    quick = _quick(cells)
+    if quick is not None:
+        return quick
+    parsed = [parse(cell, thousands) for cell in cells]
+    bad = [i for i, number in enumerate(parsed) if number is None]
+    if bad:
+        raise _not_a_number(table, name, bad, remedy)
+    return np.array(parsed, dtype=np.float64)
+
+
+def parse(cell: Any, thousands: bool = False) -> float | None:
+    """One cell as a number: NaN if it is missing, None if it is something else.
+
+    >>> parse(" 0.5 "), parse("1,000"), parse("1,000", thousands=True), parse("NA"), parse(True)
+    (0.5, None, 1000.0, nan, None)
+    """
+    if is_missing(cell):
+        return float("nan")
+    if isinstance(cell, str):
+        if thousands and THOUSANDS.fullmatch(cell.strip()):
+            cell = cell.replace(",", "")
+        if "_" in cell:
+            return None
+    if isinstance(cell, bool | np.bool_ | bytes | complex):
+        return None
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell holds nothing: None, NaN, an empty text or a usual word for it."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(cell, str):
+        return cell.strip().lower() in _MISSING
+    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
+
+
+def is_measured(cells: Column) -> bool:
+    """Whether a column of a wide table is meant to hold numbers: one cell does, or none does."""
+    return any(map(_like_a_number, cells)) or all(map(is_missing, cells))
+
+
+def texts(cells: Column) -> list[str]:
+    """Cells as text, verbatim; a whole number has no decimal point, a missing cell is ``""``."""
+    plain = cells.tolist() if isinstance(cells, np.ndarray) else cells
+    return plain if set(map(type, plain)) == {str} else [_text(cell) for cell in plain]
+
+
+def names_in(table: Table, column: str) -> list[str]:
+    """Names of learners, tasks, runs and the like, without blanks around them.
+
+    Two names that differ in such blanks only are an error: they may be one or two.
+    """
+    return same_names(texts(table.columns[column]), table.where(column))
+
+
+def label_array(cells: Column) -> NDArray[Any]:
+    """Cells of a further coordinate: whole numbers, numbers or text, whichever holds all."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
+        return cells
+    if set(map(type, cells)) <= {bool, np.bool_}:
+        return np.array(cells, dtype=np.bool_)
+    words, values = texts(cells), _all_numbers(cells)
+    if values is None or any(map(_LEADING_ZERO.match, words)):
+        return np.array(words, dtype=np.str_)
+    whole = bool(np.all(np.isfinite(values) & (values == np.rint(values)) & (abs(values) < 2**53)))
+    return values.astype(np.int64) if whole else values
+
+
+def first_row(rows: Rows, bad: NDArray[np.bool_]) -> str:
+    """Which rows are meant: ``"row 3"``, or ``"5 rows, the first is row 3"``."""
+    count, row = int(bad.sum()), int(rows[np.flatnonzero(bad)[0]])
+    return f"row {row}" if count == 1 else f"{count} rows, the first is row {row}"
+
+
+def _like_a_number(cell: Any) -> bool:
+    if isinstance(cell, str) and is_decimal_comma(cell.strip().removesuffix("%")):
+        return True
+    value = parse(cell.strip().removesuffix("%") if isinstance(cell, str) else cell)
+    return value is not None and not math.isnan(value)
+
+
+def _all_numbers(cells: Column) -> FloatArray | None:
+    """Cells as numbers, or None if one is something else or all are missing."""
+    values = _quick(cells)
+    if values is None:
+        parsed = []
+        for cell in cells:
+            parsed.append(parse(cell))
+            if parsed[-1] is None:
+                return None
+        values = np.array(parsed, dtype=np.float64)
+    return None if np.isnan(values).all() else values
+
+
+def _quick(cells: Column) -> FloatArray | None:
+    """All cells at once if each is plainly a number; None to look at each of them."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":
+        return cells.astype(np.float64)
+    if isinstance(cells, np.ndarray) or not set(map(type, cells)) <= {str, float, int}:
+        return None
+    if any("_" in cell for cell in cells if type(cell) is str):
+        return None
+    try:
+        return np.array(cells, dtype=np.float64)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _not_a_number(table: Table, name: str, bad: list[int], remedy: str) -> InputError:
+    cell = table.columns[name][bad[0]]
+    hint = "Correct the cell or remove the row."
+    if is_decimal_comma(cell):
+        hint = f"For a decimal comma write {cell.strip().replace(',', '.', 1)} instead."
+    elif isinstance(cell, str) and cell.strip().endswith("%"):
+        hint = "Remove the percent signs and pass unit='percent'."
+    elif isinstance(cell, bool | np.bool_):
+        hint = "True and False are not measurements: average them per run first."
+    more = f" ({len(bad)} such cells)" if len(bad) > 1 else ""
+    return InputError(
+        f"Row {table.rows[bad[0]]} in {table.where(name)} reads {brief(cell)}, which is not a "
+        f"number{more}. {hint}" + (f" {remedy}" if remedy else "")
+    )
+
+
+def _text(cell: Any) -> str:
+    if cell is None or (not isinstance(cell, str) and is_missing(cell)):
+        return ""
+    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+    return str(int(cell)) if whole else str(cell)
+
+
+# Decimal commas in text whose fields are not separated by commas: ``12,5;78,96``.
+
+_DECIMAL = re.compile(r"[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
+_POINT = re.compile(r"[-+]?[0-9.,]*\.[0-9.,]*([eE][-+]?[0-9]+)?")
+_GROUPED = re.compile(r"[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*")
+
+
+def is_decimal_comma(cell: Any) -> bool:
+    """Whether a cell can be a number with a decimal comma.
+
+    >>> is_decimal_comma("78,96"), is_decimal_comma("1,5E-03"), is_decimal_comma("1,000,000")
+    (True, True, False)
+    """
+    return isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip()) is not None
+
+
+def cells_with_points(table: Table, name: str, whole: bool) -> Column:
+    """Cells of a column of numbers, with points for decimal commas.
+
+    Where numbers are ``whole``, as sizes are, a separator before three digits is an error.
+    """
+    cells = table.columns[name]
+    if whole:
+        for row, cell in zip(table.rows, cells, strict=True):
+            check_grouping(cell, f"Row {row} in {table.where(name)} reads")
+    commas = [i for i, cell in enumerate(cells) if is_decimal_comma(cell)]
+    points = [i for i, cell in enumerate(cells) if isinstance(cell, str) and _has_point(cell)]
+    if commas and points:
+        i, k = commas[0], points[0]
+        raise InputError(
+            f"{table.where(name)} has commas and points in its numbers: {brief(cells[i])} in row "
+            f"{table.rows[i]}, {brief(cells[k])} in row {table.rows[k]}. Write all of them with a "
+            "decimal point and without separators of thousands."
+        )
+    return [cell.replace(",", ".") if is_decimal_comma(cell) else cell for cell in cells]
+
+
+def check_grouping(cell: Any, where: str) -> None:
+    """Refuse a size that is a thousand or one, depending on where the file was written."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    if _GROUPED.fullmatch(text):
+        plain = re.sub("[.,]", "", text)
+        raise InputError(
+            f"{where} {brief(cell)}: is that {plain}, or a decimal number? Write sizes without "
+            f"separators, such as {plain}."
+        )
+
+
+def decimal_note(table: Table, names: Iterable[str]) -> list[str]:
+    """What to say if numbers in these columns had decimal commas."""
+    if not table.decimal_commas:
+        return []
+    found = [cell for name in names for cell in table.columns[name] if is_decimal_comma(cell)]
+    return [f"decimal commas read as points: {found[0].strip()!r}"] if found else []
+
+
+def _has_point(cell: str) -> bool:
+    return _POINT.fullmatch(cell.strip()) is not None

@@ -1,0 +1,1106 @@
+"""``curvewise response``: measure, judge, measures, perturbations."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from curvewise.cli.console import (
+    GATE,
+    Page,
+    UsageError,
+    check_folder,
+    keeping_user_text,
+    note,
+    sentences,
+    warn,
+    warn_each,
+)
+from curvewise.cli.options import (
+    DATA,
+    NETWORK,
+    READING,
+    Drawing,
+    Level,
+    Numbers,
+    Showing,
+    Texts,
+    check_picture,
+    names_of,
+    need_torch,
+    quietly,
+    read_options,
+    save_plot,
+)
+from curvewise.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from curvewise.nn.files.model import ModelFile
+    from curvewise.nn.task import Examples
+    from curvewise.response.comparison import ResponseComparison
+    from curvewise.response.curve import ResponseCurve
+    from curvewise.response.judgement import MeasureJudgement
+    from curvewise.response.load import ModelCorpus
+    from curvewise.response.networks.measures import ModelMeasures
+    from curvewise.study.data.dataset import Dataset
+    from curvewise.types.results import Interval
+
+
+response = App(
+    name="response",
+    help="How does a network respond to perturbed examples, and will it generalise?\n\n"
+    "MODEL is a file of torch.export.save (.pt2), TorchScript, ONNX, or weights (.safetensors, or "
+    "a state_dict of torch.save) with --factory. Pickled modules are refused.",
+)
+
+Gate = Literal["worse", "better", "undecided"]
+Models = Annotated[list[str], Parameter(name="MODEL...", negative="")]
+OptionalModels = Annotated[list[str], Parameter(name="MODEL...", negative="", show_default=False)]
+Seed = Annotated[int, Parameter(validator=Number(gte=0))]
+
+
+@Parameter(name="*", group=DATA)
+@dataclass
+class DataReading:
+    """How to read the examples.
+
+    Parameters
+    ----------
+    data
+        Examples with their classes: an .npz file, a table, a folder of IDX files, of CIFAR's
+        binary files or of images with a subfolder for each class; or a name, such as digits,
+        fashion-mnist or cifar10.
+    part
+        Training or test examples. The scores are meant for those that the network was trained on.
+    data_option
+        How to read them, as KEY=VALUE, such as size=32 for a folder of images, or x=images for an
+        .npz file; may be repeated.
+    mean
+        What was subtracted from pixels (from 0 to 1) when the network was trained: one number for
+        each channel, such as 0.49,0.48,0.45. By default nothing.
+    std
+        What they were then divided by.
+    normalise
+        Take mean and std of the training examples, as networks of `curvewise study` do.
+    """
+
+    data: str
+    part: Literal["train", "test"] = "train"
+    data_option: Texts = field(default_factory=list)
+    mean: Numbers = field(default_factory=list)
+    std: Numbers = field(default_factory=list)
+    normalise: Annotated[bool, Parameter(negative="", show_default=False)] = False
+
+    def load(self) -> tuple[Dataset, Examples]:
+        """The data, and the examples of the part asked for; says on stderr what was done."""
+        from curvewise.nn.task import Examples
+        from curvewise.study.data.load import load_dataset
+
+        if bool(self.mean) != bool(self.std):
+            raise UsageError("--mean and --std belong together: give both or neither.")
+        if self.mean and self.normalise:
+            raise UsageError("--normalise computes what --mean and --std say: give one of them.")
+        with worded():
+            dataset = load_dataset(self._spec())
+        for text in dataset.notes:
+            note(text)
+        if self.part == "test" and dataset.test_x is None:
+            raise UsageError(f"--part test: {dataset.name} has training examples only.")
+        test = self.part == "test"
+        x, y = (dataset.test_x, dataset.test_y) if test else (dataset.x, dataset.y)
+        assert x is not None
+        assert y is not None
+        mean, std = self._scale(dataset)
+        examples = Examples(x, y, len(dataset.classes), mean, std, dataset.padding)
+        note(self._said(dataset, examples))
+        return dataset, examples
+
+    def _spec(self) -> str | dict[str, Any]:
+        if not self.data_option:
+            return self.data
+        key = "path" if Path(self.data).exists() else "name"
+        if self.data.startswith("hf:"):
+            return {"hf": self.data.removeprefix("hf:"), **read_options(self.data_option)}
+        return {key: self.data, **read_options(self.data_option)}
+
+    def _scale(self, dataset: Dataset) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+        if self.normalise and dataset.padding is not None:
+            raise UsageError("--normalise is for images and features, not for tokens.")
+        if self.normalise:
+            return _statistics(dataset.x)
+        wanted = dataset.x.shape[1]
+        for option, values in (("--mean", self.mean), ("--std", self.std)):
+            if values and len(values) != wanted:
+                what = "channels" if dataset.is_image else "features"
+                raise UsageError(
+                    f"{option} has {len(values)} number(s), and the data {wanted} {what}: give one for each."
+                )
+        if self.std and min(self.std) <= 0:
+            raise UsageError(f"--std {_numbers(self.std)}: give numbers above 0.")
+        return tuple(self.mean) or None, tuple(self.std) or None
+
+    def _said(self, dataset: Dataset, examples: Examples) -> str:
+        shape = " × ".join(map(str, examples.shape))
+        kind = "test" if self.part == "test" else "training"
+        kept = f"{dataset.name}: {len(examples.y):,} {kind} examples of {examples.classes} classes"
+        if examples.mean is not None and examples.std is not None:
+            return f"{kept}, {shape}; normalised with mean {_numbers(examples.mean)} and std {_numbers(examples.std)}"
+        if not dataset.is_image:
+            return f"{kept}, {shape}; taken as they are"
+        return (
+            f"{kept}, {shape}; the network is given pixels from 0 to 1, not normalised (--mean and "
+            "--std, or --normalise, if it was trained so)"
+        )
+
+
+@Parameter(name="*", group=NETWORK)
+@dataclass
+class NetworkReading:
+    """How to load networks.
+
+    Parameters
+    ----------
+    factory
+        What makes the network for a file of weights: module:function, called with shape, classes
+        and options (installed, or a file in the current folder), or a name such as cnn
+        or resnet18.
+    factory_option
+        An option of the factory, as KEY=VALUE; may be repeated.
+    device
+        Where to run it, such as cpu, cuda or cuda:1. By default a GPU if there is one.
+    batch
+        Examples at a time; by default what is quick.
+    """
+
+    factory: str | None = None
+    factory_option: Annotated[
+        list[str], Parameter(name=("--factory-option", "--factory-options"), negative="", show_default=False)
+    ] = field(default_factory=list)
+    device: str | None = None
+    batch: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+
+    @property
+    def place(self) -> str | None:
+        """The device asked for, or the first GPU; None for the CPU."""
+        from curvewise.nn.devices import list_gpus
+
+        return self.device or next(iter(list_gpus()), None)
+
+    def load(self, files: Sequence[str], examples: Examples, layer: str | int | None = None) -> dict[str, ModelFile]:
+        """Each network under its name, tried on a few examples."""
+        from curvewise.nn.data import draw_sample, find_device
+        from curvewise.nn.files.model import check_answers, load_model
+
+        options = read_options(self.factory_option)
+        if self.device is not None:
+            with worded():
+                find_device(self.device)
+        tried = draw_sample(examples, examples=TRIED)
+        found = {}
+        for file, name in names_of(files).items():
+            with worded():
+                loaded = load_model(
+                    file,
+                    shape=examples.shape,
+                    classes=examples.classes,
+                    factory=self.factory,
+                    options=options,
+                    layer=layer,
+                    device=self.place,
+                    folder=Path(),
+                )
+                check_answers(loaded, tried.given(tried.x))
+            note("; ".join([f"{file}: {loaded.kind}", *loaded.notes]))
+            found[name] = loaded
+        return found
+
+
+@response.command
+def measure(
+    models: Models,
+    /,
+    *,
+    reading: DataReading,
+    perturbation: str = "mixup-intra",
+    layer: str | None = None,
+    magnitudes: Annotated[Numbers, Parameter(allow_leading_hyphen=True)] = [],  # noqa: B006
+    examples: Annotated[int, Parameter(validator=Number(gte=2))] = 23_040,
+    signs: Literal["fold", "keep"] = "fold",
+    padding: int | None = None,
+    mask: int | None = None,
+    fill: Annotated[float, Parameter(validator=Number(gte=0, lte=1))] = 0.0,
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
+    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    level: Level = 0.95,
+    seed: Seed = 0,
+    precision: Literal["float32", "bfloat16", "float16"] = "float32",
+    network: NetworkReading | None = None,
+    save: Path | None = None,
+    sheet: Path | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Measure how accuracy falls as examples are perturbed more and more, with Gi and Pal scores.
+
+    Several models are measured on the same examples, perturbed in the same ways, and compared.
+
+    Example: `curvewise response measure net.pt2 --data digits --perturbation rotation --plot r.png`
+
+    Example: `curvewise response measure a.safetensors b.safetensors --factory cnn --data x.npz`
+
+    Parameters
+    ----------
+    models
+        Files of trained networks.
+    perturbation
+        What is done to the examples; see `curvewise response perturbations`. module:function for
+        one of your own, called with a batch, a magnitude and a random generator.
+    layer
+        Perturb what this submodule gives instead of the input: its name, or a number for the
+        so-many-th activation (name:1 for a submodule that is called 1).
+    magnitudes
+        How strongly, such as 0,0.1,0.2; by default ten or eleven over the usual range.
+    examples
+        How many to take at random, at most.
+    signs
+        Magnitudes of both signs: average both directions, or sweep from the lowest to the highest.
+    padding
+        For tokens: the one that fills short texts up and is never touched.
+    mask
+        For tokens: what a dropped one becomes; by default the padding.
+    fill
+        Value from 0 to 1 of what comes in from outside an image.
+    interpolation
+        For what moves pixels by parts of a pixel.
+    fail_if
+        With two models: exit with status 3 if the first is shown to have a worse Gi-score than the
+        second, a better one, or if nothing is shown. May be repeated.
+    level
+        Coverage of the intervals.
+    seed
+        Decides the examples, partners, noise and places.
+    precision
+        Of the arithmetic.
+    save
+        Write the curves into this .csv file.
+    sheet
+        Draw a few of the perturbed examples into this .png, .svg or .pdf file.
+    """
+    page = (showing or Showing()).page()
+    check_outputs(save, sheet, layer)
+    if fail_if and len(models) != 2:
+        raise UsageError(f"--fail-if compares two models: {len(models)} given.")
+    if twice := [file for file in models if models.count(file) > 1]:
+        raise UsageError(f"{twice[0]} is given twice: give each model once.")
+    need_torch()
+    change = find_change(perturbation)
+    dataset, data = reading.load()
+    if sheet is not None and not dataset.is_image:
+        raise UsageError(f"--sheet shows images, and {dataset.name} has none.")
+    where = read_layer(layer)
+    networks = network or NetworkReading()
+    loaded = networks.load(models, data, where)
+    curves = measure_all(
+        loaded,
+        data,
+        change,
+        layer=where,
+        magnitudes=list(magnitudes) or None,
+        examples=examples,
+        batch=networks.batch,
+        device=networks.place,
+        precision=precision,
+        fill=fill,
+        padding=padding,
+        mask=mask,
+        interpolation=interpolation,
+        signs=signs,
+        rng=seed,
+    )
+    met = show_responses(page, curves, level, fail_if)
+    if save is not None:
+        save_curves(save, curves)
+    if sheet is not None:
+        look = {"fill": fill, "interpolation": interpolation, "rng": seed}
+        save_plot(sheet, lambda: draw_sheet(dataset, data, change, magnitudes, **look))
+    save_plot(drawing.plot if drawing else None, lambda: draw_curves(curves, level))
+    return page.close(GATE if met else 0)
+
+
+@Parameter(name="*", group=READING)
+@dataclass
+class CorpusReading:
+    """How to read a corpus.
+
+    Parameters
+    ----------
+    gap
+        Column with training accuracy minus test accuracy. By default one that is called so, or
+        the difference of accuracies or errors.
+    hyperparameter
+        Column with something that was varied; may be repeated. By default told by names and
+        values.
+    task
+        Column that says to which task a model belongs.
+    train_accuracy
+        Column of training accuracies.
+    unit
+        Of gaps, accuracies and errors; by default percent where a column's name says so, else
+        fractions.
+    predictions
+        Folder with further measures in the competition's layout.
+    allow_large
+        Read a compressed file whatever it unpacks to.
+    """
+
+    gap: str | None = None
+    hyperparameter: Annotated[list[str] | None, Parameter(negative="", show_default=False)] = None
+    task: str | None = None
+    train_accuracy: str | None = None
+    unit: Literal["fraction", "percent"] | None = None
+    predictions: Path | None = None
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+
+    def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
+        """Read the models; ``signs`` has the measures asked for, and their orientations."""
+        from curvewise.response.load import load_corpus
+
+        # The competition's layout says itself which measures there are.
+        laid_out = Path(source).is_dir() or Path(source).suffix == ".json"
+        with worded():
+            usual = _on_shelf(source) if shelf else {}
+            corpus = load_corpus(
+                source,
+                gap=self.gap,
+                hyperparameters=self.hyperparameter or None,
+                measures=None if laid_out else list(signs) or None,
+                orientation={k: v for k, v in usual.items() if not signs or k in signs},
+                task=self.task,
+                train_accuracy=self.train_accuracy,
+                unit=self.unit,
+                predictions=self.predictions,
+                allow_large=self.allow_large,
+            )
+            known = {name: sign for name, sign in signs.items() if sign is not None}
+            usual = _usual(corpus) if shelf else {}
+            if shelf and not usual:
+                note(
+                    "--shelf: no column is called as a measure of curvewise response measures, "
+                    "so no direction is taken from there"
+                )
+            told = {name: sign for name, sign in {**usual, **known}.items() if name in corpus.measures}
+            values = {name: corpus.measures[name] for name in told}
+            corpus = corpus.with_measures(values, {**corpus.orientation, **told})
+        note("; ".join(corpus.notes))
+        return corpus
+
+
+@response.command
+def judge(
+    corpus: Annotated[str, Parameter(name="CORPUS")],
+    /,
+    *,
+    measure: Texts = [],  # noqa: B006
+    shelf: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    least_train_accuracy: Annotated[float | None, Parameter(validator=Number(gte=0, lte=1))] = None,
+    mode: Literal["corrected", "pgdl", "kendall", "granulated", "pearson", "spearman"] = "corrected",
+    permutations: Annotated[int, Parameter(validator=Number(gte=0))] = 999,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    reading: CorpusReading | None = None,
+    scatter: Path | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Judge which measures tell the generalisation gap, on a corpus of trained models.
+
+    CORPUS is a table (CSV, TSV, JSON or Parquet) with a row for each model: hyperparameters, gap
+    (or training and test accuracies) and measures; or a folder in the layout of the PGDL
+    competition. For each measure: conditional mutual information with its interval and what
+    chance gives, and correlations.
+
+    Example: `curvewise response judge corpus.csv --measure gi:+ --measure pal:- --plot judged.png`
+
+    Parameters
+    ----------
+    corpus
+        The models.
+    measure
+        Only this one; may be repeated. With :+ if more of it should mean a larger gap, with :- if
+        a smaller one; with neither it is as good in either direction.
+    shelf
+        Measures that are called as those of `curvewise response measures` have their direction.
+    least_train_accuracy
+        Leave out models with a lower training accuracy; the paper takes 0.8.
+    mode
+        What the table of tasks shows and the order of measures follows: the corrected conditional
+        mutual information, the competition's, or a correlation.
+    permutations
+        Draws of the null.
+    level
+        Coverage of the intervals.
+    seed
+        Decides the draws.
+    scatter
+        Draw the best measures against the gap into this .png, .svg or .pdf file.
+    """
+    page = (showing or Showing()).page()
+    check_picture("--scatter", scatter)
+    signs = read_measures(measure)
+    models = (reading or CorpusReading()).load(corpus, signs, shelf)
+    from curvewise.response.judgement import judge_measures
+
+    with quietly(), worded():
+        result = judge_measures(
+            models,
+            list(signs) or None,
+            least_train_accuracy=least_train_accuracy,
+            permutations=permutations,
+            level=level,
+            rng=seed,
+        )
+    show_judgement(page, result, mode)
+    save_plot(scatter, lambda: draw_scatter(models, result, least_train_accuracy))
+    save_plot(drawing.plot if drawing else None, lambda: draw_judgement(result))
+    return page.close()
+
+
+@response.command
+def measures(
+    models: OptionalModels = [],  # noqa: B006
+    /,
+    *,
+    reading: DataReading | None = None,
+    measure: Texts = [],  # noqa: B006
+    layer: str = "1",
+    examples: Annotated[int, Parameter(validator=Number(gte=2))] = 5000,
+    initial: str | None = None,
+    twin: str | None = None,
+    seed: Seed = 0,
+    network: NetworkReading | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """List the measures that may tell how well a network generalises, or compute them.
+
+    Norms, margins, sharpness, flatness, representations and response scores, each with the
+    direction in which it should go with the gap between training and test accuracy.
+
+    Example: `curvewise response measures net.safetensors --factory cnn --data digits`
+
+    Parameters
+    ----------
+    models
+        Files of trained networks; without any, the measures are listed.
+    measure
+        Only this one; may be repeated. By default all that can be computed.
+    layer
+        Where representations are taken: the so-many-th activation, or a submodule's name.
+    examples
+        How many to take at random, at most.
+    initial
+        File with the weights before training, for distances from them.
+    twin
+        File of the same network trained with another seed, for disagreement.
+    seed
+        Decides the examples and all noise.
+    """
+    page = (showing or Showing()).page()
+    need_torch()
+    if not models:
+        if reading is not None or measure or initial or twin:
+            raise UsageError("MODEL is missing: give the files of the networks to measure.")
+        show_shelf(page)
+        return page.close()
+    if reading is None:
+        raise UsageError("--data is missing: give examples that the networks were trained on.")
+    _, data = reading.load()
+    found = compute_measures(
+        models,
+        data,
+        network or NetworkReading(),
+        measures=list(measure) or None,
+        layer=read_layer(layer) or 1,
+        examples=examples,
+        beside={"initial": initial, "twin": twin},
+        seed=seed,
+    )
+    show_measures(page, found)
+    return page.close()
+
+
+@response.command
+def perturbations(*, showing: Showing | None = None) -> int:
+    """List the perturbations, what they change, and the magnitudes they take.
+
+    Example: `curvewise response perturbations`
+    """
+    page = (showing or Showing()).page()
+    need_torch()
+    show_perturbations(page)
+    return page.close()
+
+
+# Networks and examples in: what the commands of ``curvewise response`` share.
+
+TRIED = 16
+"""Examples that a network is tried on before it is measured."""
+
+
+def _numbers(values: Sequence[float]) -> str:
+    shown = ",".join(f"{value:.4g}" for value in values[:6])
+    return shown + (",…" if len(values) > 6 else "")
+
+
+def _statistics(x: NDArray[Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and spread of each feature, or of each channel from 0 to 1; 1 where nothing varies."""
+    import numpy as np
+
+    if x.ndim == 2:
+        values = x.astype(np.float64)
+        mean, std = values.mean(axis=0), values.std(axis=0)
+    else:
+        counts = [np.bincount(x[:, c].ravel(), minlength=256) for c in range(x.shape[1])]
+        share = np.stack(counts) / counts[0].sum()
+        levels = np.arange(256) / 255
+        mean = share @ levels
+        std = np.sqrt(np.maximum(share @ levels**2 - mean**2, 0))
+    return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+
+
+# Networks measured: the calls behind ``curvewise response measure`` and ``measures``.
+
+SHEET_COLUMNS = 7
+
+
+def find_change(name: str) -> Any:
+    """A perturbation by its name, or a function out of a module."""
+    from curvewise.nn.own_code import find_function
+    from curvewise.response.networks.perturbations import find_perturbation
+
+    try:
+        made: Any = find_function("perturbation", name, Path()) if ":" in name else name
+        return find_perturbation(made)
+    except InputError as error:
+        raise UsageError(as_options(str(error))) from error
+
+
+@contextmanager
+def bar(text: str) -> Iterator[Any]:
+    """A bar on stderr, moved by telling it the share that is done."""
+    from curvewise.progress import progress_bar
+
+    done = 0.0
+    with progress_bar(text, 1.0) as advance:
+
+        def tell(share: float) -> None:
+            nonlocal done
+            advance(share - done)
+            done = share
+
+        yield tell
+
+
+def compute_measures(
+    files: Sequence[str],
+    data: Examples,
+    network: NetworkReading,
+    *,
+    measures: Sequence[str] | None,
+    layer: str | int,
+    examples: int,
+    beside: Mapping[str, str | None],
+    seed: int,
+) -> dict[str, ModelMeasures]:
+    """The measures of each network; ``beside``: files of initial weights and of a twin."""
+    from curvewise.response.networks.measures import measure_model
+
+    loaded = network.load(files, data, layer)
+    closed = next((f for f in loaded.values() if not f.kind.startswith("weights")), None)
+    if closed is not None:
+        raise UsageError(
+            f"{closed.path} is an {closed.kind}, and measures look at every layer: give weights "
+            "(.safetensors) with --factory."
+        )
+    more: dict[str, Any] = {
+        key: next(iter(network.load([file], data, layer).values())).model
+        for key, file in beside.items()
+        if file is not None
+    }
+    if network.batch is not None:
+        more["batch"] = network.batch
+    found = {}
+    for name, file in loaded.items():
+        with quietly(), worded(), bar(name) as progress:
+            found[name] = measure_model(
+                file.model,  # type: ignore[arg-type]
+                data,
+                measures,
+                layer=layer,
+                examples=examples,
+                device=network.place,
+                rng=seed,
+                progress=progress,
+                name=name,
+                **more,
+            )
+    return found
+
+
+def measure_all(
+    loaded: Mapping[str, ModelFile], data: Examples, change: Any, **options: Any
+) -> dict[str, ResponseCurve]:
+    """The curve of each network, all on the same examples and the same draws."""
+    from curvewise.response.networks.measurement import measure_responses
+
+    with quietly(), worded(), bar(change.name) as progress:
+        found: dict[str, ResponseCurve] = measure_responses(
+            {name: file.model for name, file in loaded.items()}, data, change, progress=progress, **options
+        )
+    return found
+
+
+def draw_curves(curves: Mapping[str, ResponseCurve], level: float) -> Any:
+    """One curve with its cumulative accuracy, or several in one picture."""
+    from curvewise.response.plot.curves import plot_response, plot_responses
+
+    if len(curves) == 1:
+        return plot_response(next(iter(curves.values())), level=level)
+    return plot_responses(dict(curves), level=level)
+
+
+def draw_sheet(dataset: Dataset, data: Examples, change: Any, magnitudes: Sequence[float], **options: Any) -> Any:
+    """A few examples at magnitudes of the usual range, or at some of those asked for."""
+    import numpy as np
+
+    from curvewise.response.plot.sheet import plot_perturbed
+
+    places = np.linspace(0, len(magnitudes) - 1, min(len(magnitudes), SHEET_COLUMNS))
+    shown = np.sort(np.array(magnitudes))[places.round().astype(int)] if magnitudes else None
+    with worded():
+        return plot_perturbed(data, change, shown, classes=dataset.classes, **options)
+
+
+def show_responses(page: Page, curves: Mapping[str, ResponseCurve], level: float, gates: Sequence[str]) -> bool:
+    """Print one curve, or several and how they compare; tell whether a gate holds."""
+    if len(curves) == 1:
+        show_curve(page, next(iter(curves.values())), level)
+        return False
+    show_curves(page, curves, level)
+    found = compare_all(curves, level)
+    page.document["comparisons"] = [result.to_dict() for result in found]
+    if len(found) == 1:
+        page.say(sentences(found[0]), style="bold")
+    show_pairs(page, found, level)
+    warn_each([f"{c.a}, {c.b}: {w}" for c in found for w in c.all_warnings])
+    verdict = {"a better": "better", "b better": "worse"}.get(found[0].verdict, "undecided")
+    if verdict in gates:
+        warn(f"--fail-if {verdict} holds: exit status {GATE}.")
+    return verdict in gates
+
+
+def compare_all(curves: Mapping[str, ResponseCurve], level: float) -> list[ResponseComparison]:
+    """Every two models, the earlier one against the later."""
+    from curvewise.response.comparison import compare_responses
+
+    with quietly():
+        return [compare_responses(a, b, level=level) for a, b in combinations(curves.values(), 2)]
+
+
+# Corpora of models in, judgements of measures out: what is behind ``curvewise response judge``.
+
+VALUES = {
+    "corrected": ("cmi", "CMI × 100"),
+    "pgdl": ("pgdl", "CMI × 100 as in the competition"),
+    "kendall": ("kendall", "Kendall's τ"),
+    "granulated": ("granulated", "granulated Kendall's τ"),
+    "pearson": ("pearson", "Pearson's r"),
+    "spearman": ("spearman", "Spearman's ρ"),
+}
+"""What can be shown: its name in a judgement, and in words."""
+
+SCATTERED = 6
+"""Measures that are drawn against the gap."""
+
+
+def read_measures(words: Sequence[str]) -> dict[str, int | None]:
+    """Measures by name, with 1 or -1 where the direction is told.
+
+    >>> read_measures(["gi:+", "pal:-", "norm"])
+    {'gi': 1, 'pal': -1, 'norm': None}
+    """
+    signs = {":+": 1, ":-": -1}
+    return {w.removesuffix(w[-2:]) if w[-2:] in signs else w: signs.get(w[-2:]) for w in words}
+
+
+def _on_shelf(source: str) -> dict[str, int]:
+    """Orientations of a table's columns that are called as measures on the shelf."""
+    from curvewise.learning.load import read_source
+    from curvewise.response.networks.measures import MEASURES
+
+    if Path(source).is_dir() or Path(source).suffix == ".json":
+        return {}
+    columns = read_source(Path(source)).columns
+    return {name: MEASURES[name].orientation for name in columns if name in MEASURES}
+
+
+def _usual(corpus: ModelCorpus) -> dict[str, int]:
+    """Orientations of measures that are called as those on the shelf."""
+    from curvewise.response.networks.measures import MEASURES
+
+    return {name: MEASURES[name].orientation for name in corpus.measures if name in MEASURES}
+
+
+def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
+    """Print how well each measure tells the gap."""
+    value, words = VALUES[mode]
+    page.document = result.to_dict()
+    page.say(sentences(result))
+    if page.markup is not None and not page.as_json:
+        sys.stdout.write(result.table(page.markup, value=value) + "\n")
+    elif len(result.tasks) > 1:
+        page.table(f"{words}, by task (models: {_models(result)})", _by_task(result, value), None)
+    if page.markup is None:
+        whole = "on average over the tasks" if len(result.tasks) > 1 else "of " + result.tasks[0]
+        title = f"Measures {whole}, {result.models:,} models (CMI × 100, {result.level:.0%} intervals)"
+        page.table(title, _details(result, value), None)
+        if any(row.directed for row in result.rows):
+            page.say("Correlations are in the direction that a measure is held to.")
+        if not all(row.directed for row in result.rows):
+            page.say("± is judged in either direction: --measure NAME:+ or NAME:- says which.")
+    warn_each(result.all_warnings)
+
+
+def ordered(result: MeasureJudgement, value: str) -> list[str]:
+    """Names of the measures, the best first."""
+    scores = {name: result.row(name).value(value) for name in result.measures}
+    return sorted(scores, key=lambda name: -scores[name] if scores[name] == scores[name] else 2.0)
+
+
+def draw_judgement(result: MeasureJudgement) -> Any:
+    """Every measure with its interval, the best on top."""
+    from curvewise.response.plot.measures import plot_judgement
+
+    return plot_judgement(result)
+
+
+def draw_scatter(corpus: ModelCorpus, result: MeasureJudgement, least: float | None) -> Any:
+    """The best measures against the gap, a panel for each task."""
+    from curvewise.response.plot.measures import plot_measures
+
+    best = ordered(result, "cmi")[:SCATTERED]
+    return plot_measures(corpus, best, judgement=result, least_train_accuracy=least)
+
+
+def _models(result: MeasureJudgement) -> str:
+    counts = {t: max(r.n for r in result.rows if r.task == t) for t in result.tasks}
+    return ", ".join(f"{task} {count}" for task, count in counts.items())
+
+
+def _by_task(result: MeasureJudgement, value: str) -> dict[str, list[Any]]:
+    names = ordered(result, value)
+    columns: dict[str, list[Any]] = {"measure": names}
+    for task in result.shown_tasks:
+        columns[task] = _shown(value, (result.row(name, task).value(value) for name in names))
+    return columns
+
+
+def _details(result: MeasureJudgement, value: str) -> dict[str, list[Any]]:
+    rows = [result.row(name) for name in ordered(result, value)]
+    other = "kendall" if value in ("cmi", "pearson") else value  # as many as a terminal has room for
+    return {
+        "measure": [r.measure if r.directed else f"{r.measure} ±" for r in rows],
+        "CMI": _shown("cmi", (r.cmi.estimate for r in rows), 1),
+        "low": _shown("cmi", (r.cmi.low for r in rows), 1),
+        "high": _shown("cmi", (r.cmi.high for r in rows), 1),
+        "null": _shown("cmi", (r.null_mean for r in rows), 1),
+        "p": [f"{r.pvalue:.2g}" if r.pvalue == r.pvalue else "–" for r in rows],
+        other: _shown(other, (r.value(other) for r in rows)),
+        "pearson": _shown("pearson", (r.pearson for r in rows)),
+    }
+
+
+def _shown(value: str, scores: Iterable[float], digits: int = 2) -> list[str]:
+    """Information times 100, as the competition has it; correlations as they are."""
+    factor = 100 if value in ("cmi", "pgdl") else 1
+    return [f"{factor * score:.{digits}f}" if score == score else "–" for score in scores]
+
+
+# Curves, measures and perturbations out: tables on stdout, curves into files.
+
+MOST_PAIRS = 20
+"""Pairs of models that are shown; --json has all of them."""
+
+SCORES = {
+    "clean_accuracy": "clean accuracy",
+    "mean_accuracy": "mean accuracy",
+    "gi": "Gi",
+    "gi_relative": "relative Gi",
+    "pal": "Pal",
+}
+"""Scores of a curve and what they are called in tables."""
+
+
+def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
+    """Print one curve and its scores."""
+    page.document = curve.to_dict()
+    page.say(sentences(curve))
+    low, high = curve.accuracy_interval(level)
+    columns = {
+        "magnitude": [f"{m:.4g}" for m in curve.magnitude],
+        "accuracy": _percent(curve.accuracy),
+        "low": _percent(low),
+        "high": _percent(high),
+        "right": curve.correct.tolist(),
+        "of": curve.total.tolist(),
+    }
+    page.table(f"Accuracy at each magnitude ({level:.0%} intervals)", columns, None)
+    scores = curve.scores(level)
+    shown = [_write(key, i.estimate) for key, i in scores.items()]
+    rows = {
+        "score": [SCORES[key] for key in scores],
+        "estimate": shown,
+        "low": [_write(key, i.low) for key, i in scores.items()],
+        "high": [_write(key, i.high) for key, i in scores.items()],
+    }
+    page.table(f"Scores ({level:.0%} intervals)", rows, None)
+    warn_each(curve.all_warnings)
+
+
+def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -> None:
+    """Print the scores of several models, the lowest Gi first."""
+    page.document = {"type": "Responses", "curves": {name: curve.to_dict() for name, curve in curves.items()}}
+    order = sorted(curves, key=lambda name: curves[name].gi)
+    scores = {name: curves[name].scores(level) for name in order}
+    columns: dict[str, list[Any]] = {
+        "model": order,
+        "clean": _percent(curves[name].clean_accuracy for name in order),
+        "mean": _percent(curves[name].mean_accuracy for name in order),
+        "Gi": [_rounded(scores[name]["gi"], 4) for name in order],
+        "Pal": [_rounded(scores[name]["pal"], 2) for name in order],
+    }
+    first = next(iter(curves.values()))
+    where = "the input" if first.layer == "input" else f"layer {first.layer}"
+    page.table(f"Response to {first.perturbation} at {where} ({level:.0%} intervals)", columns, None)
+    warn_each([f"{name}: {w}" for name, c in curves.items() for w in c.all_warnings])
+
+
+def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) -> None:
+    """Print how two models differ, or of several the clearest differences of the Gi-score."""
+    how = "on the same perturbed examples" if all(c.paired for c in found) else "unpaired"
+    if len(found) == 1:
+        rows = [(SCORES[key], found[0], key) for key in found[0].differences]
+        head, title = "score", f"{found[0].a} minus {found[0].b}, {how}"
+    else:
+        order = sorted(found, key=lambda c: c.pvalues["gi"])[:MOST_PAIRS]
+        rows = [(f"{c.a} − {c.b}", c, "gi") for c in order]
+        head, title = "Gi", f"The {len(order)} clearest of {len(found)} differences of Gi, {how}"
+    columns = {
+        head: [word for word, _, _ in rows],
+        "difference": [_write(key, c.differences[key].estimate) for _, c, key in rows],
+        "low": [_write(key, c.differences[key].low) for _, c, key in rows],
+        "high": [_write(key, c.differences[key].high) for _, c, key in rows],
+        "p": [_chance(c.pvalues[key]) for _, c, key in rows],
+    }
+    page.table(f"{title} ({level:.0%} intervals)", columns, None)
+
+
+def save_curves(path: Path, curves: Mapping[str, ResponseCurve]) -> None:
+    """Write a row for each model and magnitude."""
+    from curvewise.tables import csv_cell
+
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        rows = csv.writer(stream, lineterminator="\n")
+        head = ("model", "perturbation", "layer")
+        rows.writerow([*head, *next(iter(curves.values())).columns()])
+        for name, curve in curves.items():
+            about = (name, curve.perturbation, curve.layer)
+            table = (column.tolist() for column in curve.columns().values())
+            rows.writerows(map(csv_cell, (*about, *row)) for row in zip(*table, strict=True))
+    note(f"curves written to {path}")
+
+
+def show_measures(page: Page, found: Mapping[str, ModelMeasures]) -> None:
+    """Print what the measures of networks are."""
+    from curvewise.text import format_number
+
+    page.document = {"type": "Measures", "models": {name: result.to_dict() for name, result in found.items()}}
+    for result in found.values():
+        page.say(sentences(result), close=True)
+    names = list(dict.fromkeys(key for result in found.values() for key in result.values))
+    signs = {key: sign for result in found.values() for key, sign in result.orientation.items()}
+    columns: dict[str, list[Any]] = {"measure": names}
+    for model, result in found.items():
+        values = [result.values.get(key, float("nan")) for key in names]
+        columns[model] = ["–" if v != v else format_number(v) for v in values]
+    columns["larger gap if"] = [_higher(signs[key]) for key in names]
+    page.table("Measures", columns, None)
+    warn_each([f"{name}: {w}" for name, result in found.items() for w in result.all_warnings])
+
+
+def show_shelf(page: Page) -> None:
+    """Print which measures there are."""
+    from curvewise.response.networks.measures import MEASURES
+
+    shelf = list(MEASURES.values())
+    page.document = {
+        "type": "Shelf",
+        "measures": [
+            {"name": m.name, "orientation": m.orientation, "needs": list(m.needs), "cost": m.cost, "about": m.about}
+            for m in shelf
+        ],
+    }
+    columns = {
+        "measure": [m.name for m in shelf],
+        "larger gap if": [_higher(m.orientation) for m in shelf],
+        "needs": [", ".join(m.needs) or "–" for m in shelf],
+        "cost": [m.cost for m in shelf],
+        "what it is": [m.about for m in shelf],
+    }
+    if page.markup is None:  # --table and --json have all of it
+        del columns["cost"]
+        columns["what it is"] = [m.about.partition(" (")[0].rstrip(".") for m in shelf]
+    page.table("Measures of a network that may go with its generalisation gap", columns, None)
+
+
+def show_perturbations(page: Page) -> None:
+    """Print which perturbations there are."""
+    from curvewise.response.networks.perturbations import PERTURBATIONS
+
+    found = list(PERTURBATIONS.values())
+    page.document = {
+        "type": "Perturbations",
+        "perturbations": [
+            {
+                "name": p.name,
+                "of": p.of,
+                "pairs": p.pairs,
+                "unit": p.unit,
+                "low": p.low,
+                "high": p.high,
+                "usual": list(p.usual),
+                "coloured": p.coloured,
+            }
+            for p in found
+        ],
+    }
+    columns = {
+        "perturbation": [p.name for p in found],
+        "of": ["colour images" if p.coloured else p.of for p in found],
+        "magnitudes in": [p.unit for p in found],
+        "from": [f"{p.low:g}" for p in found],
+        "to": [f"{p.high:g}" for p in found],
+        "by default": [_range(p.usual, p.pairs == "inter") for p in found],
+    }
+    page.table("Perturbations", columns, None)
+
+
+def _range(ends: Sequence[float], below: bool = False) -> str:
+    low, high = ends
+    return f"±{high:g}" if low == -high else f"{low:g} … {'<' if below else ''}{high:g}"
+
+
+def _higher(orientation: int) -> str:
+    return "higher" if orientation > 0 else "lower"
+
+
+def _percent(shares: Iterable[float]) -> list[str]:
+    return [f"{share:.2%}" for share in shares]
+
+
+def _rounded(interval: Interval, digits: int) -> Interval:
+    ends = {key: round(getattr(interval, key), digits) for key in ("estimate", "low", "high")}
+    return replace(interval, **ends)
+
+
+def _write(score: str, value: float) -> str:
+    """Accuracies as percentages, scores with four digits."""
+    from curvewise.text import format_number
+
+    if value != value:
+        return "–"
+    return f"{value:.2%}" if "accuracy" in score else format_number(value)
+
+
+def _chance(p: float) -> str:
+    return "–" if p != p else "< 1e-12" if p < 1e-12 else f"{p:.2g}"
+
+
+# Words of the command line for ``curvewise response``: values of options, messages, checks.
+
+_ARGUMENTS = (
+    "data|seed|layer|perturbation|magnitudes|examples|batch|device|precision|mean|std|fill|"
+    "interpolation|padding|mask|signs|factory|gap|hyperparameters|measures|task|least_train_accuracy|mode|permutations|level"
+)
+_OPTIONS = {"--hyperparameters": "--hyperparameter", "--measures": "--measure", "--architecture": "--factory"}
+
+
+def read_layer(text: str | None) -> str | int | None:
+    """A layer by its name, or the so-many-th activation; some names are numbers.
+
+    >>> read_layer("1"), read_layer("layer1.0"), read_layer("name:1"), read_layer(None)
+    (1, 'layer1.0', '1', None)
+    """
+    if text is None or text in ("", "input"):
+        return None
+    if text.startswith("name:"):
+        return text.removeprefix("name:")
+    return int(text) if text.isdecimal() else text
+
+
+def check_outputs(save: Path | None, sheet: Path | None, layer: str | None) -> None:
+    """Refuse files that cannot be written before anything is measured."""
+    if save is not None:
+        if save.suffix.lower() != ".csv":
+            raise UsageError(f"--save {save} must end in .csv.")
+        check_folder("--save", save)
+    check_picture("--sheet", sheet)
+    if sheet is not None and read_layer(layer) is not None:
+        raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
+
+
+@contextmanager
+def worded() -> Iterator[None]:
+    """Say with options what an error says with arguments."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except InputError as error:
+        raise InputError(as_options(str(error))) from error
+
+
+@keeping_user_text
+def as_options(message: str) -> str:
+    """Say with options of ``curvewise response`` what a message says with Python arguments.
+
+    >>> as_options("layer='conv9' is not there. Pass examples=100, or mean= and std=.")
+    '--layer conv9 is not there. Pass --examples 100, or --mean and --std.'
+    >>> as_options("architecture='nets:make': put nets.py in the folder of the study.")
+    '--factory nets:make: put nets.py in the current folder.'
+    >>> as_options("say data.kind='features' or data.kind='tokens'.")
+    'say --data-option kind=features or --data-option kind=tokens.'
+    """
+    message = message.replace("the folder of the study", "the current folder")
+    message = re.sub(r"\bdata\.(path|name)=", "data=", message).replace("rng=", "seed=")
+    message = re.sub(r"\bdata\.(\w+)='?(\w*)'?", r"--data-option \1≡\2", message)
+    message = message.replace("=[…]", "=…")
+    message = re.sub(
+        rf"\b(architecture|{_ARGUMENTS})=(?:'([^']*)'|([^\s;,:]*[^\s;,:.])|(?=[\s;,:.]|$))",
+        lambda m: f"--{m[1].replace('_', '-')} {m[2] or m[3] or ''}".rstrip(),
+        message,
+    )
+    for name, option in _OPTIONS.items():
+        message = re.sub(rf"{name}\b", option, message)
+    return message.replace("≡", "=")  # which is no argument's, and must stay

@@ -1,0 +1,263 @@
+"""Two response curves against each other, in pairs of answers where both were asked the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri, stdtr
+
+from curvewise.errors import InputError
+from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, linear_variance, quantile, score_slope
+from curvewise.types.results import Interval, Result, check_level, interval_columns
+from curvewise.types.units import FloatArray
+
+REACH = {"gi": 1.0, "mean_accuracy": 1.0}  # the largest difference there can be
+_CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseComparison(Result):
+    """How the response of model a compares with that of model b.
+
+    Attributes
+    ----------
+    a, b : str
+        Their names.
+    paired : bool
+        Whether both answered the same perturbed examples, so that what is hard for both cancels.
+    differences : dict of str to Interval
+        Score of a minus score of b, for ``"gi"``, ``"pal"`` and ``"mean_accuracy"``; NaN where a
+        score has no value.
+    pvalues : dict of str to float
+        Two-sided, of no difference.
+    correlation : float
+        Of the two models' Gi-scores over samples of examples; 0 where they are not paired.
+    """
+
+    a: str
+    b: str
+    paired: bool
+    differences: dict[str, Interval]
+    pvalues: dict[str, float]
+    correlation: float
+    level: float = 0.95
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """``"a better"``, ``"b better"`` or ``"undecided"``, by the Gi-score."""
+        gi = self.differences["gi"]
+        if gi.high < 0:
+            return "a better"
+        return "b better" if gi.low > 0 else "undecided"
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """A row for each score: difference, low, high, p-value."""
+        return {**interval_columns(self.differences), "p": list(self.pvalues.values())}
+
+    def summary(self) -> str:
+        """A few sentences."""
+        order = {
+            "a better": f"{self.a} withstands the perturbation better than {self.b}",
+            "b better": f"{self.b} withstands the perturbation better than {self.a}",
+            "undecided": f"{self.a} and {self.b} cannot be told apart",
+        }[self.verdict]
+        how = "the same perturbed examples" if self.paired else "examples of their own"
+        said = "; ".join(
+            f"{_CALLED[score]} {interval} (p = {self.pvalues[score]:.2g})"
+            for score, interval in self.differences.items()
+            if not math.isnan(self.pvalues[score])
+        )
+        return f"{order}. Differences {self.a} − {self.b} on {how}: {said}."
+
+
+def compare_responses(
+    a: ResponseCurve, b: ResponseCurve, *, paired: bool | None = None, level: float = 0.95
+) -> ResponseComparison:
+    """Compare two response curves: Gi-score, Pal-score and mean accuracy.
+
+    Curves that were measured with the same data and ``rng`` hold answers to the very same perturbed
+    examples. Their difference is then computed in pairs, which is much sharper than comparing two
+    intervals. Otherwise the curves are taken as independent.
+
+    Parameters
+    ----------
+    a, b : ResponseCurve
+        Of two models.
+    paired : bool, optional
+        By default where magnitudes, examples and partners are known to be the same. True says that
+        the examples are the same where the curves do not tell.
+    level : float
+        Coverage of the intervals.
+
+    Returns
+    -------
+    ResponseComparison
+
+    Raises
+    ------
+    InputError
+        If the curves are of different perturbations or ranges, or ``paired=True`` and they cannot
+        be paired.
+
+    Examples
+    --------
+    >>> a = ResponseCurve.from_counts([0, 0.25, 0.5], [999, 990, 960], 1000, model="wide")
+    >>> b = ResponseCurve.from_counts([0, 0.25, 0.5], [999, 960, 880], 1000, model="narrow")
+    >>> comparison = compare_responses(a, b)
+    >>> comparison.verdict, comparison.paired
+    ('a better', False)
+    """
+    check_level(level)
+    _check_comparable(a, b)
+    why = _unlike(a, b)
+    if paired and why is not None:
+        raise InputError(f"paired=True, but the two curves differ in {why}: leave paired out.")
+    told = "sample" in a.settings and a.settings["sample"] == b.settings.get("sample")
+    together = why is None and (told if paired is None else paired)
+    slopes = {score: (score_slope(a, score), score_slope(b, score)) for score in SCORES}
+    differences, pvalues = {}, {}
+    for score, (left, right) in slopes.items():
+        found = getattr(a, score) - getattr(b, score)
+        spread = math.sqrt(_variance(a, b, left, right, together))
+        if together and spread <= 1e-12 * (1 + abs(found)):
+            reach = max(float(left[left > 0].sum()), float(-left[left < 0].sum()))
+            tested = _alike(found, _apart(a), reach, level)
+        else:
+            tested = _tested(found, spread, _degrees(a, b), level)
+        interval, pvalues[score] = tested
+        differences[score] = _within(interval, REACH.get(score, math.inf))
+    return ResponseComparison(
+        *_names(a, b),
+        together,
+        differences,
+        pvalues,
+        _correlation(a, b, *slopes["gi"]) if together else 0.0,
+        level,
+        tuple(_doubts(a, b)),
+    )
+
+
+def _variance(a: ResponseCurve, b: ResponseCurve, left: FloatArray, right: FloatArray, together: bool) -> float:
+    """Variance of left · accuracy of a minus right · accuracy of b."""
+    if not together:
+        return linear_variance(left, a) + linear_variance(right, b)
+    assert a.hits is not None
+    assert b.hits is not None
+    answers = left[:, None] * a.hits - right[:, None] * b.hits
+    return answers_variance(np.ones(len(left)), answers, a.partners)
+
+
+def _correlation(a: ResponseCurve, b: ResponseCurve, left: FloatArray, right: FloatArray) -> float:
+    one, other = linear_variance(left, a), linear_variance(right, b)
+    both = _variance(a, b, left, right, together=True)
+    return (one + other - both) / (2 * math.sqrt(one * other)) if one * other > 0 else math.nan
+
+
+def _degrees(a: ResponseCurve, b: ResponseCurve) -> float:
+    """Of freedom of a spread; that of counts alone is known."""
+    if a.hits is None or b.hits is None:
+        return math.inf
+    return float(max(min(a.hits.shape[1], b.hits.shape[1]) - 1, 1))
+
+
+def _apart(curve: ResponseCurve) -> int:
+    """How many answers at one magnitude share no example."""
+    count = int(curve.total.min())
+    return count if curve.partners is None else count // 2
+
+
+def _tested(difference: float, spread: float, degrees: float, level: float) -> tuple[Interval, float]:
+    """A t test."""
+    half = quantile(level, degrees) * spread
+    interval = Interval(difference, difference - half, difference + half, level)
+    if math.isnan(difference) or math.isnan(spread):
+        return interval, math.nan
+    if spread == 0:  # a score that no answer changes, as Pal of two magnitudes
+        return interval, 1.0 if abs(difference) < 1e-9 else 0.0
+    return interval, _two_sided(abs(difference) / spread, degrees)
+
+
+def _alike(difference: float, count: int, reach: float, level: float) -> tuple[Interval, float]:
+    """Where each of so many examples makes the same difference, which shows no spread.
+
+    By the sign test, with the interval of a t test of the same p-value. Of no difference at all,
+    up to the largest share of examples that a sample may well hold none of; ``reach`` is how much
+    a score changes if all examples do.
+    """
+    times = quantile(level, math.inf)
+    if abs(difference) < 1e-12:
+        half = reach * times**2 / (count + times**2)
+        return Interval(difference, difference - half, difference + half, level), 1.0
+    p = min(1.0, 2.0 ** (1 - count))
+    if p == 1:  # one example tells nothing
+        return Interval(difference, math.nan, math.nan, level), p
+    at_p = float(-ndtri(p / 2)) if p > 0 else math.inf
+    half = abs(difference) * times / at_p
+    return Interval(difference, difference - half, difference + half, level), p
+
+
+def _within(interval: Interval, reach: float) -> Interval:
+    """The interval, which ends where differences do."""
+    low, high = (float(np.clip(end, -reach, reach)) for end in (interval.low, interval.high))
+    return replace(interval, low=low, high=high)
+
+
+def _two_sided(statistic: float, degrees: float) -> float:
+    """p-value of Student's t, or of a normal one."""
+    return float(2 * (ndtr(-statistic) if math.isinf(degrees) else stdtr(degrees, -statistic)))
+
+
+def _unlike(a: ResponseCurve, b: ResponseCurve) -> str | None:
+    """What keeps the answers of two curves from being paired; None if nothing does."""
+    if a.hits is None or b.hits is None:
+        return "what is known: one of them has no single answers"
+    if not np.array_equal(a.magnitude, b.magnitude):
+        return "their magnitudes"
+    if a.hits.shape != b.hits.shape:
+        return f"their number of examples, {a.hits.shape[1]} and {b.hits.shape[1]}"
+    if a.settings.get("sample") != b.settings.get("sample"):
+        return "their examples"
+    if a.partners is None or b.partners is None:
+        return None if a.partners is b.partners else "their partners"
+    return None if np.array_equal(a.partners, b.partners) else "their partners"
+
+
+def _check_comparable(a: ResponseCurve, b: ResponseCurve) -> None:
+    """Refuse curves whose scores do not measure the same."""
+    for what in ("perturbation", "signs"):
+        one, two = getattr(a, what), getattr(b, what)
+        if one != two:
+            raise InputError(
+                f"a and b differ in {what} ({one} and {two}): their scores do not measure the "
+                "same. Measure both in the same way."
+            )
+    ends = [(c.magnitude[0], c.magnitude[-1]) for c in (a, b)]
+    if ends[0] != ends[1]:
+        raise InputError(
+            f"a goes from magnitude {ends[0][0]:g} to {ends[0][1]:g} and b from {ends[1][0]:g} to "
+            f"{ends[1][1]:g}: scores over different ranges do not compare. Measure both over one."
+        )
+
+
+def _doubts(a: ResponseCurve, b: ResponseCurve) -> list[str]:
+    """What makes the scores of two curves hard to compare."""
+    found = []
+    if a.layer != b.layer:
+        found.append(
+            f"The curves are of different layers ({a.layer} and {b.layer}): their scores measure "
+            "the same only if these play the same part."
+        )
+    if not np.array_equal(a.magnitude, b.magnitude):
+        found.append("The curves were measured at different magnitudes, and are not paired.")
+    return found
+
+
+def _names(a: ResponseCurve, b: ResponseCurve) -> tuple[str, str]:
+    """Names that differ."""
+    return (a.model, b.model) if a.model != b.model else (f"{a.model} (a)", f"{b.model} (b)")

@@ -1,0 +1,636 @@
+"""Load corpora of trained models: hyperparameters, generalization gaps and measures."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.learning.load import read_source
+from curvewise.reading.corpus import CorpusRoles, corpus_roles
+from curvewise.reading.files import as_path, json_table, kind_of, large_files, parse_json, read_text
+from curvewise.reading.roles import named_unit
+from curvewise.reading.table import Table, label_array, names_in, numbers, parse
+from curvewise.text import brief, format_path, list_names
+from curvewise.types.results import data_frame
+from curvewise.types.units import FloatArray, as_floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_UNITS = {"fraction": 1.0, "percent": 100.0}
+
+
+def load_corpus(
+    source: Any,
+    *,
+    gap: str | None = None,
+    hyperparameters: Sequence[str] | None = None,
+    measures: Sequence[str] | None = None,
+    task: str | None = None,
+    model: str | None = None,
+    train_accuracy: str | None = None,
+    orientation: Mapping[str, int] | None = None,
+    unit: str | None = None,
+    predictions: str | PathLike[str] | None = None,
+    allow_large: bool = False,
+) -> ModelCorpus:
+    """Read trained models with their hyperparameters, gaps and measures.
+
+    What was taken for what is said in ``notes`` of the result.
+
+    Parameters
+    ----------
+    source : path, DataFrame, dict or list
+        A table with a row for each model: CSV, TSV, JSON, JSON lines or Parquet, a frame, a dict
+        of columns or a list of records. Or the layout of the PGDL competition: a folder with
+        ``model_configs.json`` for each task (and ``MEASURE/TASK.predict``), one such file, or a
+        dict with ``model_specs`` and ``prediction``.
+    gap : str, optional
+        The column with the gap. By default one that is called so, or the difference of columns of
+        training and test accuracy, or of test and training error.
+    hyperparameters, measures : sequence of str, optional
+        Columns. If only hyperparameters are named, other numbers are measures. Columns that
+        nobody names are told apart by prefixes (``hp.depth``, ``measure.gi``), by usual names of
+        hyperparameters, and by whether values repeat; where that is not plain it is an error.
+    task, model, train_accuracy : str, optional
+        Columns with these roles, found by name otherwise.
+    orientation : dict of str to {1, -1}, optional
+        Of measures: 1 where more should mean a larger gap, -1 where a smaller one.
+    unit : {"fraction", "percent"}, optional
+        Of gaps, accuracies and errors. By default percent for columns whose names say so
+        (``gap (%)``), else fractions.
+    predictions : path, optional
+        A folder with further predictions in the competition's layout.
+    allow_large : bool
+        Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
+
+    Returns
+    -------
+    ModelCorpus
+        Models without a gap or a measure are kept, with NaN, and noted.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read, or could be read in two ways.
+
+    Examples
+    --------
+    >>> rows = {
+    ...     "depth": [2, 2, 4, 4],
+    ...     "train_acc": [1.0, 1.0, 0.99, 1.0],
+    ...     "test_acc": [0.9, 0.88, 0.93, 0.91],
+    ...     "norm": [5.1, 5.6, 3.2, 3.9],
+    ... }
+    >>> corpus = load_corpus(rows)
+    >>> corpus.gap.round(2).tolist(), list(corpus.hyperparameters), list(corpus.measures)
+    ([0.1, 0.12, 0.06, 0.09], ['depth'], ['norm'])
+    """
+    if unit is not None and unit not in _UNITS:
+        raise InputError(f"unit={unit!r}: gaps and accuracies are 'fraction' or 'percent'.")
+    with large_files(allow_large):
+        data, name = _read(source)
+    if isinstance(data, Path) or is_specification(data):
+        named = {"gap": gap, "hyperparameters": hyperparameters, "measures": measures, "task": task}
+        if any(named.values()):
+            raise InputError(
+                f"{name} is in the competition's layout, which says what is what: leave out "
+                f"{', '.join(k for k, v in named.items() if v)}."
+            )
+        folders = [data] if isinstance(data, Path) else []
+        tasks = tasks_from_folder(data) if folders else [task_from_dict(data, name, name)]
+        folders += [] if predictions is None else [as_path(predictions)]
+        notes = [note for folder in folders for note in add_predictions(tasks, folder)]
+        return corpus_of_tasks(tasks, orientation, _UNITS[unit or "fraction"], notes)
+    if predictions is not None:
+        raise InputError("predictions= goes with the competition's layout, which this is not.")
+    table = data if isinstance(data, Table) else read_source(data)
+    told = {"gap": gap, "task": task, "model": model, "train_accuracy": train_accuracy}
+    roles = corpus_roles(table, told, hyperparameters, measures, orientation or ())
+    return _from_table(table, roles, orientation, unit)
+
+
+def _read(source: Any) -> tuple[Any, str]:
+    """A folder, a table, or what may be either a table or specifications; and what it is called."""
+    if not isinstance(source, str | PathLike):
+        return source, "the dict"
+    path = as_path(source)
+    if path.is_dir():
+        return path.resolve(), format_path(path)
+    if kind_of(path)[0] != "json":
+        return read_source(path), format_path(path)
+    data = parse_json(read_text(path), path)
+    if not is_specification(data):
+        return json_table(data, path), format_path(path)
+    return data, path.resolve().parent.name if path.stem in SPECIFICATIONS else path.stem
+
+
+def _from_table(
+    table: Table, roles: CorpusRoles, orientation: Mapping[str, int] | None, unit: str | None
+) -> ModelCorpus:
+    gap, train, said = _gap(table, roles, unit)
+    names, name_note = _models(table, roles)
+    values = {name: numbers(table, name) for name in roles.measures}
+    task = roles.one["task"]
+    notes = [
+        said,
+        f"hyperparameters from {list_names(roles.hyperparameters) or 'no column'}; measures from "
+        f"{list_names(roles.measures) or 'no column'}" + (" (told apart by names and values)" if roles.guessed else ""),
+        *([f"tasks from {task!r}"] if task else []),
+        *([f"left out: {list_names(roles.left_out)}"] if roles.left_out else []),
+        *name_note,
+        *table.notes,
+    ]
+    if lost := int(np.isnan(gap).sum()):
+        notes.append(f"{lost} of {len(table)} models have no gap: they failed or were not measured")
+    for name, column in values.items():
+        if lost := int((~np.isfinite(column)).sum()):
+            notes.append(f"{lost} of {len(table)} models have no {brief(name)}")
+    return ModelCorpus(
+        models=names,
+        hyperparameters={k: label_array(table.columns[k]) for k in roles.hyperparameters},
+        gap=gap,
+        measures=values,
+        orientation=orientation or {},
+        tasks=np.array(names_in(table, task), dtype=np.str_) if task else None,
+        train_accuracy=train,
+        notes=tuple(notes),
+    )
+
+
+def _gap(table: Table, roles: CorpusRoles, unit: str | None) -> tuple[FloatArray, FloatArray | None, str]:
+    """The gap and the training accuracy as fractions, and where they are from."""
+
+    def read(role: str) -> FloatArray | None:
+        name = roles.one[role]
+        return None if name is None else _in_unit(table, name, _UNITS[named_unit(unit, [name])])
+
+    train, error = read("train_accuracy"), read("train_error")
+    if train is None and error is not None:
+        train = 1 - error
+    known, test, test_error = read("gap"), read("test_accuracy"), read("test_error")
+    if known is not None:
+        return known, train, f"gap from {roles.one['gap']!r}"
+    if train is not None and test is not None:
+        return train - test, train, f"gap as training accuracy − {roles.one['test_accuracy']!r}"
+    if train is not None and test_error is not None:
+        return test_error - (1 - train), train, f"gap as {roles.one['test_error']!r} − train error"
+    raise InputError(
+        f"{table.source} has no gap: name its column with gap=…, or give columns of training and "
+        f"test accuracy (train_accuracy, test_accuracy) or error. It has {list_names(table.columns)}."
+    )
+
+
+def _in_unit(table: Table, name: str, top: float) -> FloatArray:
+    values = numbers(table, name) / top
+    bad = np.isinf(values) | (np.abs(values) > 1)
+    if bad.any():
+        right = "'percent'" if top == 1 else "'fraction'"
+        raise InputError(
+            f"{table.where(name)} holds {values[bad][0] * top:g}, which is no "
+            f"{'fraction' if top == 1 else 'percentage'}: pass unit={right} if that is what it is."
+        )
+    return values
+
+
+def _models(table: Table, roles: CorpusRoles) -> tuple[tuple[str, ...], list[str]]:
+    """Names of the models; those that are there twice are numbered."""
+    column = roles.one["model"]
+    if column is None:
+        return tuple(f"model {row}" for row in table.rows), ["models are numbered by their rows"]
+    task = roles.one["task"]
+    where = names_in(table, task) if task else [""] * len(table)
+    names = names_in(table, column)
+    count = Counter(zip(where, names, strict=True))
+    if max(count.values()) == 1:
+        return tuple(names), [f"models from {column!r}"]
+    unique = [
+        name if count[place, name] == 1 else f"{name} (row {row})"
+        for place, name, row in zip(where, names, table.rows, strict=True)
+    ]
+    return tuple(unique), [f"models from {column!r}, with the row where a name is there twice"]
+
+
+# Corpora in the layout of the PGDL competition (2020).
+#
+# A task has a file of specifications, ``model_configs.json``: for each model the hyperparameters
+# (``hparams``, each with a ``current_value``) and the accuracies (``metrics``). A measure has a
+# file of predictions for each task, ``MEASURE/TASK.predict``: a number for each model.
+
+SPECIFICATIONS = ("model_configs", "model_specs")
+PREDICTIONS = ("predictions", "prediction")
+DEEPEST = 4  # folders below the one that is named
+
+
+@dataclass
+class Task:
+    """Models of one task as they stand in files: specifications, and predictions by measure."""
+
+    name: str
+    source: str
+    models: dict[str, Any]
+    predictions: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def is_specification(data: Any) -> bool:
+    """Whether a dict holds models in the competition's layout."""
+    if not isinstance(data, Mapping) or not data:
+        return False
+    if any(isinstance(data.get(key), Mapping) for key in SPECIFICATIONS):
+        return True
+    return all(isinstance(v, Mapping) and "hparams" in v for v in data.values())
+
+
+def task_from_dict(data: Mapping[str, Any], source: str, name: str) -> Task:
+    """Read specifications, with predictions beside them if there are any."""
+    key = next((k for k in SPECIFICATIONS if isinstance(data.get(k), Mapping)), None)
+    if key is None:
+        return Task(name, source, _ids(data))
+    task = Task(str(data.get("task", data.get("name", name))), source, _ids(data[key]))
+    for beside in PREDICTIONS:
+        told = data.get(beside)
+        if isinstance(told, Mapping):
+            nested = any(isinstance(v, Mapping) for v in told.values())
+            for measure, values in (told if nested else {beside: told}).items():
+                task.predictions[str(measure)] = _predictions(values, f"{measure} in {source}")
+    return task
+
+
+def tasks_from_folder(folder: Path) -> list[Task]:
+    """Read all tasks below a folder, and the predictions for them."""
+    files = [path for path in _walk(folder) if path.name in _SPECIFICATION_FILES]
+    tasks = [task_from_dict(_object(path), format_path(path), path.parent.name or "task") for path in files]
+    tasks = tasks or _single_models(folder)
+    if not tasks:
+        raise InputError(
+            f"source={str(folder)!r} is a folder without model_configs.json and without model "
+            "folders whose config.json has 'hparams': name the file of the corpus."
+        )
+    twice = [t.name for t in tasks if sum(t.name == u.name for u in tasks) > 1]
+    if twice:
+        raise InputError(f"{format_path(folder)} holds two tasks called {twice[0]!r}: rename a folder.")
+    return tasks
+
+
+_SPECIFICATION_FILES = tuple(f"{key}.json" for key in SPECIFICATIONS)
+
+
+def add_predictions(tasks: list[Task], folder: Path) -> list[str]:
+    """Add the predictions below a folder to their tasks; what belongs to none is noted."""
+    notes = []
+    by_name = {task.name: task for task in tasks}
+    for path in _walk(folder):
+        if path.suffix != ".predict":
+            continue
+        if path.stem not in by_name:
+            notes.append(f"{format_path(path)} left out: there is no task called {path.stem!r}")
+            continue
+        measure = "prediction" if path.parent == folder else path.parent.name
+        told = by_name[path.stem].predictions
+        if measure in told:
+            raise InputError(f"{format_path(path)}: there are two predictions of {measure!r}.")
+        told[measure] = _predictions(_object(path), format_path(path))
+    return notes
+
+
+def corpus_of_tasks(
+    tasks: list[Task], orientation: Mapping[str, int] | None, top: float, notes: list[str]
+) -> ModelCorpus:
+    """Put tasks below each other; what one lacks is None or NaN, and noted."""
+    settings = dict.fromkeys(k for t in tasks for m in t.models.values() for k in _hparams(m, t))
+    measures = dict.fromkeys(k for t in tasks for k in t.predictions)
+    rows = [(task, name, model) for task in tasks for name, model in task.models.items()]
+    train, test = (
+        np.array([_metric(model, key, task) for task, _, model in rows]) / top for key in ("train_acc", "test_acc")
+    )
+    values = {
+        measure: np.array([_number(t.predictions.get(measure, {}).get(n), t) for t, n, _ in rows])
+        for measure in measures
+    }
+    notes = [
+        *notes,
+        f"{len(rows)} models of {len(tasks)} task(s) in the layout of the PGDL competition: gap "
+        "from train_acc − test_acc, hyperparameters from hparams, measures from predictions",
+        *_missing(tasks, train - test, values),
+    ]
+    return ModelCorpus(
+        models=tuple(name for _, name, _ in rows),
+        hyperparameters={k: mixed_array([_hparams(m, t).get(k) for t, _, m in rows]) for k in settings},
+        gap=train - test,
+        measures=values,
+        orientation=orientation or {},
+        tasks=np.array([t.name for t, _, _ in rows]) if len(tasks) > 1 else None,
+        train_accuracy=train,
+        notes=tuple(notes),
+    )
+
+
+def _missing(tasks: list[Task], gap: np.ndarray[Any, Any], values: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[str]:
+    if lost := int(np.isnan(gap).sum()):
+        yield f"{lost} of {len(gap)} models have no accuracies: their gap is NaN"
+    for measure, column in values.items():
+        if lost := int((~np.isfinite(column)).sum()):
+            yield f"{lost} of {len(gap)} models have no prediction of {measure!r}"
+    for task in tasks:
+        for measure, told in task.predictions.items():
+            if other := set(told) - set(task.models):
+                yield (
+                    f"{len(other)} prediction(s) of {measure!r} left out: {task.source} has no "
+                    f"model {list_names(sorted(other), 3)}"
+                )
+
+
+def _single_models(folder: Path) -> list[Task]:
+    """Models with a folder and a config.json each."""
+    tasks: dict[Path, Task] = {}
+    for path in _walk(folder):
+        if path.name == "config.json":
+            data = _object(path)
+            if "hparams" in data:
+                home = path.parent.parent
+                task = tasks.setdefault(home, Task(home.name or "task", format_path(home), {}))
+                task.models[_id(path.parent.name)] = data
+    return list(tasks.values())
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files below a folder in the order of their names; links to folders are not followed."""
+    for root, folders, files in os.walk(folder):
+        folders.sort()
+        if len(Path(root).relative_to(folder).parts) >= DEEPEST:
+            folders.clear()
+        yield from (Path(root) / name for name in sorted(files))
+
+
+def _object(path: Path) -> dict[str, Any]:
+    data = parse_json(read_text(path), path)
+    if not isinstance(data, dict):
+        raise InputError(f"{format_path(path)} holds {brief(data)}: a dict by model was expected.")
+    return data
+
+
+def _id(name: Any) -> str:
+    """Specifications may call a model ``20`` that predictions call ``model_20``."""
+    return str(name) if "model" in str(name) else f"model_{name}"
+
+
+def _ids(models: Mapping[Any, Any]) -> dict[str, Any]:
+    return {_id(name): model for name, model in models.items()}
+
+
+def _predictions(values: Any, source: str) -> dict[str, Any]:
+    if not isinstance(values, Mapping):
+        raise InputError(f"{source} is {brief(values)}: a number for each model was expected.")
+    return {_id(name): value for name, value in values.items()}
+
+
+def _hparams(model: Any, task: Task) -> dict[str, Any]:
+    told = model.get("hparams") if isinstance(model, Mapping) else None
+    if not isinstance(told, Mapping):
+        raise InputError(f"A model of {task.source} has no 'hparams': it is {brief(model)}.")
+    return {str(k): v.get("current_value") if isinstance(v, Mapping) else v for k, v in told.items()}
+
+
+def _metric(model: Mapping[str, Any], key: str, task: Task) -> float:
+    metrics = model.get("metrics")
+    return _number(metrics.get(key) if isinstance(metrics, Mapping) else None, task)
+
+
+def _number(cell: Any, task: Task) -> float:
+    value = parse(cell)
+    if value is None:
+        raise InputError(f"{task.source} holds {brief(cell)} where a number was expected.")
+    return value
+
+
+# Trained models with their hyperparameters, generalization gaps and measures of them.
+
+RESERVED = ("model", "task", "gap", "train_accuracy")
+ONE_TASK = "all models"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelCorpus:
+    """A table of trained models on which measures of generalization can be judged.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Names, each once in a task.
+    hyperparameters : dict of str to ndarray
+        What was varied; values of any kind.
+    gap : ndarray, shape (models,)
+        Training accuracy less test accuracy, as a fraction. NaN for a model that failed.
+    measures : dict of str to ndarray
+        A number for each model, NaN where there is none.
+    orientation : dict of str to int
+        1 where a higher value should mean a larger gap, -1 where a smaller one. A measure that is
+        not named here has no declared orientation.
+    tasks : ndarray of str, optional
+        Which task (a data set with an architecture, say) a model belongs to. Models are only
+        compared with others of their task.
+    train_accuracy : ndarray, optional
+        As a fraction.
+    notes : tuple of str
+        What was taken for what, and which models failed.
+
+    Examples
+    --------
+    >>> corpus = ModelCorpus(
+    ...     models=("a", "b", "c"),
+    ...     hyperparameters={"depth": [2, 2, 4]},
+    ...     gap=[0.1, 0.2, 0.3],
+    ...     measures={"norm": [5.0, 6.0, 7.0]},
+    ...     orientation={"norm": 1},
+    ... )
+    >>> corpus
+    ModelCorpus(3 models, 1 task, 1 hyperparameter, 1 measure)
+    """
+
+    models: tuple[str, ...]
+    hyperparameters: Mapping[str, NDArray[Any]]
+    gap: FloatArray
+    measures: Mapping[str, FloatArray] = field(default_factory=dict)
+    orientation: Mapping[str, int] = field(default_factory=dict)
+    tasks: NDArray[np.str_] | None = None
+    train_accuracy: FloatArray | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "models", tuple(map(str, self.models)))
+        put(self, "gap", _fractions(self.gap, "gap", -1.0, len(self)))
+        put(self, "measures", _measures(self.measures, len(self)))
+        put(self, "hyperparameters", _settings(self.hyperparameters, len(self)))
+        put(self, "orientation", _orientation(self.orientation, self.measures))
+        if self.tasks is not None:
+            put(self, "tasks", _column(np.asarray(self.tasks, dtype=np.str_), "tasks", len(self)))
+        if self.train_accuracy is not None:
+            share = _fractions(self.train_accuracy, "train_accuracy", 0.0, len(self))
+            put(self, "train_accuracy", share)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        if not self.models:
+            raise InputError("models is empty: a corpus holds at least one model.")
+        tasks = self.models if self.tasks is None else zip(self.tasks, self.models, strict=True)
+        name, count = Counter(tasks).most_common(1)[0]
+        if count > 1:
+            raise InputError(
+                f"models holds {name if self.tasks is None else name[1]!r} {count} times in one "
+                "task: give each model a name of its own."
+            )
+        both = set(self.hyperparameters) & set(self.measures)
+        kept = (set(self.hyperparameters) | set(self.measures)) & set(RESERVED)
+        if both or kept:
+            why = "is a hyperparameter and a measure" if both else "is the name of another column"
+            raise InputError(f"{sorted(both or kept)[0]!r} {why}: give it another name.")
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __repr__(self) -> str:
+        parts = {
+            "model": len(self),
+            "task": len(self.task_names),
+            "hyperparameter": len(self.hyperparameters),
+            "measure": len(self.measures),
+        }
+        said = ", ".join(f"{k} {name}" + ("" if k == 1 else "s") for name, k in parts.items())
+        return f"ModelCorpus({said})"
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The tasks in order of first appearance; one called "all models" where none is told."""
+        return (ONE_TASK,) if self.tasks is None else tuple(dict.fromkeys(self.tasks.tolist()))
+
+    def by_task(self) -> dict[str, ModelCorpus]:
+        """A corpus for each task."""
+        if self.tasks is None:
+            return {ONE_TASK: self}
+        return {name: self.select(self.tasks == name) for name in self.task_names}
+
+    def select(self, mask: ArrayLike) -> ModelCorpus:
+        """Some of the models: a mask with an entry for each, or their positions.
+
+        >>> corpus = ModelCorpus(("a", "b"), {"depth": [2, 4]}, [0.1, 0.2])
+        >>> corpus.select(corpus.hyperparameters["depth"] > 2).models
+        ('b',)
+        """
+        chosen = np.asarray(mask)
+        if chosen.dtype == np.bool_ and chosen.shape != (len(self),):
+            raise InputError(f"mask has shape {chosen.shape}: give one entry for each of {len(self)} models.")
+        where = np.arange(len(self))[chosen]
+        if where.ndim != 1 or not len(where):
+            raise InputError("mask selects no model of the corpus: at least one must be left.")
+        return replace(
+            self,
+            models=tuple(self.models[i] for i in where),
+            hyperparameters={k: v[where] for k, v in self.hyperparameters.items()},
+            gap=self.gap[where],
+            measures={k: v[where] for k, v in self.measures.items()},
+            tasks=None if self.tasks is None else self.tasks[where],
+            train_accuracy=None if self.train_accuracy is None else self.train_accuracy[where],
+        )
+
+    def with_measures(
+        self, measures: Mapping[str, ArrayLike], orientation: Mapping[str, int] | int | None = None
+    ) -> ModelCorpus:
+        """The same models with further measures, or others in the place of those of a name.
+
+        Parameters
+        ----------
+        measures : dict of str to array_like
+            A number for each model.
+        orientation : dict or {1, -1}, optional
+            Of each of them, or of all.
+        """
+        told = dict.fromkeys(measures, orientation) if isinstance(orientation, int) else orientation
+        kept = {k: v for k, v in self.orientation.items() if k not in measures}
+        added = _measures(measures, len(self))
+        return replace(self, measures={**self.measures, **added}, orientation={**kept, **(told or {})})
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each model."""
+        task = {} if self.tasks is None else {"task": self.tasks}
+        share = {} if self.train_accuracy is None else {"train_accuracy": self.train_accuracy}
+        return {
+            **task,
+            "model": np.array(self.models, dtype=np.str_),
+            **self.hyperparameters,
+            **share,
+            "gap": self.gap,
+            **self.measures,
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """The models as a pandas DataFrame."""
+        return data_frame(self.columns())
+
+
+def _column(values: NDArray[Any], name: str, count: int) -> NDArray[Any]:
+    if values.shape != (count,):
+        raise InputError(f"{name} has shape {values.shape} for {count} models: give one value for each.")
+    return values
+
+
+def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArray:
+    found = _column(as_floats(values, name), name, count)
+    bad = np.isinf(found) | (found < low) | (found > 1)
+    if bad.any():
+        raise InputError(
+            f"{name} holds {found[bad][0]:g}, which cannot be a fraction from {low:g} to 1. If "
+            "these are percentages, divide them by 100 (or load them with unit='percent')."
+        )
+    return found
+
+
+def _measures(measures: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
+    return {str(k): _column(as_floats(v, f"measure {k!r}"), f"measure {k!r}", count) for k, v in measures.items()}
+
+
+def _settings(hyperparameters: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
+    found = {}
+    for name, values in hyperparameters.items():
+        column = values if isinstance(values, np.ndarray) else mixed_array(values)
+        found[str(name)] = _column(column, f"hyperparameter {name!r}", count)
+    return found
+
+
+def mixed_array(values: Any) -> NDArray[Any]:
+    """A column of values of any kind; those of different kinds stay what they are.
+
+    >>> mixed_array([1, 2]).dtype.kind, mixed_array([1, "a", None]).tolist()
+    ('i', [1, 'a', None])
+    """
+    cells = list(values)
+    kinds = {type(v) for v in cells}
+    if kinds <= {int} or kinds <= {float} or kinds <= {bool} or kinds <= {str}:
+        return np.array(cells)
+    column = np.empty(len(cells), dtype=object)
+    column[:] = cells
+    return column
+
+
+def _orientation(orientation: Mapping[str, int], measures: Mapping[str, FloatArray]) -> dict[str, int]:
+    for name, sign in orientation.items():
+        if name not in measures:
+            raise InputError(
+                f"orientation names {name!r}, which is no measure: there is {', '.join(map(repr, measures)) or 'none'}."
+            )
+        if sign not in (1, -1) or isinstance(sign, bool):
+            raise InputError(
+                f"orientation of {name!r} is {sign!r}: use 1 if more means a larger gap, -1 if it "
+                "means a smaller one, or leave the measure out if neither is claimed."
+            )
+    return {str(k): int(v) for k, v in orientation.items()}

@@ -1,0 +1,1 @@
+"""Perturbations and measures of networks with torch."""

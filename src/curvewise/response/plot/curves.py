@@ -1,0 +1,582 @@
+"""Response curves: one with its cumulative accuracy (figure 1 of the paper), several at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from curvewise.drawing.axes import is_narrow, log_sizes, spans_decades, thinned, width_of
+from curvewise.drawing.labels import clean, escape, safe_names, safe_text, shorten
+from curvewise.drawing.marks import choose, finish, mark_value, note, warned
+from curvewise.drawing.panels import new_panels, signed, spread_out, told, write_below
+from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, style
+from curvewise.errors import InputError
+from curvewise.response.curve import ResponseCurve, ResponseSensitivity
+from curvewise.types.results import check_level
+from curvewise.types.units import FloatArray
+
+Curves: TypeAlias = ResponseCurve | Iterable[ResponseCurve] | Mapping[str, ResponseCurve]
+
+Look: TypeAlias = tuple[str, Any]
+"""Colour and dashes of a curve."""
+
+Named: TypeAlias = tuple[ResponseCurve, str, str, Any]
+"""A curve with its label, colour and dashes."""
+
+IDEAL = "curvewise-ideal"
+CLEAN = "curvewise-clean"
+GI = "curvewise-gi"
+CUMULATIVE = "curvewise-cumulative"
+
+KINDS = ("response", "cumulative", "both")
+MANY = {True: 20, False: 10}
+"""Curves that can be told apart, in a figure of ours and in someone's Axes."""
+
+NAMED_OF_MANY = 3
+MOVED = 0.15
+"""Share of the Axes that a name may stand off the end of its curve."""
+
+NARROW_TITLE = 2.8
+
+
+def plot_response(
+    curve: ResponseCurve,
+    ax: Axes | None = None,
+    *,
+    kind: str | None = None,
+    intervals: bool = True,
+    level: float = 0.95,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw accuracy against magnitude, and beside it the cumulative accuracy with the Gi-score.
+
+    Parameters
+    ----------
+    curve : ResponseCurve
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    kind : {"both", "response", "cumulative"}, optional
+        Both side by side by default; on ``ax`` the response.
+    intervals : bool
+        Shade the interval of each accuracy.
+    level : float
+        Coverage of all intervals.
+    caption : bool, optional
+        Say the scores under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        Those of the response; those of the cumulative accuracy if that is drawn alone.
+
+    Examples
+    --------
+    >>> curve = ResponseCurve.from_counts([0, 0.25, 0.5], [99, 95, 80], 100)
+    >>> ax = plot_response(curve)
+    >>> [a.get_title(loc="left") for a in ax.figure.axes]
+    ['model, 99.0% clean', 'Gi 0.054 [0.0..., 0.0...]']
+    """
+    (curve,) = check_curves([curve])
+    check_level(level)
+    kind = choose("kind", kind or ("both" if ax is None else "response"), KINDS)
+    if kind == "both" and ax is not None:
+        raise InputError("kind='both' needs two Axes: leave ax out, or draw one kind on each.")
+    with style():
+        if kind == "both":
+            axes = new_panels(2, 2, 4.3, 4.2)
+            _response(axes[0], curve, intervals, level, room=3.8)
+            _cumulative(axes[1], curve, level)
+            if caption is not False:
+                write_below(axes[0], _caption(curve, intervals, level))
+            return axes[0]
+        own = ax is None
+        ax = ax or new_axes()
+        if kind == "response":
+            _response(ax, curve, intervals, level)
+        else:
+            _cumulative(ax, curve, level)
+        shaded = intervals and kind == "response"
+        finish(ax, own, [], _caption(curve, shaded, level), caption=caption)
+    return ax
+
+
+def _response(ax: Axes, curve: ResponseCurve, intervals: bool, level: float, room: float | None = None) -> None:
+    clean = curve.clean_accuracy
+    reference(ax, 100.0, color="black", linestyle=":", linewidth=1.2, gid=IDEAL)
+    if curve.clean_total:
+        reference(ax, 100 * clean, linestyle="--", gid=CLEAN)
+    draw_response(ax, curve, colour(1), level=level if intervals else None)
+    accuracy_axis(ax, whole=True)
+    magnitude_axis(ax, curve.magnitude)
+    ax.set_xlabel(magnitude_label(curve, ax, room))
+    wide = room or width_of(ax)
+    told = f", {percent(clean)} clean" if wide > NARROW_TITLE and clean == clean else ""
+    ax.set_title(f"{safe_text(curve.model, int(11 * wide) - len(told))}{told}", loc="left")
+
+
+def _cumulative(ax: Axes, curve: ResponseCurve, level: float) -> None:
+    u, density = curve.cumulative
+    ax.plot([0, 1], [0, 1], color="black", linestyle=":", lw=1.2, gid=IDEAL, label="_ideal")
+    ax.fill_between(u, u, density, color=colour(0), alpha=0.22, linewidth=0.0, gid=GI)
+    ax.plot(u, density, color=colour(1), linewidth=1.8, gid=CUMULATIVE, label="_cumulative")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1.02)
+    ax.grid(alpha=0.25, linewidth=0.6)
+    low, high = _ends(curve)
+    ax.set_xlabel(f"magnitude, {low} to {high} as 0 to 1")
+    ax.set_ylabel("accuracy, integrated")
+    ax.set_title(f"Gi {told(curve.gi_interval(level))}", loc="left")
+    look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9.0}
+    note(ax, "ideal", (0.62, 0.62), xytext=(-5, 4), ha="right", gid=IDEAL, **look)
+    # The curve rises: below it there is room to its right, above it to its left.
+    low_end = float(np.interp(0.55, u, density)) < 0.2
+    at, side, va, down = (0.95, "right", "bottom", 5) if low_end else (0.58, "left", "top", -5)
+    place = (at, float(np.interp(at, u, density)))
+    note(ax, "measured", place, xytext=(0, down), ha=side, va=va, color=colour(1), **look)
+
+
+def _ends(curve: ResponseCurve) -> tuple[str, str]:
+    """The magnitudes that stand at 0 and at 1."""
+    places, both = curve.magnitude, curve.magnitude[0] < 0 < curve.magnitude[-1]
+    if curve.signs == "keep" or not (both or places[-1] <= 0):
+        return f"{places[0]:g}", f"{places[-1]:g}"
+    far, near = np.abs(places).max(), np.abs(places).min()
+    return (f"±{near:g}" if near and both else f"{near:g}"), f"{'±' if both else '−'}{far:g}"
+
+
+def _caption(curve: ResponseCurve, shaded: bool, level: float) -> list[str]:
+    per = f"{100 * level:.4g}%"
+    fold = " Both directions count as one." if _ends(curve)[1].startswith("±") else ""
+    said = (
+        f"Gi {told(curve.gi_interval(level))} ({signed(curve.gi_relative)} relative "
+        f"to the clean accuracy); Pal {told(curve.pal_interval(level))}; accuracy "
+        f"{percent(curve.clean_accuracy)} clean, {percent(curve.mean_accuracy)} on "
+        f"average, on {int(curve.total.max()):,} examples.{fold}"
+    )
+    bands = "Dotted: an ideal network"
+    bands += ", dashed: unperturbed. " if shaded and curve.clean_total else ". "
+    bands += "Shaded band: the interval of each accuracy. " if shaded else ""
+    return [said, f"{bands}Intervals at {per}, for other examples of the kind.", *warned(curve)]
+
+
+def plot_responses(
+    curves: Curves,
+    ax: Axes | None = None,
+    *,
+    intervals: bool | None = None,
+    level: float = 0.95,
+    names: str | None = None,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the response curves of several models, or of one to several perturbations.
+
+    Parameters
+    ----------
+    curves : ResponseCurve, iterable of them, or dict of name to ResponseCurve
+        What to draw. More than 20 (more than 10 on ``ax``) are grey but for the three with the
+        lowest and the three with the highest Gi-score.
+    ax : Axes, optional
+        Where; a new figure by default.
+    intervals : bool, optional
+        Shade the interval of each accuracy; by default for up to ten curves.
+    level : float
+        Coverage of all intervals.
+    names : {"ends", "legend", "none"}, optional
+        Write names where curves end, or in a legend in the order of the Gi-score. By default at
+        the ends in a new figure, where they fit.
+    caption : bool, optional
+        Say what is shaded under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+    """
+    found = check_curves(curves)
+    check_level(level)
+    if names is not None:
+        choose("names", names, ("ends", "legend", "none"))
+    own = ax is None or ax.get_gid() == OWN
+    few = len(found) <= MANY[own]
+    banded = intervals if intervals is not None else len(found) <= MANY[False]
+    with style():
+        ax = ax or new_axes(7.6, max(4.4, 1.3 + 0.165 * min(len(found), MANY[True])))
+        scaled = not share_unit(found)
+        looks = _looks(found, few)
+        for curve, look in zip(found, looks, strict=True):
+            _line(ax, curve, look, len(found), level if banded else None, scaled)
+        _axes_of(ax, found, scaled)
+        texts = names_of(curves, found, 26)
+        labels = [f"{name}  Gi {c.gi:.3f}" for name, c in zip(texts, found, strict=True)]
+        named = [i for i, (shade, _) in enumerate(looks) if shade != NEUTRAL]
+        if names != "none":
+            _name(ax, names, own, [(found[i], labels[i], *looks[i]) for i in named], scaled)
+        lines = _several_caption(found, len(named), level if banded else None)
+        finish(ax, own, [], lines, caption=caption)
+    return ax
+
+
+def _line(ax: Axes, curve: ResponseCurve, look: Look, count: int, level: float | None, scaled: bool) -> None:
+    """One of several curves: thinner and paler the more there are."""
+    named = look[0] != NEUTRAL
+    draw_response(
+        ax,
+        curve,
+        look[0],
+        ls=look[1],
+        level=level if named else None,
+        width=(1.8 if count <= 6 else 1.3) if named else 0.6,
+        alpha=0.16 if count <= 6 else 0.08,
+        dots=named and count <= MANY[False],
+        scaled=scaled,
+    )
+
+
+def _looks(curves: Sequence[ResponseCurve], few: bool) -> list[Look]:
+    """Colour and dashes of each; grey for all but the best and worst of many."""
+    if few:
+        dashes = ("-", (0, (4, 1.6)))
+        return [(colour(i), dashes[i // 10 % 2]) for i in range(len(curves))]
+    order = np.argsort([c.gi for c in curves], kind="stable").tolist()
+    best = [*order[:NAMED_OF_MANY], *order[-NAMED_OF_MANY:]]
+    place = {i: colour(k) for k, i in enumerate(best)}
+    return [(place.get(i, NEUTRAL), "-") for i in range(len(curves))]
+
+
+def _axes_of(ax: Axes, curves: Sequence[ResponseCurve], scaled: bool) -> None:
+    accuracy_axis(ax)
+    places = [scale(c.magnitude) if scaled else c.magnitude for c in curves]
+    magnitude_axis(ax, np.concatenate(places))
+    same = "magnitude over the largest" if scaled else magnitude_label(curves[0], ax)
+    ax.set_xlabel(same)
+
+
+def _name(ax: Axes, how: str | None, own: bool, rows: Sequence[Named], scaled: bool) -> None:
+    """Names at the ends or in a legend, in the order of the Gi-score."""
+    places = [scale(c.magnitude) if scaled else c.magnitude for c, *_ in rows]
+    heights = [100 * float(c.accuracy[-1]) for c, *_ in rows]
+    if how is None:
+        how = "ends" if own and end_places(ax, heights)[1] <= MOVED else "legend"
+    if how == "ends":
+        ends = [(float(x[-1]), y) for x, y in zip(places, heights, strict=True)]
+        name_ends(ax, ends, [row[1] for row in rows], [row[2] for row in rows])
+        return
+    order = sorted(rows, key=lambda row: row[0].gi)
+    key = [(Line2D([], [], color=row[2], linestyle=row[3]), row[1]) for row in order]
+    if own:
+        box = make_legend(ax, [h for h, _ in key], [text for _, text in key], outside=True)
+        box.set_bbox_to_anchor((1.02, 1.0), ax.transAxes)
+    else:
+        make_room(ax, len(key))
+        key = [(handle, text.replace(r"\$", "$")) for handle, text in key]  # done by finish
+        finish(ax, False, key, [], caption=False, loc="upper left")
+
+
+def _several_caption(curves: Sequence[ResponseCurve], named: int, level: float | None) -> list[str]:
+    tried = {int(c.total.max()) for c in curves}
+    many = f"{min(tried):,}" if len(tried) == 1 else f"{min(tried):,} to {max(tried):,}"
+    band = "" if level is None else f" Shaded: {100 * level:.4g}% intervals of the accuracies."
+    said = [f"Gi: 0 is best. {many} examples.{band}"]
+    if named < len(curves):
+        said.append(f"Named: the {NAMED_OF_MANY} lowest and {NAMED_OF_MANY} highest Gi of {len(curves)}.")
+    flagged = sum(bool(c.warnings) for c in curves)
+    if flagged:
+        first = next(c for c in curves if c.warnings)
+        said.append(f"⚠ {flagged} of {len(curves)} curves: {first.warnings[0]}")
+    return said
+
+
+# How scores and time depend on the number of batches (figure 3 of the paper).
+
+LINE = "curvewise-line"
+BAND = "curvewise-band"
+REPEAT = "curvewise-repeat"
+EXPECTED = "curvewise-expected"
+
+LABELS = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
+KINDS_RESPONSE_SENSITIVITY = ("score", "time", "both")
+PAPER = 180
+"""Batches that the paper uses."""
+
+
+def plot_sensitivity(
+    result: ResponseSensitivity,
+    ax: Axes | None = None,
+    *,
+    kind: str | None = None,
+    score: str = "gi",
+    caption: bool | None = None,
+) -> Axes:
+    """Draw a score with its spread over repeats, and the time, against the number of batches.
+
+    Parameters
+    ----------
+    result : ResponseSensitivity
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    kind : {"both", "score", "time"}, optional
+        Both side by side by default; on ``ax`` the score.
+    score : {"gi", "pal", "mean_accuracy"}
+        Which.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or those of the first panel.
+    """
+    choose("score", score, tuple(LABELS))
+    kind = choose("kind", kind or ("both" if ax is None else "score"), KINDS_RESPONSE_SENSITIVITY)
+    if kind == "both" and ax is not None:
+        raise InputError("kind='both' needs two Axes: leave ax out, or draw one kind on each.")
+    timed = bool(np.isfinite(result.seconds).any())
+    if kind == "time" and not timed:
+        raise InputError("kind='time': the curves do not say how long they took.")
+    with style():
+        if kind == "both" and timed:
+            axes = new_panels(2, 2, 4.3, 3.9)
+            _score(axes[0], result, score)
+            _time(axes[1], result)
+            if caption is not False:
+                write_below(axes[0], _caption_response_sensitivity(result, True))
+            return axes[0]
+        own = ax is None
+        ax = ax or new_axes()
+        if kind == "time":
+            _time(ax, result)
+        else:
+            _score(ax, result, score)
+        finish(ax, own, [], _caption_response_sensitivity(result, kind != "time"), caption=caption)
+    return ax
+
+
+def _score(ax: Axes, result: ResponseSensitivity, score: str) -> None:
+    """Mean ± standard deviation, the repeats, and what one curve alone expects of the spread."""
+    _series(ax, result, result.values[score], colour(0))
+    mean = result.mean(score)
+    spread = np.sqrt((result.expected[score] ** 2).mean(axis=1))
+    for sign in (-1, 1):
+        look: dict[str, Any] = {"color": colour(1), "ls": "--", "lw": 1.3, "label": "_expected"}
+        ax.plot(result.batches, mean + sign * spread, gid=EXPECTED, **look)
+    ax.set_ylabel(LABELS[score])
+    ax.set_title(f"{LABELS[score]} ± standard deviation", loc="left")
+
+
+def _time(ax: Axes, result: ResponseSensitivity) -> None:
+    _series(ax, result, result.seconds, colour(2))
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel("seconds")
+    ax.set_title("time of a curve", loc="left")
+
+
+def _series(ax: Axes, result: ResponseSensitivity, values: FloatArray, shade: str) -> None:
+    x, mean, spread = result.batches, values.mean(axis=1), values.std(axis=1, ddof=1)
+    low, high = mean - spread, mean + spread
+    ax.fill_between(x, low, high, color=shade, alpha=0.18, linewidth=0.0, gid=BAND)
+    repeated = np.repeat(x, values.shape[1])
+    look: dict[str, Any] = {"color": NEUTRAL, "alpha": 0.6, "mew": 0.0, "label": "_repeat"}
+    ax.plot(repeated, values.ravel(), "o", ms=2.6, gid=REPEAT, **look)
+    ax.plot(x, mean, color=shade, lw=1.8, marker="o", ms=4.5, gid=LINE, label="_mean")
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    if spans_decades(x, 12.0):
+        log_sizes(ax, x.tolist())
+    else:
+        ax.set_xticks(thinned(ax, x.tolist()))
+    if x[0] < PAPER <= x[-1]:
+        mark_value(ax, PAPER, "as in the paper", bottom=True)
+    ax.set_xlabel(f"batches of {result.batch}")
+
+
+def _caption_response_sensitivity(result: ResponseSensitivity, scored: bool) -> list[str]:
+    who, how = shorten(clean(result.model), 40), shorten(clean(result.perturbation), 30)
+    where = "input" if result.layer == "input" else shorten(clean(result.layer), 30)
+    said = (
+        f"{who} under {how} at the {where}, {result.seconds.shape[1]} repeats on fresh examples "
+        "(dots); shaded: ± their standard deviation."
+    )
+    dashes = ["Dashed: ± the standard error that a single curve tells of itself."]
+    return [said, *(dashes if scored else []), *warned(result)]
+
+
+# What pictures of response curves share: lines with bands, labels at their ends, panels.
+
+RESPONSE = "curvewise-response"
+END = "curvewise-end"
+"""Group ids of curves, of their intervals, and of the names at their ends."""
+
+POINTS = 40
+"""Magnitudes up to which each gets a dot."""
+
+
+def check_curves(curves: Any) -> list[ResponseCurve]:
+    """Curves as a list: from one, several, or a dict of them."""
+    if isinstance(curves, Mapping):
+        curves = list(curves.values())
+    found = [curves] if isinstance(curves, ResponseCurve) else list(curves)
+    for curve in found:
+        if not isinstance(curve, ResponseCurve):
+            raise InputError(
+                f"curves holds a {type(curve).__name__}: give response curves, as made by "
+                "cw.measure_response or ResponseCurve.from_counts."
+            )
+    if not found:
+        raise InputError("curves is empty: give at least one response curve.")
+    return found
+
+
+def names_of(curves: Any, found: Sequence[ResponseCurve], longest: int = 32) -> list[str]:
+    """The keys of a dict; else what tells the curves apart: model, perturbation or layer."""
+    if isinstance(curves, Mapping):
+        return safe_names(map(str, curves), longest)
+    parts = [(c.model, c.perturbation, c.layer) for c in found]
+    kept = [k for k in range(3) if len({p[k] for p in parts}) > 1] or [0]
+    return safe_names([", ".join(p[k] for k in kept) for p in parts], longest)
+
+
+def share_unit(curves: Sequence[ResponseCurve]) -> bool:
+    """Whether the magnitudes of all curves mean the same."""
+    return len({(c.perturbation, c.unit) for c in curves}) == 1
+
+
+def magnitude_label(curve: ResponseCurve, ax: Axes, room: float | None = None) -> str:
+    """Label of the axis of magnitudes: which perturbation, of what, in which unit.
+
+    ``room`` is the width of the Axes in inches, where a layout will change it.
+    """
+    most = int(13 * (room or width_of(ax)))
+    where = "" if curve.layer == "input" else f" at {curve.where}"
+    name = safe_text(f"{curve.perturbation}{where}", min(most, 40))
+    unit = f" ({clean(curve.unit)})" if curve.unit else ""
+    return f"{name}{escape(unit)}" if len(name) + len(unit) <= most else name
+
+
+def draw_response(
+    ax: Axes,
+    curve: ResponseCurve,
+    shade: str,
+    *,
+    level: float | None = 0.95,
+    ls: Any = "-",
+    width: float = 1.8,
+    alpha: float = 0.18,
+    dots: bool = True,
+    scaled: bool = False,
+) -> Line2D:
+    """Accuracy in percent at each magnitude, with its interval unless the level is None.
+
+    ``scaled`` brings magnitudes to their share of the range.
+    """
+    x = scale(curve.magnitude) if scaled else curve.magnitude
+    if level is not None:
+        low, high = curve.accuracy_interval(level)
+        ax.fill_between(x, 100 * low, 100 * high, color=shade, alpha=alpha, linewidth=0.0, gid=BAND)
+    (line,) = ax.plot(
+        x,
+        100 * curve.accuracy,
+        color=shade,
+        linestyle=ls,
+        linewidth=width,
+        marker="o" if dots and len(x) <= POINTS else "",
+        markersize=3.2,
+        gid=RESPONSE,
+        label="_response",
+    )
+    return line
+
+
+def scale(magnitude: FloatArray) -> FloatArray:
+    """Magnitudes by the largest distance from 0: signs stay."""
+    share: FloatArray = magnitude / np.abs(magnitude).max()
+    return share
+
+
+def accuracy_axis(ax: Axes, whole: bool = False) -> None:
+    """Accuracies from 0 to 100%, or those that occur where all are high."""
+    drawn = [np.asarray(line.get_ydata()) for line in ax.lines if line.get_gid() == RESPONSE]
+    lowest = float(np.nanmin(np.concatenate(drawn)))
+    bottom = 0.0 if whole or lowest < 60 else max(0.0, lowest - 0.12 * (100 - lowest) - 0.5)
+    ax.set_ylim(bottom, 100 + 0.03 * (100 - bottom))
+    ax.set_ylabel("accuracy (%)")
+    ax.grid(alpha=0.25, linewidth=0.6)
+
+
+def magnitude_axis(ax: Axes, magnitude: FloatArray) -> None:
+    """The range measured, with a little room; degrees in steps that people know."""
+    low, high = float(magnitude.min()), float(magnitude.max())
+    pad = 0.02 * (high - low)
+    ax.set_xlim(low - pad, high + pad)
+    if high - low >= 180 and high <= 360:
+        step = 90 if is_narrow(ax) or high - low > 240 else 45
+        ax.set_xticks(np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step)
+
+
+def percent(value: float) -> str:
+    """A share in percent, to one decimal."""
+    return "unknown" if math.isnan(value) else f"{100 * value:.1f}%"
+
+
+def end_places(ax: Axes, heights: Sequence[float]) -> tuple[FloatArray, float]:
+    """Where names stand that belong to these heights, as shares of the Axes; the largest move."""
+    figure = ax.get_figure(root=True)
+    tall = 4.4 if figure is None else float(figure.get_size_inches()[1])
+    low, high = ax.get_ylim()
+    wanted = (np.asarray(heights, dtype=np.float64) - low) / (high - low)
+    places = spread_out(wanted, 0.158 / (0.8 * tall))
+    return places, float(np.abs(places - wanted).max())
+
+
+def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str], shades: Sequence[str]) -> None:
+    """Names right of the Axes at the height where curves end, moved apart where they would touch.
+
+    Parameters
+    ----------
+    ax : Axes
+        With final limits.
+    ends : sequence of (float, float)
+        The last point of each curve.
+    names, shades : sequence of str
+        Safe text and colour of each.
+    """
+    places, _ = end_places(ax, [y for _, y in ends])
+    for end, name, shade, place in zip(ends, names, shades, places, strict=True):
+        ax.annotate(
+            name,
+            xy=end,
+            xytext=(1.035, place),
+            textcoords="axes fraction",
+            va="center",
+            ha="left",
+            fontsize=8.5,
+            color=shade,
+            annotation_clip=False,
+            gid=END,
+            arrowprops={"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
+            | {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)},
+        )
+
+
+def make_room(ax: Axes, rows: int) -> None:
+    """Room for a legend of so many small rows above 100%, without ticks there."""
+    figure = ax.get_figure(root=True)
+    tall = 4.8 if figure is None else float(figure.get_size_inches()[1])
+    share = min(0.6, (0.15 * rows + 0.1) / (ax.get_position().height * tall))
+    low, high = ax.get_ylim()
+    ticks = [t for t in ax.get_yticks() if low <= t <= high]
+    ax.set_ylim(low, low + (high - low) / (1 - share))
+    ax.set_yticks(ticks)
+
+
+def reference(ax: Axes, value: float, **look: Any) -> Line2D:
+    """A thin horizontal line at a value in percent."""
+    given: dict[str, Any] = {"color": NEUTRAL, "linewidth": 0.9, "zorder": 0.8} | look
+    return ax.axhline(value, label="_reference", **given)

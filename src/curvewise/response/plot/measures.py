@@ -1,0 +1,671 @@
+"""Which measures predict the generalization gap: scores with intervals, and a table in colours."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from numpy.typing import NDArray
+
+from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, spans_decades, view
+from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
+from curvewise.drawing.marks import bars, choose, finish, mark_value, note, plain, warned, zero_line
+from curvewise.drawing.panels import new_panels, signed, write_below
+from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.response.cmi import ConditionalInformation, cmi_score
+from curvewise.response.judgement import HUNDREDFOLD, Judged, MeasureComparison, MeasureJudgement
+from curvewise.response.load import ModelCorpus
+from curvewise.response.plot import curves as parts
+from curvewise.text import format_number, format_pvalue
+from curvewise.types.results import Interval
+from curvewise.types.units import FloatArray
+
+SCORE = "curvewise-score"
+NULL = "curvewise-null"
+CELL = "curvewise-cell"
+TASK = "curvewise-task"
+
+FEW_TASKS = 4
+"""Tasks up to which each has dots with intervals; of more, the mean has a dot among small ones."""
+
+MARKERS = "sD^v"
+LABELS = {
+    "cmi": "CMI (%)",
+    "pgdl": "CMI as the competition computes it (%)",
+    "kendall": "Kendall's τ",
+    "granulated": "granulated Kendall's τ",
+    "pearson": "Pearson's r",
+    "spearman": "Spearman's ρ",
+}
+"""What can be drawn, with its axis label."""
+
+
+_BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center", "color": "#6E6E6E"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A score by measure (rows, the best first) and task (columns); NaN is unknown.
+
+    With several tasks the last column is their average.
+    """
+
+    measures: list[str]
+    tasks: list[str]
+    estimate: FloatArray
+    low: FloatArray
+    high: FloatArray
+    null: FloatArray
+
+    @property
+    def several(self) -> int:
+        """How many tasks there are beside their average; 0 where there is one only."""
+        return len(self.tasks) - 1
+
+
+def plot_judgement(
+    result: MeasureJudgement,
+    ax: Axes | None = None,
+    *,
+    kind: str = "dots",
+    score: str = "cmi",
+    most: int | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw how well measures predict the gap, the best on top.
+
+    Parameters
+    ----------
+    result : MeasureJudgement
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    kind : {"dots", "heat"}
+        Scores with their intervals and what chance gives; or measures × tasks as a table in
+        colours, the best of each task in bold.
+    score : {"cmi", "pgdl", "kendall", "granulated", "pearson", "spearman"}
+        Which; only the first has intervals.
+    most : int, optional
+        Only so many of the best measures; all by default, as many as fit on ``ax``.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+    """
+    choose("kind", kind, ("dots", "heat"))
+    choose("score", score, tuple(LABELS))
+    table = _table(result, score, most or (None if ax is None else rows_that_fit(ax)))
+    with style():
+        own = ax is None
+        ax = ax or _axes(table, kind)
+        names = safe_names(table.measures, 16 if is_narrow(ax) else 30)
+        key = (_dots if kind == "dots" else _heat)(ax, table, names, score)
+        if is_narrow(ax) and len(LABELS[score]) > 20:
+            ax.set_xlabel(f"{score} (%)")
+        lines = _caption(result, table, kind, score)
+        options: dict[str, Any] = {"legend": legend, "caption": caption}
+        if not own:
+            options["loc"] = "lower left"
+        indent = max(map(len, names)) / 14
+        finish(ax, own, key, lines, indent=indent, columns=4 if own else 2, **options)
+    return ax
+
+
+def _table(result: MeasureJudgement, score: str, most: int | None) -> _Table:
+    """Scores in percent where the competition has them so; the best measures on top."""
+    scale = 100.0 if score in HUNDREDFOLD else 1.0
+    tasks = result.shown_tasks
+    rows = [[result.row(name, task) for task in tasks] for name in result.measures]
+    estimate = scale * np.array([[r.value(score) for r in row] for row in rows])
+    ends = [[(r.cmi.low, r.cmi.high, r.null_mean) for r in row] for row in rows]
+    spans = scale * np.array(ends) if score == "cmi" else np.full((*estimate.shape, 3), np.nan)
+    last = np.where(np.isnan(estimate[:, -1]), -np.inf, estimate[:, -1])
+    order = np.argsort(-last, kind="stable")[:most]
+    low, high, null = np.moveaxis(spans[order], -1, 0)
+    measures = [result.measures[i] for i in order]
+    return _Table(measures, list(tasks), estimate[order], low, high, null)
+
+
+def _axes(table: _Table, kind: str) -> Axes:
+    rows, columns = table.estimate.shape
+    if kind == "heat":
+        return new_axes(3.2 + 0.75 * columns, 1.9 + 0.27 * rows)
+    each = 0.1 + 0.13 * columns if 0 < table.several <= FEW_TASKS else 0.26
+    return new_axes(height=1.9 + each * rows)
+
+
+def _dots(ax: Axes, table: _Table, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
+    """A row for each measure; tasks side by side in it, or small around their average."""
+    zero_line(ax)
+    limits = view(table.estimate, table.low, table.high, 0.0)
+    few = table.several <= FEW_TASKS
+    key = []
+    shown = [table.several, *range(table.several if few else 0)]
+    if not few:
+        for column in table.estimate[:, :-1].T:
+            _points(ax, column, np.arange(float(len(names))), "o", NEUTRAL, 3.0, TASK)
+    for place, j in enumerate(shown):
+        average = j == table.several
+        shade, marker = (colour(0), "o") if average else (colour(j + 1), MARKERS[j % len(MARKERS)])
+        at: FloatArray = np.arange(float(len(names))) + 0.66 * ((place + 0.5) / len(shown) - 0.5)
+        look: dict[str, Any] = {"limits": limits, "horizontal": True}
+        bars(ax, at, table.low[:, j], table.high[:, j], shade, width=1.3, **look)
+        _null(ax, table.null[:, j], at, 11.0 if len(shown) == 1 else 5.5)
+        _points(ax, table.estimate[:, j], at, marker, shade, 6.0 if average else 4.5, SCORE)
+        name = "average" if average else safe_names(table.tasks, 26)[j]
+        key.append((_handle(marker, shade), name.replace(r"\$", "$")))
+    if not few:
+        key.append((_handle("o", NEUTRAL, 3.0), "a task"))
+    if np.isfinite(table.null).any():
+        key.append((_handle("|", "black", 9), "hyperparameters alone"))
+    key = key if table.several else key[1:]
+    rows_of(ax, names, room=ax.get_gid() != OWN and bool(key))
+    for i in np.flatnonzero(np.isnan(table.estimate).all(axis=1)):
+        note(ax, "unknown", (0.0, float(i)), xytext=(4, 0), **_BESIDE)
+    ax.set_xlim(*limits)
+    ax.set_xlabel(LABELS[score])
+    return key
+
+
+def _points(ax: Axes, x: FloatArray, y: FloatArray, marker: str, shade: str, size: float, gid: str) -> None:
+    look: dict[str, Any] = {"linestyle": "none", "markeredgewidth": 0.0, "label": "_score"}
+    ax.plot(x, y, marker=marker, color=shade, markersize=size, gid=gid, **look)
+
+
+def _null(ax: Axes, values: FloatArray, place: FloatArray, size: float) -> None:
+    ax.plot(values, place, "|", color="black", ms=size, mew=1.1, zorder=1.9, gid=NULL, label="_null")
+
+
+def _handle(marker: str, shade: str, size: float = 5.0) -> Line2D:
+    return Line2D([], [], color=shade, marker=marker, linestyle="none", markersize=size)
+
+
+def _heat(ax: Axes, table: _Table, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
+    """Cells with numbers, the average as a column of its own."""
+    values, decimals = table.estimate, 1 if score in HUNDREDFOLD else 2
+    low, high = _range(values)
+    ax.imshow(np.ma.masked_invalid(values), cmap="cividis", vmin=low, vmax=high, aspect="auto", gid=CELL)
+    best = [_best(column) for column in values.T]
+    small = is_narrow(ax) or values.shape[1] > 8
+    for i, j in np.ndindex(*values.shape):
+        share = (values[i, j] - low) / max(high - low, 1e-12)
+        ax.text(
+            j,
+            i,
+            "?" if math.isnan(values[i, j]) else signed(float(values[i, j]), decimals),
+            ha="center",
+            va="center",
+            color="black" if math.isnan(share) or share > 0.55 else "white",
+            fontsize=7.0 if small else 8.5,
+            fontweight="bold" if i in best[j] else "normal",
+            gid=CELL,
+        )
+    columns = safe_names(table.tasks, 10 if is_narrow(ax) else 16)
+    if table.several:
+        columns[-1] = "average"
+        ax.axvline(len(columns) - 1.5, color="white", linewidth=3.0, label="_line")
+    ax.set_yticks(np.arange(len(names)), labels=list(names))
+    ax.set_xticks(np.arange(len(columns)), labels=columns, rotation=40, ha="right", rotation_mode="anchor")
+    ax.tick_params(length=0, labelsize=7.5 if is_narrow(ax) else 9.0)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel(LABELS[score])
+    return []
+
+
+def _range(values: FloatArray) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+
+
+def _best(column: FloatArray) -> list[int]:
+    """Rows with the highest value; none where none is known."""
+    found: list[int] = []
+    if np.isfinite(column).any():
+        found = np.flatnonzero(column >= np.nanmax(column) - 1e-9).tolist()
+    return found
+
+
+def _caption(result: MeasureJudgement, table: _Table, kind: str, score: str) -> list[str]:
+    said = f"{result.models:,} models."
+    if kind == "heat":
+        said += " Bold: the best of a column."
+    elif score == "cmi":
+        said += f" Bars: {100 * result.level:.4g}% intervals."
+        if np.isfinite(table.null).any():
+            said += " Ticks: the mean score with what hyperparameters leave of the gap dealt anew."
+    left = len(result.measures) - len(table.measures)
+    few = [f"The best {len(table.measures)} of {len(result.measures)} measures."] if left else []
+    return [said, *few, *warned(result)]
+
+
+# Measures against the generalization gap, model by model (figures 6 to 9 of the paper).
+
+MODELS = "curvewise-models"
+DECADES = 100.0
+"""A measure whose largest value is so many times its smallest is drawn on a log scale."""
+
+
+def plot_measures(
+    corpus: ModelCorpus,
+    measures: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
+    *,
+    task: str | None = None,
+    colours: str | None = None,
+    judgement: MeasureJudgement | None = None,
+    least_train_accuracy: float | None = None,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw what measures say of models against their generalization gap, a panel for each task.
+
+    Over each panel stand the number of models, the conditional mutual information (CMI) and
+    Pearson's correlation. The CMI asks what a measure knows beyond the hyperparameters, so that
+    it can be low where the points lie on a line, and the other way round.
+
+    Parameters
+    ----------
+    corpus : ModelCorpus
+        Models with hyperparameters, gaps and measures.
+    measures : str or sequence of str, optional
+        Which; the first six by default. Several measures become rows, and tasks columns.
+    ax : Axes, optional
+        Where, for one measure on one task; a new figure by default.
+    task : str, optional
+        Only this one.
+    colours : str, optional
+        The hyperparameter that colours tell; the one that tells most of the gap by default.
+    judgement : MeasureJudgement, optional
+        Of this corpus, to take the CMI from; computed here by default.
+    least_train_accuracy : float, optional
+        Leave out models with a lower training accuracy.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or those of the first panel.
+    """
+    if not isinstance(corpus, ModelCorpus):
+        raise InputError(
+            f"corpus is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the "
+            "judgement as judgement=."
+        )
+    corpus = _trained(corpus, least_train_accuracy)
+    names = _chosen(corpus, measures)
+    tasks = _tasks(corpus, task)
+    panels = [(name, where) for name in names for where in tasks]
+    if ax is not None and len(panels) > 1:
+        raise InputError(
+            f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
+            "with measures= and task=, or leave ax out."
+        )
+    told = choose_colours(tasks, colours)
+    lines = _caption_response_scatter(corpus, names, tasks)
+    with style():
+        own = ax is None
+        axes = [ax] if ax is not None else _panels(len(names), len(tasks))
+        for panel, (name, where) in zip(axes, panels, strict=True):
+            judged = None if judgement is None else judgement.row(name, where)
+            said = _panel(panel, tasks[where], name, told, judged, lines)
+            title = "" if corpus.tasks is None else f"{safe_text(where, 36)}\n"
+            panel.set_title(f"{title}{plain(said)}", loc="left", fontsize=9.0)
+        _finish(axes, own, told, lines, caption)
+    return axes[0]
+
+
+def _trained(corpus: ModelCorpus, least: float | None) -> ModelCorpus:
+    if least is None:
+        return corpus
+    if corpus.train_accuracy is None:
+        raise InputError("least_train_accuracy: the corpus has no training accuracy; leave it out.")
+    return corpus.select(corpus.train_accuracy >= least)
+
+
+def _chosen(corpus: ModelCorpus, measures: str | Sequence[str] | None) -> list[str]:
+    names = list(corpus.measures)
+    if measures is None:
+        return names[:6]
+    wanted = [measures] if isinstance(measures, str) else list(measures)
+    for name in wanted:
+        if name not in corpus.measures:
+            raise InputError(f"measures={name!r} is not in the corpus: use {', '.join(map(repr, names))}.")
+    return wanted
+
+
+def _tasks(corpus: ModelCorpus, task: str | None) -> dict[str, ModelCorpus]:
+    every = corpus.by_task()
+    if task is None:
+        return every
+    if task not in every:
+        raise InputError(f"task={task!r} is not known: use {', '.join(map(repr, every))}.")
+    return {task: every[task]}
+
+
+def _known(corpus: ModelCorpus, name: str) -> NDArray[np.bool_]:
+    return np.isfinite(corpus.measures[name]) & np.isfinite(corpus.gap)
+
+
+def _panels(rows: int, tasks: int) -> list[Axes]:
+    if rows * tasks == 1:
+        return [new_axes(5.6, 4.6)]
+    columns = tasks if rows > 1 else min(tasks, 3)
+    height = 3.6 if columns >= rows * tasks else 3.0
+    return new_panels(rows * tasks, columns if tasks > 1 else min(rows, 3), 3.3, height)
+
+
+def _panel(
+    ax: Axes, corpus: ModelCorpus, name: str, told: Colours | None, judged: Judged | None, lines: list[str]
+) -> str:
+    """One measure on one task, and what to say of it."""
+    known = _known(corpus, name)
+    if not known.any():
+        ax.set_xlabel(safe_text(name, 28))
+        return "no model has a number"
+    here = corpus.select(known)
+    _scatter(ax, here, name, told)
+    return _scores(here, name, judged, lines)
+
+
+def _scatter(ax: Axes, corpus: ModelCorpus, name: str, told: Colours | None) -> None:
+    x, y = corpus.measures[name], 100 * corpus.gap
+    look: dict[str, Any] = {"linewidths": 0.4, "edgecolors": "white", "zorder": 2.5}
+    size = 26 if len(x) <= 120 else 14
+    index = np.zeros(len(x), dtype=np.int64) if told is None else told.index(corpus)
+    for i in np.unique(index):
+        shade = colour(0) if told is None else told.shades[i]
+        here = index == i
+        marker = MARKERS_RESPONSE_COLOURS[i % len(MARKERS_RESPONSE_COLOURS)]
+        dots = ax.scatter(x[here], y[here], s=size, color=shade, marker=marker, **look)
+        dots.set_gid(MODELS)
+    if spans_decades(x, DECADES):
+        _log_axis(ax)
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.set_xlabel(safe_text(name, 28 if is_narrow(ax) else 50))
+    ax.set_ylabel("generalization gap (%)" if not is_narrow(ax) else "gap (%)")
+
+
+def _log_axis(ax: Axes) -> None:
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(numticks=5))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _power(x)))
+
+
+def _power(x: float) -> str:
+    """Small powers of ten as numbers, others as powers."""
+    return format_number(x) if 1e-3 <= x < 1e5 else f"$10^{{{round(math.log10(x))}}}$"
+
+
+def _scores(corpus: ModelCorpus, name: str, judged: Judged | None, lines: list[str]) -> str:
+    """n, CMI and r; what is to be said of the CMI is added to the lines."""
+    x, y = corpus.measures[name], corpus.gap
+    score = math.nan if judged is None else judged.cmi.estimate
+    if judged is not None and judged.n != len(x):
+        raise InputError(
+            f"judgement has {judged.n} models with {name!r}, the corpus {len(x)}: give the corpus "
+            "that was judged, or the same least_train_accuracy."
+        )
+    if judged is None and len(x) > 1:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", CurvewiseWarning)
+            sign = corpus.orientation.get(name)
+            score = cmi_score(x, y, corpus.hyperparameters, orientation=sign)
+        said = [f"⚠ {w.message}" for w in heard if issubclass(w.category, CurvewiseWarning)]
+        lines.extend(line for line in said if line not in lines)
+    constant = len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0
+    r = math.nan if constant else float(np.corrcoef(x, y)[0, 1])
+    shown = parts.percent(score).replace("-", "−")
+    return f"n = {len(x)}, CMI {shown}, r = {signed(r, 2)}"
+
+
+def _finish(axes: Sequence[Axes], own: bool, told: Colours | None, lines: list[str], caption: bool | None) -> None:
+    key = [] if told is None else told.key()
+    if len(axes) == 1:
+        key = [(h, text.replace(r"\$", "$")) for h, text in key]
+        finish(axes[0], own, key, lines, caption=caption, columns=4 if own else 1)
+        box = axes[0].get_legend()
+        if box is not None and told is not None:
+            box.set_title(safe_text(told.name, 30), prop=FontProperties(size=8.5 if own else 7.5))
+            box.set_alignment("left")
+        return
+    figure = axes[0].get_figure(root=True)
+    assert figure is not None
+    if told is not None:
+        box = figure.legend(
+            [h for h, _ in key],
+            [str(i) for i in range(len(key))],
+            loc="outside upper left",
+            ncols=len(key) if len(key) * 12 < 10 * figure.get_size_inches()[0] else 3,
+            frameon=False,
+            title=safe_text(told.name, 40),
+            alignment="left",
+            handlelength=1.0,
+        )
+        for artist, (_, text) in zip(box.get_texts(), key, strict=True):
+            artist.set_text(text)
+    if caption is not False:
+        write_below(axes[0], lines)
+
+
+def _caption_response_scatter(corpus: ModelCorpus, names: Sequence[str], tasks: Mapping[str, ModelCorpus]) -> list[str]:
+    falling = [shorten(clean(n), 30) for n in names if corpus.orientation.get(n, 1) < 0]
+    lines = ["A dot is a model. CMI: what the measure tells of the gap beyond the hyperparameters."]
+    if falling:
+        lines.append(f"Higher should mean a smaller gap: {', '.join(falling[:6])}.")
+    left_out = sum(int((~_known(c, name)).sum()) for c in tasks.values() for name in names)
+    if left_out:
+        lines.append(f"⚠ {left_out} dot(s) left out, where a gap or a measure is no number.")
+    return lines
+
+
+# What a measure tells given each set of hyperparameters, and how much more than another.
+
+SET = "curvewise-set"
+DIFFERENCE = "curvewise-difference"
+
+LEAST = 25
+"""Sets of hyperparameters shown of many."""
+
+
+def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
+    """Draw what a measure tells of the gap given each set of hyperparameters, the least on top.
+
+    Parameters
+    ----------
+    result : ConditionalInformation
+        What to draw. Of many sets, those that leave the least are shown.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+    """
+    values = 100 * result.values
+    most = LEAST if ax is None else min(LEAST, rows_that_fit(ax) - 1)
+    known = [i for i in np.argsort(values, kind="stable").tolist() if math.isfinite(values[i])]
+    sets = known[:most]
+    names = ["score", *(" & ".join(result.sets[i]) or "nothing" for i in sets)]
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=2.0 + 0.24 * len(names))
+        estimate, low, high = (100 * v for v in (result.score, *result.value))
+        limits = view([estimate, *values[sets]], [low], [high], 0.0)
+        zero_line(ax)
+        bars(ax, [0.0], [low], [high], colour(0), limits=limits, horizontal=True)
+        ax.plot([estimate], [0.0], "o", color=colour(0), ms=6.0, gid=SCORE, label="_score")
+        place = np.arange(1, len(names))
+        ax.plot(values[sets], place, "o", color=NEUTRAL, ms=4.5, gid=SET, label="_set")
+        if math.isfinite(result.null_mean):
+            mark_value(ax, 100 * result.null_mean, "hyperparameters alone", bottom=True)
+        texts = safe_names(names, 16 if is_narrow(ax) else 40)
+        rows_of(ax, texts)
+        ax.set_xlim(*limits)
+        ax.set_xlabel("CMI given the hyperparameters (%)" if not is_narrow(ax) else "CMI (%)")
+        lines = [_information(result, len(known) - len(sets)), *warned(result)]
+        finish(ax, own, [], lines, caption=caption, indent=max(map(len, texts)) / 14)
+    return ax
+
+
+def _information(result: ConditionalInformation, more: int) -> str:
+    said = f"{result.models:,} models. The score is the least of {len(result.sets)} set(s)"
+    said += f", {more} of them not shown." if more > 0 else "."
+    if math.isfinite(result.value.low):
+        said += f" Bar: {100 * result.value.level:.4g}% interval."
+    if math.isfinite(result.pvalue):
+        said += f" As much by hyperparameters alone: {format_pvalue(result.pvalue)}."
+    return said
+
+
+def plot_measure_comparison(result: MeasureComparison, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
+    """Draw how much more one measure tells than another, task by task and on average.
+
+    Parameters
+    ----------
+    result : MeasureComparison
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+    """
+    each: list[Interval] = list(result.by_task)
+    rows = list(result.tasks)
+    if len(rows) > 1:
+        each, rows = [*each, result.difference], [*rows, "average"]
+    estimate, low, high = 100 * np.array([(p.estimate, p.low, p.high) for p in each]).T
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=1.9 + 0.28 * len(rows))
+        limits, place = view(estimate, low, high, 0.0), np.arange(len(rows))
+        zero_line(ax)
+        for here, shade in ((place, NEUTRAL), (place[-1:], colour(0))):  # the last one on top
+            bars(ax, here, low[here], high[here], shade, limits=limits, horizontal=True)
+            ax.plot(estimate[here], here, "o", color=shade, ms=5.5, gid=DIFFERENCE, label="_task")
+        names = safe_names(rows, 16 if is_narrow(ax) else 30)
+        rows_of(ax, names)
+        ax.set_xlim(*limits)
+        one, two = safe_names((result.one, result.two), 12 if is_narrow(ax) else 30)
+        ax.set_xlabel(f"CMI of {one} − {two} (%)")
+        lines = [_compared(result), *warned(result)]
+        finish(ax, own, [], lines, caption=caption, indent=max(map(len, names)) / 14)
+    return ax
+
+
+def _compared(result: MeasureComparison) -> str:
+    one, two = (shorten(clean(name), 40) for name in (result.one, result.two))
+    d = result.difference
+    points = [signed(100 * v, 1) for v in (d.estimate, d.low, d.high)]
+    return (
+        f"CMI of {one} less that of {two}: {points[0]} [{points[1]}, {points[2]}] points"
+        f" ({format_pvalue(result.pvalue)}). Bars: {100 * d.level:.4g}% intervals."
+    )
+
+
+# One hyperparameter as the colours and shapes of dots.
+
+MARKERS_RESPONSE_COLOURS = "osD^vPX*<>"
+MOST_VALUES = 10
+"""Values of a hyperparameter that get a colour of their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Colours:
+    """What the colours say: one hyperparameter, its values, and the look of each."""
+
+    name: str
+    values: tuple[Any, ...]
+    shades: tuple[str, ...]
+
+    def index(self, corpus: ModelCorpus) -> NDArray[np.int64]:
+        """The number of each model's value."""
+        place = {str(v): i for i, v in enumerate(self.values)}
+        return np.array([place[str(v)] for v in corpus.hyperparameters[self.name].tolist()])
+
+    def key(self) -> list[tuple[Line2D, str]]:
+        """A legend."""
+        names = safe_names(map(_value, self.values), 18)
+        return [
+            (handle(shade, MARKERS_RESPONSE_COLOURS[i % len(MARKERS_RESPONSE_COLOURS)]), name)
+            for i, (shade, name) in enumerate(zip(self.shades, names, strict=True))
+        ]
+
+
+def choose_colours(tasks: Mapping[str, ModelCorpus], name: str | None) -> Colours | None:
+    """Values of a hyperparameter as colours: from dark to bright where they are numbers.
+
+    Unless one is named, it is the one that the gaps of a task differ most by.
+    """
+    columns = {
+        k: [v for c in tasks.values() for v in c.hyperparameters[k].tolist()]
+        for k in next(iter(tasks.values())).hyperparameters
+    }
+    kinds = {k: {str(v): v for v in column} for k, column in columns.items()}
+    if name is None:
+        few = [k for k, values in kinds.items() if 1 < len(values) <= MOST_VALUES]
+        if not few:
+            return None
+        name = max(few, key=lambda k: sum(_told(c.gap, c.hyperparameters[k]) for c in tasks.values()))
+    if name not in columns:
+        known = ", ".join(map(repr, columns))
+        raise InputError(f"colours={name!r} is not a hyperparameter: use {known}.")
+    values = list(kinds[name].values())
+    if len(values) > MOST_VALUES:
+        raise InputError(f"colours={name!r} has {len(values)} values: use one with at most {MOST_VALUES}.")
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    values.sort(key=None if numbers else str)
+    return Colours(name, tuple(values), _shades(len(values), numbers))
+
+
+def _shades(count: int, ordered: bool) -> tuple[str, ...]:
+    if ordered and count > 2:
+        return tuple(to_hex(colormaps["viridis"](s)) for s in np.linspace(0.0, 0.88, count))
+    return tuple(colour(i) for i in range(count))
+
+
+def _told(gap: FloatArray, column: NDArray[Any]) -> float:
+    """The part of the squares of the gap that lies between the values of a hyperparameter."""
+    known = np.isfinite(gap)
+    if not known.any():
+        return 0.0
+    _, index = np.unique(column.astype(str)[known], return_inverse=True)
+    count = np.bincount(index)
+    mean = np.bincount(index, gap[known]) / count
+    return float(np.sum(count * (mean - gap[known].mean()) ** 2))
+
+
+def handle(shade: str, marker: str) -> Line2D:
+    """A dot for a legend."""
+    return Line2D([], [], color=shade, marker=marker, linestyle="none", markersize=5.5)
+
+
+def _value(value: Any) -> str:
+    return format_number(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,344 @@
+"""Sheets of perturbed images: what a magnitude looks like."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.drawing.axes import is_narrow, width_of
+from curvewise.drawing.labels import clean, escape, safe_names, safe_text
+from curvewise.drawing.marks import finish
+from curvewise.drawing.style import new_axes, style
+from curvewise.errors import InputError
+from curvewise.types.units import FloatArray, as_floats
+
+if TYPE_CHECKING:
+    from curvewise.response.networks.perturbations import Perturbation
+
+
+SHEET = "curvewise-sheet"
+CLASS = "curvewise-class"
+
+COLUMNS = (7, 6, 5)
+"""Numbers of columns, of which the first with round magnitudes is taken."""
+
+CELL = 1.0
+"""Width of an image with its gap in inches, in a figure of ours."""
+
+
+def plot_perturbed(
+    images: Any,
+    perturbation: Any,
+    magnitudes: ArrayLike | None = None,
+    ax: Axes | None = None,
+    *,
+    labels: ArrayLike | None = None,
+    classes: Sequence[str] | None = None,
+    examples: int = 5,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    fill: float = 0.0,
+    interpolation: str = "bilinear",
+    rng: int | np.random.Generator = 0,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw examples at growing magnitudes of a perturbation, one row for each.
+
+    Parameters
+    ----------
+    images : ndarray, Tensor, Examples, Dataset or DataLoader
+        Images of uint8, or of floating point: with values from 0 to 1, or as the network takes
+        them if ``mean`` and ``std`` are given. Arrays have shape (N, height, width),
+        (N, channels, height, width) or (N, height, width, channels).
+    perturbation : str, Perturbation or callable
+        As :func:`measure_response` takes it, with pixels.
+    magnitudes : array_like, optional
+        The columns; five to seven over the usual range by default.
+    ax : Axes, optional
+        Where; a new figure by default.
+    labels : array_like of int, optional
+        Classes, where images holds none. Mixup needs them.
+    classes : sequence of str, optional
+        Names of the classes from 0 on.
+    examples : int
+        How many; of as many classes as there are.
+    mean, std : sequence of float, optional
+        Per channel, what the network's images are normalised with.
+    fill : float
+        Value from 0 to 1 of what comes in from outside an image, or is cut out.
+    interpolation : {"bilinear", "nearest"}
+        For what moves pixels by parts of a pixel.
+    rng : int or Generator
+        Decides which examples, partners, noise and places.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+
+    Examples
+    --------
+    >>> images = np.full((3, 1, 8, 8), 200, dtype=np.uint8)
+    >>> ax = plot_perturbed(images, "brightness", [-0.5, 0, 0.5])
+    >>> [tick.get_text() for tick in ax.get_xticklabels()]
+    ['-0.5', '0', '0.5']
+    """
+    from curvewise.response.networks.perturbations import find_perturbation
+
+    if isinstance(examples, bool) or examples < 1:
+        raise InputError(f"examples={examples!r}: give a whole number of at least 1.")
+    how = find_perturbation(perturbation)
+    random = np.random.default_rng(rng)
+    seed = int(random.integers(2**31))
+    grid = _usual(how) if magnitudes is None else _magnitudes(magnitudes)
+    pool = take_images(images, labels, examples, mean, std, random)
+    rows = choose_rows(pool, examples)
+    shown, partner = pool.chosen(rows), None
+    if how.pairs is not None:
+        partner = pool.chosen(choose_partners(pool, rows, how.pairs, random))
+    options = {"fill": fill, "interpolation": interpolation}
+    columns = [perturbed(shown, how, float(m), seed, partner, options) for m in grid]
+    narrow = ax is not None and is_narrow(ax)
+    names = _names(shown, partner, classes, 10 if narrow else 14)
+    with style():
+        own = ax is None
+        ax = ax or _sheet_axes(shown, len(columns) + (partner is not None), names)
+        _draw(ax, columns, grid, partner)
+        _name_rows(ax, *names)
+        if narrow:
+            ax.tick_params(labelsize=7.0)
+        ax.set_xlabel(_label(how, own, ax))
+        finish(ax, own, [], _caption(how), caption=caption, indent=0.8)
+    return ax
+
+
+def _usual(how: Perturbation) -> FloatArray:
+    """Magnitudes over the usual range that are short to write."""
+    from curvewise.response.networks.perturbations import usual_magnitudes
+
+    signed = how.usual[0] < 0
+    grids = [usual_magnitudes(how, count) for count in COLUMNS if count % 2 or not signed]
+    steps = [float(grid[1] - grid[0]) for grid in grids]
+    tidy = [g for g, step in zip(grids, steps, strict=True) if abs(step - float(f"{step:.1g}")) < 1e-9]
+    return tidy[0] if tidy else grids[-1]
+
+
+def _magnitudes(magnitudes: ArrayLike) -> FloatArray:
+    """In rising order, with 0 for what they are compared with."""
+    grid = as_floats(magnitudes, "magnitudes")
+    if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
+        raise InputError(f"magnitudes={magnitudes!r}: give a list of finite numbers.")
+    return np.unique(np.append(grid, 0.0))
+
+
+def _sheet_axes(images: Images, columns: int, names: Sequence[Sequence[str]]) -> Axes:
+    count, _, height, width = images.pixels.shape
+    beside = sum(0.085 * max(map(len, side), default=0) for side in names)
+    return new_axes(0.25 + beside + CELL * columns, 0.75 + CELL * count * height / width)
+
+
+def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: Images | None) -> None:
+    """All images as one, with clear gaps between them."""
+    count, _, height, width = columns[0].shape
+    gap = max(1, round(0.07 * min(height, width)))
+    cells = [*columns, *([] if partner is None else [partner.pixels])]
+    lefts = [j * (width + gap) for j in range(len(columns))]
+    if partner is not None:
+        lefts.append(lefts[-1] + width + 3 * gap)
+    sheet = np.zeros((count * (height + gap) - gap, lefts[-1] + width, 4))
+    for left, images in zip(lefts, cells, strict=True):
+        for i, image in enumerate(images):
+            top = i * (height + gap)
+            here = sheet[top : top + height, left : left + width]
+            here[..., :3], here[..., 3] = np.moveaxis(image, 0, -1), 1.0
+    ax.imshow(sheet, interpolation="nearest", gid=SHEET)
+    names = [f"{m:.3g}" for m in grid.round(6)] + ([] if partner is None else ["partner"])
+    ax.set_xticks([left + (width - 1) / 2 for left in lefts], labels=names)
+    if _cell_width(ax, sheet, width) < 0.07 * max(map(len, names)):
+        ax.tick_params(axis="x", rotation=90)
+    ax.set_yticks([i * (height + gap) + (height - 1) / 2 for i in range(count)])
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+
+
+def _cell_width(ax: Axes, sheet: FloatArray, width: int) -> float:
+    """Inches of an image, in Axes that keep the shape of the sheet."""
+    figure = ax.get_figure(root=True)
+    tall = 4.8 if figure is None else float(figure.get_size_inches()[1])
+    pixel = min(width_of(ax) / sheet.shape[1], ax.get_position().height * tall / sheet.shape[0])
+    return float(pixel * width)
+
+
+def _names(
+    images: Images, partner: Images | None, classes: Sequence[str] | None, longest: int
+) -> tuple[list[str], list[str]]:
+    """Classes of the rows, and those of their partners where they differ."""
+    if images.labels is None:
+        return [], []
+    other = None if partner is None else partner.labels
+    every = [*images.labels, *([] if other is None else other)]
+    if classes is not None and max(every) >= len(classes):
+        raise InputError(
+            f"classes has {len(classes)} names, labels goes up to {max(every)}: give one for each class from 0 on."
+        )
+    known = sorted({int(v) for v in every})
+    texts = safe_names([str(v) if classes is None else str(classes[v]) for v in known], longest)
+    short = dict(zip(known, texts, strict=True))
+    differ = other is not None and (other != images.labels).any()
+    return [short[int(v)] for v in images.labels], [
+        short[int(v)] for v in (other if other is not None and differ else ())
+    ]
+
+
+def _name_rows(ax: Axes, left: Sequence[str], right: Sequence[str]) -> None:
+    """Names at both sides of the rows."""
+    heights = ax.get_yticks()
+    ax.set_yticklabels(left or [""] * len(heights))
+    size = 7.0 if is_narrow(ax) else 9.0
+    for height, name in zip(heights, right, strict=False):
+        ax.annotate(
+            name,
+            (1.0, float(height)),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(4.0, 0.0),
+            textcoords="offset points",
+            va="center",
+            fontsize=size,
+            annotation_clip=False,
+            gid=CLASS,
+        )
+
+
+def _label(how: Perturbation, own: bool, ax: Axes) -> str:
+    name, narrow = safe_text(how.name, 30), not own and is_narrow(ax)
+    figure = ax.get_figure(root=True)
+    wide = 6.4 if figure is None else float(figure.get_size_inches()[0])
+    return name if narrow else escape(textwrap.fill(f"{name} ({clean(how.unit)})", max(12, int(11 * wide))))
+
+
+def _caption(how: Perturbation) -> list[str]:
+    if how.pairs is None:
+        return []
+    whose = "its own class" if how.pairs == "intra" else "another class"
+    return [f"Each image is mixed with its partner, of {whose}, at the right."]
+
+
+# Images for a sheet: taken from whatever holds them, paired, and perturbed.
+
+POOL = 512
+"""Examples that rows and their partners are chosen from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Pixels from 0 to 1, shape (N, C, H, W), with what else is known of them."""
+
+    pixels: FloatArray
+    labels: NDArray[np.int64] | None
+    mean: FloatArray | None
+    std: FloatArray | None
+
+    def chosen(self, rows: Sequence[int] | NDArray[np.int64]) -> Images:
+        """Some of them."""
+        at = np.asarray(rows, dtype=np.int64)
+        labels = None if self.labels is None else self.labels[at]
+        return Images(self.pixels[at], labels, self.mean, self.std)
+
+
+def take_images(
+    data: Any,
+    labels: ArrayLike | None,
+    examples: int,
+    mean: Sequence[float] | None,
+    std: Sequence[float] | None,
+    random: np.random.Generator,
+) -> Images:
+    """Examples to choose from, in their own order where all are taken."""
+    from curvewise.nn.data import draw_sample
+
+    given, none = _as_images(data), False
+    if labels is None and hasattr(given, "ndim"):
+        labels, none = np.zeros(len(given), dtype=np.int64), True
+    drawn = draw_sample(given, labels, examples=max(POOL, examples), mean=mean, std=std, rng=random)
+    if drawn.x.ndim != 4 or drawn.x.shape[1] not in (1, 3):
+        raise InputError(
+            f"images has shape {tuple(drawn.x.shape)}: give (examples, channels, height, width) with 1 or 3 channels."
+        )
+    pixels = drawn.pixels(drawn.x).numpy().astype(np.float64)
+    if pixels.min() < -0.01 or pixels.max() > 1.01:
+        raise InputError(
+            f"images holds values from {pixels.min():.3g} to {pixels.max():.3g}: give uint8, "
+            "values from 0 to 1, or the mean and std that they were normalised with."
+        )
+    order = np.argsort(drawn.rows) if len(drawn) <= examples else np.arange(len(drawn))
+    centre, spread = (None if v is None else v.numpy() for v in (drawn.mean, drawn.std))
+    known = None if none else drawn.y.numpy()
+    return Images(pixels.clip(0, 1), known, centre, spread).chosen(order)
+
+
+def _as_images(data: Any) -> Any:
+    """Arrays with an axis of channels, after that of examples; the rest as it is."""
+    if isinstance(data, list) and data and all(isinstance(i, np.ndarray) for i in data):
+        if len({i.shape for i in data}) > 1:
+            raise InputError("images have different sizes: give images of one size.")
+        data = np.stack(data)
+    if getattr(data, "ndim", 0) == 3:
+        return data[:, None]
+    if isinstance(data, np.ndarray) and data.ndim == 4:
+        return np.moveaxis(data, -1, 1) if data.shape[1] not in (1, 3) else data
+    return data
+
+
+def choose_rows(pool: Images, examples: int) -> list[int]:
+    """One of each class in turn, in the order of the classes; the first ones without classes."""
+    count = min(examples, len(pool.pixels))
+    if pool.labels is None or count == len(pool.pixels):
+        return list(range(count))
+    turn = np.zeros(len(pool.labels), dtype=np.int64)
+    for label in np.unique(pool.labels):
+        here = np.flatnonzero(pool.labels == label)
+        turn[here] = np.arange(len(here))
+    chosen: list[int] = np.lexsort((pool.labels, turn))[:count].tolist()
+    return sorted(chosen, key=lambda i: (int(pool.labels[i]), turn[i]))  # type: ignore[index]
+
+
+def choose_partners(pool: Images, rows: Sequence[int], kind: str, random: np.random.Generator) -> list[int]:
+    """For each row another example of its class, or one of another class."""
+    if pool.labels is None:
+        raise InputError("labels is missing: which images are mixed depends on their classes. Pass labels=.")
+    partners = []
+    for row in rows:
+        same = pool.labels == pool.labels[row]
+        same[row] = kind == "inter"
+        others = np.flatnonzero(same if kind == "intra" else ~same)
+        if not len(others):
+            label = pool.labels[row]
+            lack = f"class {label} has no second example" if kind == "intra" else (f"there is no class but {label}")
+            raise InputError(f"perturbation='mixup-{kind}': {lack} among the images. Give more images.")
+        partners.append(int(random.choice(others)))
+    return partners
+
+
+def perturbed(
+    images: Images, how: Perturbation, magnitude: float, seed: int, partner: Images | None, options: dict[str, Any]
+) -> FloatArray:
+    """Pixels after the perturbation; what is for values of any kind sees normalised ones."""
+    from curvewise.response.networks.perturbations import perturb
+
+    mixed = None if partner is None else partner.pixels.astype(np.float32)
+    if images.mean is None or images.std is None or how.of == "images" or partner is not None:
+        x = images.pixels.astype(np.float32)
+        changed = perturb(x, how, magnitude, seed, partner=mixed, **options)
+    else:
+        centre, spread = (v[:, None, None] for v in (images.mean, images.std))
+        x = ((images.pixels - centre) / spread).astype(np.float32)
+        changed = perturb(x, how, magnitude, seed, **options) * spread + centre
+    return np.clip(np.asarray(changed, dtype=np.float64), 0, 1)

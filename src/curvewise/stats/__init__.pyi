@@ -1,0 +1,13 @@
+from curvewise.stats.intervals import cluster_degrees as cluster_degrees
+from curvewise.stats.intervals import cluster_variance as cluster_variance
+from curvewise.stats.intervals import crossing_interval as crossing_interval
+from curvewise.stats.intervals import difference_interval as difference_interval
+from curvewise.stats.intervals import excluded_level as excluded_level
+from curvewise.stats.intervals import first_crossing as first_crossing
+from curvewise.stats.intervals import paired_t_test as paired_t_test
+from curvewise.stats.intervals import probability_lowest as probability_lowest
+from curvewise.stats.tests import benjamini_hochberg as benjamini_hochberg
+from curvewise.stats.tests import holm as holm
+from curvewise.stats.tests import permutation_pvalue as permutation_pvalue
+from curvewise.stats.tests import probability_below as probability_below
+from curvewise.stats.tests import sign_flip_pvalue as sign_flip_pvalue

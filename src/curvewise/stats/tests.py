@@ -1,0 +1,229 @@
+"""Permutation tests of a difference of means."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit, stdtrit
+
+from curvewise.errors import InputError
+from curvewise.types.results import Interval
+from curvewise.types.units import FloatArray
+
+EXACT_UP_TO = 20_000
+"""Up to so many arrangements all are tried; beyond, some are drawn."""
+
+WORK = 2e8
+"""Values shuffled at most; with many runs fewer arrangements are drawn."""
+
+
+def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: int | np.random.Generator = 0) -> float:
+    """Two-sided: how often runs dealt at random to a and b differ as much, by Welch's t.
+
+    All arrangements are tried where there are few; else ``draws`` of them, the observed one
+    counted among them.
+
+    >>> permutation_pvalue(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]))
+    0.1
+    """
+    values = np.concatenate([a, b])
+    if np.ptp(values) == 0:
+        return 1.0
+    size, total = len(a), len(values)
+    seen = abs(_welch(values[None, :], size)[0])
+    if comb(total, size) <= EXACT_UP_TO:
+        chosen = np.array(list(combinations(range(total), size)))
+        inside = np.zeros((len(chosen), total), dtype=bool)
+        np.put_along_axis(inside, chosen, True, axis=1)
+        order = np.argsort(~inside, axis=1, kind="stable")
+        return float(np.mean(_as_large(_welch(values[order], size), seen)))
+    generator = np.random.default_rng(rng)
+    draws = int(min(draws, max(999, WORK / total)))
+    hits, left = 0, draws
+    while left:
+        rows = min(left, max(1, 2**20 // total))
+        shuffled = generator.permuted(np.tile(values, (rows, 1)), axis=1)
+        hits += int(_as_large(_welch(shuffled, size), seen).sum())
+        left -= rows
+    return (hits + 1) / (draws + 1)
+
+
+def sign_flip_pvalue(differences: FloatArray, *, draws: int = 9999, rng: int | np.random.Generator = 0) -> float:
+    """Two-sided: how often paired differences with random signs have as large a t.
+
+    >>> sign_flip_pvalue(np.array([1.0, 2.0, 3.0]))
+    0.25
+    """
+    if not differences.any():
+        return 1.0
+    size = len(differences)
+    seen = abs(_one_sample(differences[None, :])[0])
+    if 2**size <= EXACT_UP_TO:
+        signs = 1 - 2 * ((np.arange(2**size)[:, None] >> np.arange(size)) & 1)
+        return float(np.mean(_as_large(_one_sample(signs * differences), seen)))
+    generator = np.random.default_rng(rng)
+    draws = int(min(draws, max(999, WORK / size)))
+    hits, left = 0, draws
+    while left:
+        rows = min(left, max(1, 2**20 // size))
+        signs = 1 - 2 * generator.integers(0, 2, size=(rows, size))
+        hits += int(_as_large(_one_sample(signs * differences), seen).sum())
+        left -= rows
+    return (hits + 1) / (draws + 1)
+
+
+def _as_large(statistic: FloatArray, seen: float) -> NDArray[np.bool_]:
+    # Arrangements that tie with the observed one count, whatever the last digit says.
+    return np.abs(statistic) >= seen * (1 - 1e-9)
+
+
+def _welch(rows: FloatArray, size: int) -> FloatArray:
+    one, two = rows[:, :size], rows[:, size:]
+    difference = one.mean(axis=1) - two.mean(axis=1)
+    return _studentised(difference, _error(one) + _error(two))
+
+
+def _one_sample(rows: FloatArray) -> FloatArray:
+    return _studentised(rows.mean(axis=1), _error(rows))
+
+
+def _error(rows: FloatArray) -> FloatArray:
+    size = rows.shape[1]
+    if size == 1:
+        return np.zeros(len(rows))
+    spread: FloatArray = rows.var(axis=1, ddof=1) / size
+    return spread
+
+
+def _studentised(difference: FloatArray, variance: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = difference / np.sqrt(variance)
+    return np.where(difference == 0, 0.0, t)
+
+
+# The chance that a value drawn from one sample is below one drawn from another.
+
+FEW = 5
+"""With fewer values in a sample, their variance may come out far too small by chance."""
+
+
+def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, paired: bool = False) -> Interval:
+    """P(a < b) + P(a = b)/2 for a random value of each: the area under a ROC curve.
+
+    The interval is Student's on the scale of log odds with the variance of the placements, each
+    of which is known to half a step at best. Where every value of one sample is below every one of
+    the other, it ends where a chance that large would still show this in the smaller sample; where
+    all values are equal nothing is known.
+
+    Parameters
+    ----------
+    a, b : ndarray
+        The two samples.
+    level : float
+        Coverage of the interval.
+    paired : bool
+        Whether value i of a goes with value i of b (runs that share their seeds). The chance is
+        still that of two values drawn apart; only its interval is that of pairs.
+
+    Examples
+    --------
+    >>> probability_below(np.array([1.0, 2.0, 3.0]), np.array([2.0, 3.0, 4.0])).estimate
+    0.7777777777777778
+    """
+    if paired and len(a) != len(b):
+        raise InputError(f"paired=True, but a has {len(a)} values and b has {len(b)}.")
+    above = _placements(a, np.sort(b))
+    below = 1 - _placements(b, np.sort(a))
+    p = float(above.mean())
+    tail = (1 - level) / 2
+    fewest = min(len(a), len(b))
+    if p in (0.0, 1.0):
+        edge = tail ** (1 / fewest)
+        return Interval(p, edge if p else 0.0, 1.0 if p else 1 - edge, level)
+    if fewest < 2 or np.ptp(above) == np.ptp(below) == 0:
+        return Interval(p, 0.0, 1.0, level)
+    variance, quantile = (_together if paired else _apart)(above, below, 1 - tail)
+    half = quantile * math.sqrt(variance) / (p * (1 - p))
+    low, high = expit(logit(p) - half), expit(logit(p) + half)
+    return Interval(p, float(low), float(high), level)
+
+
+def _apart(above: FloatArray, below: FloatArray, chance: float) -> tuple[float, float]:
+    """Variance of the mean placement of two unrelated samples, and its quantile.
+
+    Student's t with Satterthwaite's degrees of freedom; with few values, the mean of the two
+    samples' own quantiles weighted by their variances (Cochran and Cox).
+    """
+    sizes = np.array([len(above), len(below)])
+    spreads = np.array([np.var(above, ddof=1), np.var(below, ddof=1)])
+    parts = np.maximum(spreads, _half_steps(sizes)) / sizes
+    variance = float(parts.sum())
+    if sizes.min() < FEW:
+        return variance, float(parts @ stdtrit(sizes - 1, chance)) / variance
+    degrees = variance**2 / float((parts**2 / (sizes - 1)).sum())
+    return variance, float(stdtrit(degrees, chance))
+
+
+def _together(above: FloatArray, below: FloatArray, chance: float) -> tuple[float, float]:
+    """The same for pairs, whose placements vary together."""
+    size = len(above)
+    least = float(_half_steps(np.array([size, size])).sum())
+    variance = max(float(np.var(above + below, ddof=1)), least) / size
+    return variance, float(stdtrit(size - 1, chance))
+
+
+def _half_steps(sizes: FloatArray) -> FloatArray:
+    """Squares of half the step of a placement, which is that of the other sample."""
+    steps: FloatArray = 1 / (2 * sizes[::-1]) ** 2
+    return steps
+
+
+def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
+    """For each value the share of the others above it, ties counting half."""
+    right = np.searchsorted(others, values, side="right")
+    left = np.searchsorted(others, values, side="left")
+    return 1 - (left + right) / (2 * len(others))
+
+
+# P-values of many tests at once.
+
+
+def holm(pvalues: ArrayLike, tests: int | None = None) -> FloatArray:
+    """Holm's adjustment: keeps the chance of any false rejection.
+
+    Parameters
+    ----------
+    pvalues : array_like
+        Of the tests, or of the smallest of them.
+    tests : int, optional
+        How many tests there were in all.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(pvalues, dtype=np.float64).ravel()
+    count = len(p) if tests is None else tests
+    order = np.argsort(p, kind="stable")
+    steps = p[order] * (count - np.arange(len(p)))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return adjusted
+
+
+def benjamini_hochberg(pvalues: ArrayLike, tests: int | None = None) -> FloatArray:
+    """Adjustment of Benjamini and Hochberg: keeps the share of false ones among rejections.
+
+    >>> benjamini_hochberg([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.04, 0.04]
+    """
+    p = np.asarray(pvalues, dtype=np.float64).ravel()
+    count = len(p) if tests is None else tests
+    order = np.argsort(p, kind="stable")
+    steps = p[order] * count / np.arange(1, len(p) + 1)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(steps[::-1])[::-1])
+    return adjusted

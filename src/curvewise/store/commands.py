@@ -1,0 +1,150 @@
+"""``curvewise store``: list, verify, export."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from curvewise.cli.console import DONE, FAILED, Page, UsageError, check_folder, note, warn_each
+from curvewise.cli.options import Showing
+from curvewise.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from curvewise.store.read import Run
+    from curvewise.store.verify import StoreCheck
+
+
+store = App(
+    name="store",
+    help="What is in a store of runs, and is it whole?\n\n"
+    "STORE is a folder with one folder for each run, as `curvewise study run` and "
+    "`curvewise.write_run` make them.",
+)
+
+Store = Annotated[Path, Parameter(name="STORE")]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+ENDINGS = (".parquet", ".csv", ".json")
+
+
+@store.command(name="list")
+def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
+    """Count the runs of a store, by learner and training size.
+
+    Example: `curvewise store list study-runs`
+
+    Parameters
+    ----------
+    folder
+        Folder of the store.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.store.write import list_runs
+
+    _check_store(folder)
+    runs = list_runs(folder)
+    columns = _counted(runs)
+    page.document = {"store": str(folder), "runs": len(runs), "counts": columns}
+    if runs:
+        page.table(f"{len(runs):,} runs in {folder}", columns, 4)
+    else:
+        page.say(f"{folder} holds no runs.")
+    return page.close()
+
+
+def _counted(runs: Iterable[Run]) -> dict[str, list[Any]]:
+    """How many runs of each learner at each size are done, and how many failed."""
+    counts: dict[tuple[str, Any], Counter[str]] = {}
+    for run in runs:
+        at = _word(run.coordinates.get("learner")), run.coordinates.get("n")
+        whole = at[1] if isinstance(at[1], int | float) and not isinstance(at[1], bool) else None
+        counts.setdefault((at[0], whole), Counter())[run.status] += 1
+    order = sorted(counts, key=lambda k: (k[0], k[1] is not None, k[1] or 0))
+    return {
+        "learner": [name for name, _ in order],
+        "n": [n for _, n in order],
+        "done": [counts[k]["done"] for k in order],
+        "failed": [counts[k]["failed"] for k in order],
+    }
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+@store.command
+def verify(folder: Store, /, *, remove: Flag = False, showing: Showing | None = None) -> int:
+    """Read every file of a store and check it against its checksum.
+
+    Exit status 0 if all are as they were written, 1 if anything is damaged.
+
+    Example: `curvewise store verify study-runs`
+
+    Parameters
+    ----------
+    folder
+        Folder of the store.
+    remove
+        Move damaged runs to .damaged inside the store, so that the study makes them again.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.store.verify import verify_store
+
+    found = verify_store(folder, remove=remove)
+    page.document = found.to_dict() | {"sound": found.sound}
+    page.say(found.summary())
+    _show_damage(page, found)
+    for what, names in (("unfinished writes", found.leftovers), ("claims", found.claims)):
+        if names:
+            note(f"{len(names)} {what}: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")
+    warn_each(found.warnings)
+    return page.close(DONE if found.sound else FAILED)
+
+
+def _show_damage(page: Page, found: StoreCheck) -> None:
+    for number, damage in enumerate(found.damage):
+        page.say(f"✗ {damage.file}: {damage.problem}", "red", close=number > 0)
+    if found.damaged_runs and not found.removed:
+        page.say("With --remove, damaged runs are moved aside, so that the study makes them again.")
+
+
+@store.command
+def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Showing | None = None) -> int:
+    """Write a table with a row for each run: its coordinates, metrics and environment.
+
+    Example: `curvewise store export study-runs runs.parquet`
+
+    Parameters
+    ----------
+    folder
+        Folder of the store.
+    path
+        File to write: .parquet, .csv or .json.
+    overwrite
+        Replace the file if it is there.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.store.export import export_store
+
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError(f"{path} must end in {', '.join(ENDINGS)}.")
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path} is there already: choose another name, or pass --overwrite.")
+    check_folder("PATH", path)
+    _check_store(folder)
+    export_store(folder, path, overwrite=overwrite)
+    note(f"written to {path}")
+    page.document = {"store": str(folder), "path": str(path)}
+    return page.close()
+
+
+def _check_store(folder: Path) -> None:
+    if not folder.is_dir():
+        raise StoreError(f"There is no folder {folder}.")

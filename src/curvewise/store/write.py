@@ -1,0 +1,647 @@
+"""Runs on disk: one directory per run, written aside and renamed into place."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import re
+import shutil
+import stat
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+from numpy.typing import ArrayLike
+
+from curvewise.errors import InputError, StoreError, os_reason
+from curvewise.store.read import (
+    ASIDE,
+    LABELS,
+    MOST_RECORD,
+    OPENS_IN_FOLDERS,
+    RECORD,
+    REPLACED,
+    SCHEMA,
+    MissingRun,
+    ReplacedRun,
+    Run,
+    is_folder,
+    open_folder,
+    part_file,
+    read_checked,
+    read_part,
+    read_record,
+    read_records,
+    replaced_id,
+    without_collecting,
+)
+from curvewise.store.record import (
+    PREDICTIONS,
+    TEST,
+    capture_environment,
+    check_distinct,
+    check_name,
+    error_text,
+    jsonable,
+    metric_values,
+    named_arrays,
+    npy_bytes,
+    record_bytes,
+    run_id,
+    weights_bytes,
+)
+
+AnyPath: TypeAlias = "str | PathLike[str]"
+MOST_READS = 10
+"""How often a run is read anew that another process replaced while it was read."""
+
+
+def write_run(
+    store: AnyPath,
+    coordinates: Mapping[str, Any],
+    predictions: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    metrics: Mapping[str, float] | None = None,
+    *,
+    arrays: Mapping[str, ArrayLike] | None = None,
+    checkpoints: Mapping[str, Mapping[str, ArrayLike]] | None = None,
+    labels: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    status: str = "done",
+    error: str | BaseException | None = None,
+    environment: Mapping[str, Any] | None = None,
+    notes: tuple[str, ...] = (),
+    overwrite: bool = False,
+) -> Path:
+    """Store one run, from anyone's own training loop.
+
+    The run appears whole or not at all: it is written aside, synced and renamed into place, so that
+    a crash, a full disk, or another process writing the same run, leaves no half-written directory.
+    A run that is replaced stays until the new one is in its place.
+
+    A run that is there already with the same results is left alone and its path returned, whatever
+    time either took; a failed one is replaced; one that differs is an error unless ``overwrite``.
+
+    Parameters
+    ----------
+    store : path
+        Folder of the store; made if missing.
+    coordinates : dict
+        What identifies the run (learner, n, fold, seeds, data digest, …): strings, numbers, bools,
+        None, and lists and dicts of them. Their hash names the directory.
+    predictions : array-like, or dict of str to array-like, optional
+        What the model predicted for each evaluation example, any shape; numbers or strings. A dict
+        has them by evaluation set, of which ``"test"`` is the one that a plain array is for.
+    metrics : dict of str to float, optional
+        Measured values. NaN and infinities are stored as null, and a note says so.
+    arrays : dict of str to array-like, optional
+        Further arrays: ``"probabilities"``, ``"probabilities.shifted"``, ``"features"``, …
+    checkpoints : dict of str to dict of str to array-like, optional
+        Weights by name, for each checkpoint; stored as ``<checkpoint>.safetensors``.
+    labels : array-like, or dict of str to array-like, optional
+        The true class of each evaluation example, by evaluation set; an array is the test set's.
+        Stored once for all runs with the same ones.
+    status : {"done", "failed"}
+        How the run ended.
+    error : str or exception, optional
+        Why it failed.
+    environment : dict, optional
+        Added to what is captured: device, determinism flags, …
+    notes : tuple of str
+        Kept with the run.
+    overwrite : bool
+        Whether to replace whatever is there.
+
+    Returns
+    -------
+    Path
+        The run's directory.
+
+    Raises
+    ------
+    InputError
+        If something cannot be stored.
+    StoreError
+        If a different or damaged run with these coordinates is there, or if writing fails; what
+        was stored stays.
+    MissingDependencyError
+        For checkpoints without safetensors.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = tempfile.mkdtemp()
+    >>> path = write_run(store, {"learner": "mine", "n": 100, "seed": 1}, [0, 1, 1], {"error": 0.2},
+    ...                  arrays={"features": [[0.5], [1.5], [2.5]]}, labels=[0, 1, 0])
+    >>> run = read_run(path)
+    >>> run.metrics["error"], run.predictions.tolist(), run.labels().tolist()
+    (0.2, [0, 1, 1], [0, 1, 0])
+    >>> run.array("features").shape
+    (3, 1)
+    """
+    identity = run_id(coordinates)
+    kept = {k: npy_bytes(v, k) for k, v in named_arrays(predictions, arrays).items()}
+    weights = _weights(checkpoints or {})
+    truth = encode_labels(labels)
+    _check_lengths(kept, truth)
+    values, lost = metric_values(metrics or {})
+    record = {
+        "schema": SCHEMA,
+        "id": identity,
+        "coordinates": jsonable(coordinates, "coordinates"),
+        "status": status,
+        "metrics": values,
+        "error": error_text(status, error),
+        "environment": {
+            **capture_environment(),
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
+            **jsonable(environment or {}, "environment"),
+        },
+        "notes": [*map(str, notes), *lost],
+        "arrays": {k: about | {"file": part_file("arrays", k)} for k, (_, about) in kept.items()},
+        "files": {k: about | {"file": part_file("files", k)} for k, (_, about) in weights.items()},
+        "labels": {k: about["sha256"] for k, (_, about) in truth.items()},
+    }
+    files = {part_file("arrays", k): data for k, (data, _) in kept.items()}
+    files |= {part_file("files", k): data for k, (data, _) in weights.items()}
+    files[RECORD] = record_bytes(record)
+    if len(files[RECORD]) > MOST_RECORD:
+        raise InputError(
+            f"The record of the run has {len(files[RECORD]):,} bytes, and {MOST_RECORD:,} are the "
+            "most: store what is large as arrays=."
+        )
+    try:
+        return _store(Path(store), identity, record, files, truth, overwrite)
+    except StoreError:
+        raise
+    except OSError as problem:
+        reason = os_reason(problem, place=False)
+        raise StoreError(
+            f"Run {identity} could not be written to store={str(store)!r}: {reason}. Nothing of it "
+            "was kept, and what is stored stays."
+        ) from problem
+
+
+def _check_lengths(arrays: Encoded, labels: Encoded) -> None:
+    """Predictions for other examples than the labels are of would only be found when read."""
+    for name, (_, truth) in labels.items():
+        for kind in (PREDICTIONS, "probabilities"):
+            array = kind if name == TEST else f"{kind}.{name}"
+            if array not in arrays:
+                continue
+            shape, count = arrays[array][1]["shape"], truth["shape"][0]
+            if not shape or shape[0] != count:
+                raise InputError(
+                    f"{array} has shape {tuple(shape)} and labels {name!r} {count} examples: give "
+                    "one prediction for each example."
+                )
+
+
+def _store(
+    folder: Path, identity: str, record: Mapping[str, Any], files: Mapping[str, bytes], truth: Encoded, overwrite: bool
+) -> Path:
+    store_labels(folder, truth)  # before the run that names them
+    final = folder / identity
+    if not overwrite and _is_settled(final, record):
+        return final
+    aside = write_aside(folder, identity, files)
+    return publish(
+        aside, final, keep=lambda: not overwrite and _is_settled(final, record), check=lambda: _check_published(final)
+    )
+
+
+def _check_published(folder: Path) -> None:
+    """Read what was written as others will."""
+    try:
+        record = read_record(folder)
+        for kind in ("arrays", "files"):
+            for name in record[kind]:
+                read_part(folder, record, kind, name)
+    except ReplacedRun:  # by another process, which checks what it has written
+        return
+    except StoreError as error:
+        raise StoreError(f"{folder} was written and is not as it was written: {error} Store it again.") from error
+
+
+def read_run(path: AnyPath) -> Run:
+    """Read one run and check it against its checksums.
+
+    Parameters
+    ----------
+    path : path
+        The run's directory.
+
+    Returns
+    -------
+    Run
+        With its predictions for the test set; what else it has is read when asked for.
+
+    Raises
+    ------
+    StoreError
+        If a file is missing or damaged; the message names it.
+    """
+    folder = Path(path)
+    for left in reversed(range(MOST_READS)):
+        run = _as_run(folder, folder.name, read_record(folder))
+        try:
+            if PREDICTIONS in run.arrays:
+                object.__setattr__(run, "predictions", run.array(PREDICTIONS))
+        except ReplacedRun:  # since its record was read
+            if not left:
+                raise
+        else:
+            break
+    return run
+
+
+def list_runs(store: AnyPath) -> list[Run]:
+    """Read the records of all runs in a store, without their arrays.
+
+    What an interrupted write left behind is ignored. Nothing in the store is changed.
+
+    Parameters
+    ----------
+    store : path
+        Folder of the store. One that does not exist yet has no runs.
+
+    Returns
+    -------
+    list of Run
+        Ordered by id; ``read_run(run.path)`` loads a run's predictions.
+
+    Raises
+    ------
+    StoreError
+        If a record is damaged; the message names it.
+    """
+    folder = Path(store)
+    if not folder.exists():
+        return []
+    check_folder(folder)
+    with without_collecting():
+        records = read_records(folder)
+        return [_as_run(Path(path), os.path.basename(path), r) for path, r in records.items()]
+
+
+def _weights(checkpoints: Mapping[str, Mapping[str, ArrayLike]]) -> Encoded:
+    check_distinct(checkpoints, "checkpoints")
+    found = {}
+    for name, weights in checkpoints.items():
+        check_name(name, "checkpoints")
+        found[name] = weights_bytes(weights, f"checkpoints[{name!r}]")
+    return found
+
+
+def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:
+    """Whether the run is there already and stays; a different one is an error."""
+    if not os.path.lexists(final):
+        put_back(final.parent)
+    try:
+        there = read_record(final)
+    except MissingRun:
+        return False
+    if there["status"] == "failed":
+        return False
+    if _results(there) == _results(record):
+        return True
+    raise StoreError(
+        f"{final} holds a run with the same coordinates but other results: pass overwrite=True to "
+        "replace it, or add the coordinate in which they differ."
+    )
+
+
+def _results(record: Mapping[str, Any]) -> list[Any]:
+    """What two runs with the same coordinates must agree in; time is not among it."""
+    metrics = {k: v for k, v in record["metrics"].items() if not k.endswith("seconds")}
+    return [record["status"], metrics, record["arrays"], record["files"]]
+
+
+def _as_run(folder: Path, identity: str, record: Mapping[str, Any]) -> Run:
+    return Run(
+        id=identity,
+        path=folder,
+        coordinates=record["coordinates"],
+        status=record["status"],
+        metrics={k: math.nan if v is None else v for k, v in record["metrics"].items()},
+        error=record.get("error"),
+        environment=record["environment"],
+        notes=tuple(record["notes"]),
+        arrays=record["arrays"],
+        files=record["files"],
+        label_digests=record["labels"],
+    )
+
+
+# True classes of evaluation sets, stored once for all runs that have the same.
+
+Encoded: TypeAlias = "dict[str, tuple[bytes, dict[str, Any]]]"
+
+
+def write_labels(store: AnyPath, labels: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, str]:
+    """Store the true classes of evaluation sets; whole ones that are there stay.
+
+    :func:`write_run` does so for the labels it is given: this mends a store whose labels were lost.
+
+    Parameters
+    ----------
+    store : path
+        Folder of the store; made if missing.
+    labels : array-like, or dict of str to array-like
+        The true class of each evaluation example, by evaluation set; an array is the test set's.
+
+    Returns
+    -------
+    dict of str to str
+        The hash of each, which is the name of its file.
+
+    Raises
+    ------
+    InputError
+        If something cannot be stored.
+    StoreError
+        If writing fails.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> sorted(write_labels(tempfile.mkdtemp(), {"test": [0, 1], "shifted": [1, 0]}))
+    ['shifted', 'test']
+    """
+    truth = encode_labels(labels)
+    try:
+        store_labels(Path(store), truth)
+    except OSError as problem:
+        raise cannot_write(Path(store), problem) from problem
+    return {name: about["sha256"] for name, (_, about) in truth.items()}
+
+
+def encode_labels(labels: ArrayLike | Mapping[str, ArrayLike] | None) -> Encoded:
+    """Labels as bytes under the names of their evaluation sets; an array is the test set's."""
+    if labels is None:
+        return {}
+    found = {}
+    for name, values in (labels if isinstance(labels, Mapping) else {TEST: labels}).items():
+        check_name(name, "labels")
+        found[name] = npy_bytes(values, f"labels[{name!r}]")
+    return found
+
+
+def store_labels(store: Path, truth: Encoded) -> None:
+    """Write labels under their hash, unless they are there and whole."""
+    check_folder(store)
+    make_folder(store)
+    for data, about in truth.values():
+        name = f"{about['sha256']}.npy"
+        try:
+            read_checked(store / LABELS / name, about["sha256"])
+        except StoreError:
+            write_file(store, LABELS, name, data)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a store that is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"store={str(folder)!r} is not a folder.")
+
+
+# Directories and files of a store that appear whole or not at all; no link is ever followed.
+
+LEFTOVER_SECONDS = 3600.0
+# What a rename onto a directory, or onto a file or link with its name, answers; Windows says that
+# access is denied.
+_IN_THE_WAY = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR} | ({errno.EACCES} if os.name == "nt" else set())
+_is_leftover = re.compile(r"([0-9a-f]{20}|[0-9a-f]{64}(\.npy)?|(made-)?[0-9a-f]{32}(\.npz)?)-[0-9a-f]{12}").fullmatch
+"""Names that are made here for runs, labels and data; nothing else in the folder is touched."""
+
+
+def write_aside(store: Path, name: str, files: Mapping[str, bytes]) -> Path:
+    """Write and sync files in a fresh directory that no reader looks at; all of them or none."""
+    folder = own_folder(store, ASIDE) / _fresh(name)
+    try:
+        folder.mkdir()
+        # Its age is nothing by the clock of the file system, which may be another machine's.
+        remove_leftovers(store, now=folder.lstat().st_mtime)
+        for file, data in files.items():
+            _write(folder / file, data)
+        _sync_directory(folder)
+    except BaseException:
+        remove(folder.parent, folder.name)
+        raise
+    return folder
+
+
+def publish(aside: Path, final: Path, keep: Callable[[], bool], check: Callable[[], object]) -> Path:
+    """Rename ``aside`` to ``final``; where that exists, replace it unless ``keep()`` says no.
+
+    What is replaced is moved aside under a name that says so, and only deleted once its successor
+    is in place and ``check()`` has not raised: after a crash in between, :func:`put_back` finds it.
+    """
+    replaced: list[Path] = []
+    try:
+        while True:
+            try:
+                os.rename(aside, final)
+            except OSError as error:
+                if error.errno not in _IN_THE_WAY:
+                    raise
+            else:
+                _sync_directory(final.parent)
+                try:
+                    check()
+                except BaseException:
+                    discard(aside.parent, final)
+                    raise
+                return final
+            if keep():
+                return final
+            with suppress(FileNotFoundError):  # another process may have taken it away
+                old = aside.with_name(f"{final.name}{REPLACED}{uuid.uuid4().hex[:12]}")
+                os.rename(final, old)
+                replaced.append(old)
+    finally:
+        remove(aside.parent, aside.name)
+        for old in replaced:
+            _put_back_or_discard(old, final)
+
+
+def write_file(store: Path, folder: str, name: str, data: bytes | Callable[[IO[bytes]], object]) -> None:
+    """Write a file aside, sync it and rename it into a folder of the store, over one there.
+
+    ``data`` is what it holds, or what writes that to an open file.
+    """
+    aside = own_folder(store, ASIDE) / _fresh(name)
+    try:
+        final = own_folder(store, folder) / name
+        _write(aside, data)
+        os.replace(aside, final)
+        _sync_directory(final.parent)
+    finally:
+        remove(aside.parent, aside.name)
+
+
+def own_folder(store: Path, name: str) -> Path:
+    """Make a folder that a store has for itself, such as ``.partial``; refuse a link to elsewhere.
+
+    Raises
+    ------
+    StoreError
+        If a link or a file has its name.
+    """
+    folder = store / name
+    if not is_folder(folder):
+        if os.path.lexists(folder):
+            raise StoreError(f"{folder} is a link or a file, where the store has a folder of its own: remove it.")
+        make_folder(folder)
+    return folder
+
+
+def check_writable(store: Path) -> None:
+    """Write a small file to the store and remove it, so that a full disk or a link is found now.
+
+    Raises
+    ------
+    OSError
+        If the next run could not be written either.
+    """
+    own_folder(store, LABELS)
+    aside = own_folder(store, ASIDE) / _fresh("0" * 20)
+    try:
+        _write(aside, bytes(1 << 16))
+    finally:
+        remove(aside.parent, aside.name)
+
+
+def cannot_write(store: Path, error: OSError) -> StoreError:
+    """Say in one sentence that a store cannot be written: read-only, say, or full."""
+    if isinstance(error, StoreError):
+        return error
+    reason = os_reason(error, place=False)
+    return StoreError(f"The store {store} cannot be written: {reason}. What is stored stays.")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder with its parents, so that it outlives a power cut."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    with suppress(OSError):  # a parent that may be entered but not read
+        _sync_directory(folder.parent)
+
+
+def remove_leftovers(store: Path, now: float) -> None:
+    """Remove what interrupted writes left, an hour after they were interrupted."""
+    put_back(store)
+    for name in names_in(store / ASIDE):
+        path = store / ASIDE / name
+        with suppress(OSError):
+            if _is_leftover(name) and now - _last_written(path) > LEFTOVER_SECONDS:
+                discard(path.parent, path)
+
+
+def remove_partial(store: Path, identity: str) -> None:
+    """Remove what was half-written of a run; only for who holds its claim."""
+    for name in names_in(store / ASIDE):
+        if _is_leftover(name) and name.startswith(f"{identity}-"):
+            discard(store / ASIDE, store / ASIDE / name)
+
+
+def put_back(store: Path) -> None:
+    """Put runs back that were about to be replaced when their writer was interrupted.
+
+    Their writer may be alive, between its two renames: it then finds them in the way once more.
+    """
+    for name in names_in(store / ASIDE):
+        identity = replaced_id(name)
+        if identity is not None:
+            _put_back_or_discard(store / ASIDE / name, store / identity)
+
+
+def _put_back_or_discard(old: Path, final: Path) -> None:
+    if is_folder(old) and not os.path.lexists(final):
+        with suppress(OSError):  # another was put there in this moment, or has done the same
+            os.rename(old, final)
+            _sync_directory(final.parent)
+            return
+    discard(old.parent, old)
+
+
+def discard(aside: Path, path: Path) -> None:
+    """Delete a run or what was written of one, under another name.
+
+    Whoever is about to rename it, to publish it or to put it back, then finds nothing, rather than
+    what is half deleted.
+    """
+    stem = path.name.removeprefix("made-").partition(".")[0].partition("-")[0]
+    doomed = aside / _fresh(stem)
+    with suppress(OSError):
+        os.rename(path, doomed)
+        remove(aside, doomed.name)
+
+
+def remove(folder: Path, name: str, *, directories: bool = True) -> None:
+    """Delete a file, link or directory in a folder of the store, if it is there and can be.
+
+    Neither the folder nor anything in the directory may be a link to elsewhere: these are not
+    followed, even if they are put there while this runs.
+    """
+    with suppress(OSError):
+        if not OPENS_IN_FOLDERS:
+            if is_folder(folder):
+                path = folder / name
+                if not is_folder(path):
+                    path.unlink()
+                elif directories:
+                    shutil.rmtree(path)
+            return
+        at = open_folder(folder)
+        try:
+            if stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+                if directories:
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=at)
+            else:
+                os.unlink(name, dir_fd=at)
+        finally:
+            os.close(at)
+
+
+def names_in(folder: Path) -> list[str]:
+    """Names of what is in a folder of the store; none where there is no folder."""
+    if is_folder(folder):
+        with suppress(OSError):
+            return sorted(os.listdir(folder))
+    return []
+
+
+def _last_written(path: Path) -> float:
+    """When something was last written to a file, or to a directory or a file in it."""
+    times = [path.lstat().st_mtime]
+    for name in names_in(path):
+        with suppress(FileNotFoundError):
+            times.append((path / name).lstat().st_mtime)
+    return max(times)
+
+
+def _write(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None:
+    with open(path, "xb") as out:
+        data(out) if callable(data) else out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _fresh(name: str) -> str:
+    return f"{name}-{uuid.uuid4().hex[:12]}"
+
+
+def _sync_directory(folder: Path) -> None:
+    if os.name == "nt":  # directories cannot be opened there
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,332 @@
+"""Examples to train on and to test on, whatever they came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.store.record import data_digest
+
+TARGETS = ("classes", "numbers")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What is to be learnt: training examples, and test examples where they come apart.
+
+    Attributes
+    ----------
+    x : ndarray
+        Images, (examples, channels, height, width) of uint8; features, (examples, features) of
+        float; or tokens, (examples, length) of integers.
+    y : ndarray of int, shape (examples,); or of float
+        Classes from 0 on. With ``targets="numbers"`` the numbers to predict: (examples,),
+        (examples, k) or (examples, channels, height, width); one number for each example becomes a
+        row of one.
+    test_x, test_y : ndarray, optional
+        The test set that belongs to the data. Without one, a study holds out a share of ``x``.
+    classes : tuple of str
+        Names of the classes.
+    name : str
+        What the data is called.
+    padding : int, optional
+        The token that stands for nothing, where x holds tokens.
+    notes : tuple of str
+        What was taken for what, and what was left out.
+    targets : {"classes", "numbers"}
+        What y holds.
+    standardise : bool
+        Whether a study subtracts from numbers their mean over what may be trained on, and divides
+        by their standard deviation: each number of a row, or each channel of images, by itself.
+        Losses and predictions are then on that scale.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((3, 1, 8, 8), dtype=np.uint8), np.zeros((3, 1, 8, 8))
+    >>> Dataset(x, y, targets="numbers")
+    Dataset('data': 3 examples, targets (1, 8, 8), inputs (1, 8, 8) uint8)
+    """
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    test_x: NDArray[Any] | None = None
+    test_y: NDArray[Any] | None = None
+    classes: tuple[str, ...] = ()
+    name: str = "data"
+    padding: int | None = None
+    notes: tuple[str, ...] = field(default=())
+    targets: str = "classes"
+    standardise: bool = False
+
+    def __post_init__(self) -> None:
+        if self.targets not in TARGETS:
+            raise InputError(f"targets={self.targets!r}: use one of {', '.join(TARGETS)}.")
+        if (self.test_x is None) != (self.test_y is None):
+            raise InputError("test_x and test_y belong together: give both or neither.")
+        parts = [("x", self.x, "y", self.y)]
+        if self.test_x is not None and self.test_y is not None:
+            parts.append(("test_x", self.test_x, "test_y", self.test_y))
+            if self.test_x.shape[1:] != self.x.shape[1:]:
+                raise InputError(
+                    f"test_x has inputs of shape {self.test_x.shape[1:]}, x of "
+                    f"{self.x.shape[1:]}: bring both to one shape."
+                )
+        for x_name, x, _, _ in parts:
+            _check_inputs(x_name, x)
+        if self.is_numbers:
+            self._settle_numbers()
+            return
+        if self.standardise:
+            raise InputError("standardise=True is for numbers, and the targets are classes.")
+        for x_name, x, y_name, y in parts:
+            _check_classes(x_name, x, y_name, y)
+        highest = max(int(y.max()) for _, _, _, y in parts)
+        if not self.classes:
+            object.__setattr__(self, "classes", tuple(map(str, range(highest + 1))))
+        if highest >= len(self.classes):
+            raise InputError(
+                f"y holds class {highest}, but there are {len(self.classes)} names in classes: "
+                "number the classes from 0 on."
+            )
+
+    def _settle_numbers(self) -> None:
+        """Numbers become float32 with an axis for them."""
+        if self.classes:
+            raise InputError("classes= is given, and targets='numbers' has none: leave it out.")
+        for name, x in (("y", self.x), ("test_y", self.test_x)):
+            if x is None:
+                continue
+            found = number_targets(getattr(self, name), name)
+            if len(found) != len(x):
+                raise InputError(f"{name} has {len(found)} examples and its inputs {len(x)}.")
+            if name == "y":
+                check_precision(self.y, found, name)
+            object.__setattr__(self, name, found)
+        if self.test_y is not None and self.test_y.shape[1:] != self.y.shape[1:]:
+            raise InputError(
+                f"test_y has numbers of shape {self.test_y.shape[1:]}, y of {self.y.shape[1:]}: "
+                "bring both to one shape."
+            )
+
+    @property
+    def is_numbers(self) -> bool:
+        """Whether the targets are numbers."""
+        return self.targets == "numbers"
+
+    @property
+    def is_image(self) -> bool:
+        """Whether the inputs are images."""
+        return self.x.ndim == 4
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the training inputs and targets."""
+        return data_digest([data_digest(self.x), data_digest(self.y)])
+
+    def __repr__(self) -> str:
+        held = "" if self.test_x is None else f" and {len(self.test_x):,} to test on"
+        what = f"{len(self.classes)} classes"
+        if self.is_numbers:
+            what = f"targets {tuple(self.y.shape[1:])}"
+        return (
+            f"Dataset({self.name!r}: {len(self.x):,} examples{held}, "
+            f"{what}, inputs {tuple(self.x.shape[1:])} {self.x.dtype})"
+        )
+
+
+def _check_classes(x_name: str, x: NDArray[Any], y_name: str, y: NDArray[Any]) -> None:
+    if y.dtype.kind == "f" or y.ndim > 1:
+        raise InputError(
+            f"{y_name} holds {y.dtype} of shape {y.shape}, which can be no classes: say "
+            "targets='numbers' if these numbers are to be predicted, or pass whole numbers from 0 "
+            "on, one class per example."
+        )
+    if y.shape != (len(x),):
+        raise InputError(f"{y_name} has shape {y.shape}; {x_name} has {len(x)} examples.")
+    if y.dtype.kind not in "iu" or y.min() < 0:
+        raise InputError(f"{y_name} must hold whole numbers from 0 on, one class per example.")
+
+
+def _check_inputs(x_name: str, x: NDArray[Any]) -> None:
+    if not len(x):
+        raise InputError(f"{x_name} is empty: there must be at least one example.")
+    if x.ndim == 4 and x.dtype != np.uint8:
+        raise InputError(
+            f"{x_name} holds images of {x.dtype}: pass uint8 from 0 to 255 (multiply by 255 and "
+            "round if they are fractions)."
+        )
+    if x.ndim not in (2, 4):
+        raise InputError(
+            f"{x_name} has shape {x.shape}: pass (examples, channels, height, width), (examples, "
+            "features) or (examples, tokens)."
+        )
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        raise InputError(f"{x_name} holds NaN or infinity: drop or fill these values.")
+    if x.dtype.kind not in "fiub":
+        raise InputError(f"{x_name} is of type {x.dtype}: pass numbers.")
+
+
+# Targets that are numbers: how they are checked, scaled, and how far predictions are off.
+
+MOST_LOST = 1e-3
+"""Of the span of numbers, what may be lost when they become single precision."""
+
+
+def number_targets(y: Any, name: str) -> NDArray[np.float32]:
+    """Targets as numbers: (examples, k) or (examples, channels, height, width) of float32.
+
+    One number for each example is a row of one.
+
+    >>> number_targets(np.array([0.5, 1.5]), "y").shape
+    (2, 1)
+    """
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"{name} is of type {values.dtype}: targets='numbers' needs numbers.")
+    if values.ndim not in (1, 2, 4) or 0 in values.shape[1:]:
+        raise InputError(
+            f"{name} has shape {values.shape}: pass numbers as (examples,), (examples, k) or "
+            "(examples, channels, height, width), with an axis for the channel if there is one."
+        )
+    with np.errstate(over="ignore"):  # said below
+        found = values.astype(np.float32)
+    if np.ma.is_masked(y) or not np.isfinite(found).all():
+        _refuse_holes(y, name)
+    return found[:, None] if found.ndim == 1 else found
+
+
+def _refuse_holes(y: Any, name: str) -> NoReturn:
+    """Say whether numbers are missing, or too large."""
+    lost = np.ma.getmaskarray(y) | ~np.isfinite(np.ma.getdata(y))
+    if lost.any():
+        raise InputError(f"{name} holds {int(lost.sum())} masked, NaN or infinite numbers: drop these examples.")
+    raise InputError(
+        f"{name} holds numbers up to {np.abs(np.ma.getdata(y)).max():.3g}, too large for single "
+        "precision: divide them by their standard deviation."
+    )
+
+
+def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
+    """Refuse numbers that vary by so little that single precision does not tell them apart.
+
+    >>> check_precision([0.1, 0.2], np.array([[0.1], [0.2]], dtype=np.float32), "y")
+    """
+    values = np.asarray(y).reshape(found.shape)
+    if np.can_cast(values.dtype, np.float32):
+        return
+    axes = (0,) if values.ndim == 2 else (0, 2, 3)
+    high, low = values.max(axis=axes), values.min(axis=axes)
+    span = high.astype(np.float64) - low.astype(np.float64)
+    lost = np.zeros(span.shape)
+    for start in range(0, len(values), 1000):  # images in double precision take much memory
+        part = slice(start, start + 1000)
+        off = np.abs(values[part].astype(np.float64) - found[part])
+        lost = np.maximum(lost, off.max(axis=axes))
+    one = found.max(axis=axes) == found.min(axis=axes)
+    vague = (high != low) & (one | (lost > MOST_LOST * span))
+    if vague.any():
+        where = int(np.argmax(vague))
+        raise InputError(
+            f"{name} has numbers (column or channel {where}) that lie within "
+            f"{span[where]:.3g} of each other, which single precision does not tell "
+            "apart: subtract their mean and divide by their standard deviation first."
+        )
+
+
+def target_scale(y: NDArray[np.float32]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and spread of each number of a row, or of each channel of images.
+
+    What does not vary is not scaled.
+
+    >>> target_scale(np.array([[0.0, 5.0], [2.0, 5.0]], dtype=np.float32))
+    ((1.0, 5.0), (1.0, 1.0))
+    """
+    axes = (0,) if y.ndim == 2 else (0, 2, 3)
+    mean, std = y.mean(axis=axes, dtype=np.float64), y.std(axis=axes, dtype=np.float64)
+    return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+
+
+def scaled(y: NDArray[np.float32], mean: tuple[float, ...], std: tuple[float, ...]) -> NDArray[np.float32]:
+    """Subtract the mean and divide by the spread.
+
+    >>> scaled(np.array([[0.0], [4.0]], dtype=np.float32), (2.0,), (2.0,)).tolist()
+    [[-1.0], [1.0]]
+    """
+    shape = (len(mean), *(1,) * (y.ndim - 2))
+    off = y - np.array(mean, dtype=np.float64).reshape(shape)
+    return np.asarray(off / np.array(std).reshape(shape), dtype=np.float32)
+
+
+def number_losses(predicted: NDArray[Any], y: NDArray[np.float32], loss: str) -> NDArray[np.float32]:
+    """The loss of each example: the mean over its numbers of absolute or squared differences.
+
+    >>> number_losses(np.array([[1.0, 4.0]]), np.zeros((1, 2), dtype=np.float32), "l1").tolist()
+    [2.5]
+    """
+    found = np.empty(len(y), dtype=np.float32)
+    for start in range(0, len(y), 1000):  # images in double precision take much memory
+        part = slice(start, start + 1000)
+        off = predicted[part].astype(np.float64) - y[part]
+        each = np.abs(off) if loss == "l1" else off**2
+        found[part] = each.reshape(len(off), -1).mean(axis=1)
+    return found
+
+
+def as_predicted(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float32]:
+    """Predicted numbers in the shape of their targets; a row of one may lack its axis.
+
+    >>> as_predicted([1, 2], (2, 1), "predict").tolist()
+    [[1.0], [2.0]]
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} gave {array.dtype}: expected numbers of shape {shape}.")
+    if shape[1:] == (1,) and array.shape == shape[:1]:
+        array = array[:, None]
+    if array.shape != shape:
+        raise ValueError(f"{what} gave an array of shape {array.shape}: expected {shape}, the shape of the targets.")
+    return array.astype(np.float32)
+
+
+# Predicted classes as probabilities, and the loss of probabilities.
+
+HARD_NOTE = "Only classes were predicted, no probabilities: there is an error and no loss."
+
+
+def one_hot(predicted: NDArray[Any], classes: int, what: str) -> NDArray[np.float32]:
+    """Write predicted classes as probabilities of 0 and 1.
+
+    >>> one_hot(np.array([2, 0]), 3, "predictions").tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    if predicted.ndim != 1 or predicted.dtype.kind not in "iu":
+        raise ValueError(
+            f"{what} gave {predicted.dtype} of shape {predicted.shape}: expected one whole number, "
+            "the class, for each example."
+        )
+    if len(predicted) and not (predicted.min() >= 0 and predicted.max() < classes):
+        raise ValueError(
+            f"{what} gave classes from {predicted.min()} to {predicted.max()}: expected 0 to {classes - 1}."
+        )
+    full = np.zeros((len(predicted), classes), dtype=np.float32)
+    full[np.arange(len(predicted)), predicted.astype(np.int64)] = 1
+    return full
+
+
+def log_loss(probabilities: NDArray[np.float32], y: NDArray[np.int64]) -> float:
+    """Mean of −log of the probability of the true class, which counts as at least 1.2e-7.
+
+    The bound is the spacing of float32 at 1: without it, one example to whose class a tree or a
+    small subset gives probability 0 would make the mean infinite.
+
+    >>> round(log_loss(np.array([[0.5, 0.5], [1, 0]], dtype=np.float32), np.array([0, 0])), 4)
+    0.3466
+    """
+    least = np.finfo(np.float32).eps
+    true = probabilities[np.arange(len(y)), y].astype(np.float64)
+    return float(-np.log(np.maximum(true, least)).mean())

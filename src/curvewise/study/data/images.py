@@ -1,0 +1,321 @@
+"""Images in folders, one for each class."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.reading.arrays import named_arrays
+from curvewise.study.data.source import Part, Request, Rows, Source, array_part
+from curvewise.text import brief, format_path, list_names
+
+Found: TypeAlias = list[tuple[Path, str]]  # images and their classes
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+TRAIN = ("train", "training")
+TEST = ("test", "testing", "val", "valid", "validation")
+"""Folders above those of the classes; the first of each that is there is taken."""
+
+
+def load_image_folder(path: Path, request: Request) -> Source:
+    """Load images whose class is the folder they lie in."""
+    name = request.text("name") or path.resolve().name
+    size = request.size("size")
+    channels = request.one_of("channels", (1, 3))
+    skip = request.one_of("on_error", ("raise", "skip"), "raise") == "skip"
+    notes: list[str] = []
+    below = {p.name.lower(): p for p in _subfolders(path)}
+    train_at = next((below[n] for n in TRAIN if n in below), None)
+    test_at = next((below[n] for n in TEST if n in below), None)
+    if (train_at is None) != (test_at is None) and len(below) == 1:
+        raise InputError(
+            f"{format_path(path)} has only the folder {list_names(below)}: give the folder of the classes "
+            "itself, or put train beside test."
+        )
+    split = train_at is not None and test_at is not None
+    if split and (left := [p.name for p in below.values() if p not in (train_at, test_at)]):
+        notes.append(f"Folders not read: {list_names(sorted(left))}.")
+    parts = [train_at, test_at] if split else [path]
+    found = [_found(p, notes) for p in parts if p is not None]
+    channels = channels or _channels([image for part in found for image in part], skip)
+    made = [_part(images, size, channels, skip, notes) for images in found]
+    return Source(made[0], made[1] if split else None, None, name, notes=notes)
+
+
+def _subfolders(path: Path) -> list[Path]:
+    return sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _found(path: Path, notes: list[str]) -> Found:
+    """The images below a folder, class by class."""
+    classes = _subfolders(path)
+    if not classes:
+        raise InputError(f"{format_path(path)} has no subfolders: images are expected in one folder for each class.")
+    found: Found = []
+    others = 0
+    for folder in classes:
+        inside = [p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")]
+        images = sorted(p for p in inside if p.suffix.lower() in ENDINGS)
+        others += len(inside) - len(images)
+        if not images:
+            raise InputError(
+                f"{format_path(path)}/{format_path(folder)} holds no images (that end in "
+                f"{', '.join(ENDINGS)}): remove the folder, or give its images."
+            )
+        found += [(image, folder.name) for image in images]
+    notes += [f"{others} files in {format_path(path)} are not images and were left out."] if others else []
+    return found
+
+
+def _channels(found: Found, skip: bool) -> int:
+    """Grey if every image is; looks at the headers only."""
+    image = pillow("Reading images")
+    for path, _ in found:
+        try:
+            with image.open(path) as opened:
+                if opened.mode not in GREY_MODES:
+                    return 3
+        except (OSError, SyntaxError, ValueError) as error:
+            if not skip:
+                raise InputError(
+                    f"{_shown(path)} is not a whole picture ({error}): remove or replace it, "
+                    "or use data.on_error='skip'."
+                ) from error
+    return 1
+
+
+def _part(found: Found, size: tuple[int, int] | None, channels: int, skip: bool, notes: list[str]) -> Part:
+    def one(path: Path) -> NDArray[np.uint8]:
+        return decode(path, size, channels)
+
+    labels = np.array([label for _, label in found])
+    if skip:
+        return _readable(found, labels, one, notes)
+
+    def read(rows: Rows | None) -> NDArray[np.uint8]:
+        wanted = [found[i][0] for i in (range(len(found)) if rows is None else rows)]
+        return decode_all(wanted, one, lambda i: _shown(wanted[i]))
+
+    return Part(labels, read)
+
+
+def _readable(found: Found, labels: NDArray[Any], one: Callable[[Path], NDArray[np.uint8]], notes: list[str]) -> Part:
+    """Those images that can be decoded; all are, to know which."""
+    pictures, good, bad = [], [], []
+    for i, picture in enumerate(in_threads(one, [path for path, _ in found])):
+        if isinstance(picture, ValueError):
+            bad.append(_shown(found[i][0]))
+        else:
+            pictures.append(picture)
+            good.append(i)
+    if not good:
+        raise InputError(f"None of the {len(found)} images can be read; the first is {bad[0]}.")
+    if bad:
+        notes.append(f"{len(bad)} images cannot be read and were left out: {list_names(bad, 5)}.")
+    x = decode_all(pictures, lambda picture: picture, lambda k: _shown(found[good[k]][0]))
+    return array_part(x, labels[good], "images", "labels")
+
+
+def _shown(path: Path) -> str:
+    """How messages call an image: with its class."""
+    return f"{format_path(path.parent)}/{format_path(path)}"
+
+
+# An archive of JPEG pictures in one ``.npz``: their bytes end to end, offsets and labels.
+
+
+def is_archive(names: Sequence[str]) -> bool:
+    """Whether a file with such arrays is an archive of pictures."""
+    return {"train_jpeg", "train_offsets", "train_labels"} <= set(names)
+
+
+def load_archive(path: Path, request: Request) -> Source:
+    """Load the pictures of an archive; only those asked for are decoded."""
+    names, get = named_arrays(path)
+    name = request.text("name") or path.stem.removesuffix("_jpeg")
+    size = request.size("size")
+    channels = request.one_of("channels", (1, 3), 3)
+    train = _part_jpeg_archive(get, "train", path, size, channels)
+    test = _part_jpeg_archive(get, "test", path, size, channels) if "test_jpeg" in names else None
+    classes = tuple(map(str, get("classes").tolist())) if "classes" in names else None
+    return Source(train, test, classes, name)
+
+
+def _part_jpeg_archive(
+    get: Callable[[str], Any], part: str, path: Path, size: tuple[int, int] | None, channels: int
+) -> Part:
+    offsets, labels = (np.asarray(get(f"{part}_{kind}")) for kind in ("offsets", "labels"))
+    if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) != len(labels) + 1:
+        raise InputError(
+            f"{part}_offsets in {format_path(path)} has {offsets.dtype} of shape {offsets.shape}: it "
+            f"must hold {len(labels) + 1} whole numbers, one more than {part}_labels."
+        )
+    ends = offsets.astype(np.int64)
+
+    def read(rows: Any) -> Any:
+        data = np.asarray(get(f"{part}_jpeg"))
+        if data.dtype != np.uint8 or data.ndim != 1:
+            raise InputError(f"{part}_jpeg in {format_path(path)} must hold bytes, in one row.")
+        if ends[0] != 0 or ends[-1] != len(data) or np.any(np.diff(ends) <= 0):
+            raise InputError(
+                f"{part}_offsets in {format_path(path)} must rise from 0 to {len(data)}, the length of "
+                f"{part}_jpeg; they go from {ends[0]} to {ends[-1]}."
+            )
+        wanted = list(range(len(labels)) if rows is None else rows)
+        return decode_all(
+            wanted,
+            lambda i: decode(data[ends[i] : ends[i + 1]].tobytes(), size, channels),
+            lambda i: f"Picture {wanted[i]} of {brief(part)} in {format_path(path)}",
+        )
+
+    return Part(labels, read)
+
+
+# Data of torchvision, where it is installed and was downloaded.
+
+
+def load_torchvision(request: Request) -> Source:
+    """Load a dataset of torchvision from the folder it was downloaded to."""
+    from curvewise.nn.files.datasets import open_torchvision
+
+    kind = request.text("torchvision") or ""
+    name, root = request.text("name") or kind, request.path("root")
+    size, channels = request.size("size"), request.one_of("channels", (1, 3))
+    if root is None:
+        raise InputError(f"data.torchvision={brief(kind)} needs data.root: the folder it was downloaded to.")
+    train, test = (open_torchvision(kind, root, train=which) for which in (True, False))
+    channels = channels or (1 if train[0][0].mode in ("1", "L") else 3)
+    parts = [_part_vision(part, size, channels) for part in (train, test) if part is not None]
+    names = getattr(train, "classes", None)
+    classes = tuple(map(str, names)) if names is not None else None
+    return Source(parts[0], parts[1] if len(parts) > 1 else None, classes, name)
+
+
+def _part_vision(data: Any, size: tuple[int, int] | None, channels: int) -> Part:
+    found = next((v for k in ("targets", "labels", "_labels") if (v := getattr(data, k, None)) is not None), None)
+    labels = np.asarray([data[i][1] for i in range(len(data))] if found is None else found)
+    if len(labels) != len(data):
+        raise InputError(f"{type(data).__name__} has {len(data)} pictures and {len(labels)} labels.")
+
+    def read(rows: Rows | None) -> NDArray[np.uint8]:
+        wanted = list(range(len(data)) if rows is None else map(int, rows))
+        return decode_all(
+            wanted,
+            lambda i: picture_array(data[i][0], size, channels),
+            lambda i: f"Picture {wanted[i]} of {type(data).__name__}",
+        )
+
+    return Part(labels, read)
+
+
+# Decode pictures with Pillow, several at a time.
+
+GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")
+AT_ONCE = 8
+"""Threads at most; Pillow decodes without holding the interpreter."""
+
+BATCH = 32  # pictures to a task: small ones are decoded faster than a task is handed over
+WAITING = 1024  # pictures that may wait, decoded, to be stored
+
+
+def pillow(purpose: str) -> Any:
+    """Pillow's Image module, or an error that says what it was wanted for."""
+    try:
+        return importlib.import_module("PIL.Image")
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f'{purpose} needs Pillow, which is not installed: pip install "curvewise[images]".'
+        ) from error
+
+
+def decode(source: Path | bytes, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
+    """One picture as (channels, height, width); upright, and cut to the size if there is one.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be decoded.
+    """
+    image = pillow("Reading pictures")
+    ops = importlib.import_module("PIL.ImageOps")
+    try:
+        with image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as opened:
+            opened.load()
+            return picture_array(ops.exif_transpose(opened), size, channels)
+    except (OSError, SyntaxError, ValueError, EOFError, image.DecompressionBombError) as error:
+        raise ValueError(str(error).splitlines()[0] if str(error) else repr(error)) from error
+
+
+def picture_array(picture: Any, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
+    """A picture of Pillow as (channels, height, width) bytes.
+
+    With a size, it is scaled until it covers it, proportions kept, and the middle is cut out.
+    """
+    ops = importlib.import_module("PIL.ImageOps")
+    plain = _eight_bits(picture).convert("L" if channels == 1 else "RGB")
+    if size is not None and plain.size != (size[1], size[0]):
+        plain = ops.fit(plain, (size[1], size[0]), method=pillow("Resizing").Resampling.BILINEAR)
+    array = np.asarray(plain, dtype=np.uint8)
+    return array[None] if channels == 1 else np.moveaxis(array, 2, 0)
+
+
+def _eight_bits(picture: Any) -> Any:
+    """Pillow cuts sixteen bits off at 255 instead of scaling them."""
+    if picture.mode in ("I", "I;16", "I;16B", "I;16L"):
+        values = np.asarray(picture).astype(np.int64)
+        return pillow("Scaling").fromarray((np.clip(values, 0, 65535) >> 8).astype(np.uint8))
+    return picture
+
+
+def decode_all(
+    sources: Sequence[Any], one: Callable[[Any], NDArray[np.uint8]], name: Callable[[int], str]
+) -> NDArray[np.uint8]:
+    """Decode many pictures of one size into one array; ``name`` says how to call one of them."""
+    out: NDArray[np.uint8] | None = None
+    for i, picture in enumerate(in_threads(one, sources)):
+        if isinstance(picture, ValueError):
+            raise InputError(
+                f"{name(i)} is not a whole picture ({picture}): remove or replace it, or use "
+                "data.on_error='skip' for pictures in folders."
+            ) from picture
+        if out is None:
+            out = np.empty((len(sources), *picture.shape), dtype=np.uint8)
+        if picture.shape != out.shape[1:]:
+            (_, h, w), (_, h0, w0) = picture.shape, out.shape[1:]
+            raise InputError(
+                f"{name(i)} is {h} × {w} pixels and {name(0)} {h0} × {w0}: bring all to one size, such as data.size=32."
+            )
+        out[i] = picture
+    assert out is not None
+    return out
+
+
+def in_threads(
+    one: Callable[[Any], NDArray[np.uint8]], sources: Sequence[Any]
+) -> Iterable[NDArray[np.uint8] | ValueError]:
+    """Decode with threads, in order; a picture that fails gives its error."""
+
+    def tried(few: Sequence[Any]) -> list[NDArray[np.uint8] | ValueError]:
+        out: list[NDArray[np.uint8] | ValueError] = []
+        for source in few:
+            try:
+                out.append(one(source))
+            except ValueError as error:
+                out.append(error)
+        return out
+
+    with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as pool:
+        for first in range(0, len(sources), WAITING):
+            here = sources[first : first + WAITING]
+            batches = [here[i : i + BATCH] for i in range(0, len(here), BATCH)]
+            for batch in pool.map(tried, batches):
+                yield from batch

@@ -1,0 +1,703 @@
+"""A corpus of models out of a study: hyperparameters, generalization gap, and measures."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
+from curvewise.nn.own_code import installed_only
+from curvewise.progress import progress_bar
+from curvewise.response.judgement import MeasureJudgement, judge_measures
+from curvewise.response.load import ModelCorpus
+from curvewise.study.results import has_network, label_of, load_model
+from curvewise.study.run.options import choose_devices
+from curvewise.study.spec.study import Study
+from curvewise.study.standing import Planned, evaluation_digests, planned_runs
+from curvewise.text import brief, list_names, suggest
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from curvewise.response.networks.subject import Measure
+
+
+TEST = "test"
+
+
+def measure_corpus(
+    study: Study,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    evaluation: str = TEST,
+    examples: int = 5000,
+    seeds: str = "each",
+    device: str | None = None,
+    workers: int = 0,
+    rng: int = 0,
+    progress: bool | None = None,
+    tell: Callable[[str, Measured], None] | None = None,
+) -> ModelCorpus:
+    """Measure every trained network of a study, and put it beside its generalization gap.
+
+    Parameters
+    ----------
+    study : Study
+        With ``[keep] checkpoints = "end"``, and run.
+    measures : str, Measure or sequence of them, optional
+        Names of :func:`list_measures`, or measures of your own; all that can be computed by
+        default.
+    evaluation : str
+        The gap is the error on this evaluation set less the error on the training examples.
+    examples : int
+        Training examples to measure on, drawn at random.
+    seeds : {"each", "first"}
+        Whether every run is a model, or one of each training; another seed of the same training,
+        where there is one, is the twin that disagreement is measured with in both cases.
+    device : str, optional
+        ``"cpu"`` or ``"cuda"``; by default a GPU if there is one.
+    workers : int
+        Processes that measure side by side, each on one thread and with the same results; 0
+        works in this one.
+    rng : int
+        Decides examples and perturbations, the same for all networks.
+    progress : bool, optional
+        Whether to show a bar on stderr; by default on a terminal.
+    tell : callable, optional
+        Called with the id of each run and what was measured, as soon as it is.
+
+    Returns
+    -------
+    ModelCorpus
+        The settings of the grid are the hyperparameters; so are learner and n where the study has
+        several. Runs that failed, are missing or have no network are named in its notes. A measure
+        that could not be computed is NaN, as are all of a network that cannot be rebuilt, and the
+        notes say why.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, there is no run with weights, or no network can be measured.
+    """
+    if seeds not in ("each", "first"):
+        raise InputError(f"seeds={seeds!r}: use 'each' or 'first'.")
+    asked = _asked(measures)
+    done, notes = done_runs(study, evaluation)
+    say(notes, stacklevel=3)
+    chosen, twins = _choose(done, seeds)
+    _check_twins(asked, twins)
+    tasks = tasks_for(study, [r.job.id for r in chosen], device, workers, twins)
+    look = partial(_measure, measures=asked, examples=examples, rng=rng)
+    found = look_at_runs(study, look, tasks, workers, progress, tell)
+    corpus = make_corpus(study, chosen, found, evaluation, notes)
+    say(corpus.notes[len(notes) :], stacklevel=3)
+    return corpus
+
+
+def say(notes: Sequence[str], stacklevel: int) -> None:
+    """Warn of notes."""
+    for note in notes:
+        warnings.warn(note, CurvewiseWarning, stacklevel=stacklevel)
+
+
+def make_corpus(
+    study: Study, runs: Sequence[Planned], found: Sequence[Measured], evaluation: str, notes: Sequence[str] = ()
+) -> ModelCorpus:
+    """Put what was measured beside settings and gaps."""
+    names = list(dict.fromkeys(name for one in found for name in one.values))
+    train = np.array([r.standing.metrics["train_error"] for r in runs], dtype=np.float64)
+    error = np.array([r.standing.metrics[metric_of(evaluation)] for r in runs], dtype=np.float64)
+    orientation: dict[str, int] = {}
+    for one in found:
+        orientation |= one.orientation
+    return ModelCorpus(
+        models=tuple(f"{label_of(study, r.job)}, {r.job.id[:8]}" for r in runs),
+        hyperparameters=settings_of(study, runs),
+        gap=error - train,
+        measures={name: np.array([one.values.get(name, np.nan) for one in found], dtype=np.float64) for name in names},
+        orientation=orientation,
+        train_accuracy=1 - train,
+        notes=(*notes, *_said(found)),
+    )
+
+
+def _said(found: Sequence[Measured]) -> list[str]:
+    """What is to be said of the networks, once where it is the same but for numbers."""
+    lost = [note for one in found if not one.values for note in one.notes]
+    alike: dict[str, list[str]] = {}
+    for note in (note for one in found if one.values for note in dict.fromkeys(one.notes)):
+        alike.setdefault(re.sub(r"\d+(\.\d+)?", "…", note), []).append(note)
+    return lost + [
+        f"{texts[0]} ({'' if len(set(texts)) == 1 else 'or alike, '}{len(texts)} of {len(found)} models)"
+        for texts in alike.values()
+    ]
+
+
+def settings_of(study: Study, runs: Sequence[Planned]) -> dict[str, NDArray[Any]]:
+    """What the runs differ in by design: learner and size where there are several, and the grid."""
+    several: dict[str, list[Any]] = {"learner": [r.job.name for r in runs], "n": [r.job.n for r in runs]}
+    columns = {name: np.array(v) for name, v in several.items() if len(set(v)) > 1}
+    for name in study.design.settings:
+        columns[name] = _values([r.job.settings.get(name) for r in runs])
+    return columns
+
+
+def _values(values: Sequence[Any]) -> NDArray[Any]:
+    """Settings as a column; lists as text."""
+    if any(isinstance(v, list | tuple | Mapping) or v is None for v in values):
+        return np.array([json.dumps(v) for v in values])
+    return np.array(values)
+
+
+def metric_of(evaluation: str) -> str:
+    """The error on an evaluation set, as runs call it."""
+    return "error" if evaluation == TEST else f"error.{evaluation}"
+
+
+def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
+    """The runs that have weights and errors, and what is to be said of the others."""
+    if evaluation not in (TEST, *study.evaluate):
+        raise InputError(
+            f"evaluation={evaluation!r} is no evaluation set of the study: there is "
+            f"{', '.join((TEST, *study.evaluate))}."
+        )
+    if study.dataset.is_numbers:
+        raise InputError("Models are measured by their errors on classes, and targets are numbers.")
+    runs = [r for r in planned_runs(study) if not r.job.is_search]
+    digest = evaluation_digests(study).get(evaluation)
+    lacks = [_lack(r, evaluation, digest) for r in runs]
+    done = [r for r, lack in zip(runs, lacks, strict=True) if lack is None]
+    others: dict[str, list[str]] = {}
+    for run, lack in zip(runs, lacks, strict=True):
+        if lack is not None:
+            others.setdefault(f"{lack} and left out", []).append(run.job.id[:8])
+        elif run.state == "outdated":
+            why = f"outdated and taken as they are ({run.standing.text.rstrip('.')})"
+            others.setdefault(why, []).append(run.job.id[:8])
+    notes = [f"{len(ids)} of {len(runs)} planned runs are {what}: {_few(ids)}." for what, ids in others.items()]
+    if not done:
+        raise InputError(
+            f"None of the {len(runs)} runs can be measured: say [keep] checkpoints = "
+            f'"end" and run the study. {" ".join(notes)}'
+        )
+    return done, notes
+
+
+def _lack(run: Planned, evaluation: str, digest: str | None) -> str | None:
+    """Why a run is no model of the corpus; None if it is one."""
+    if run.state not in ("done", "outdated"):
+        return run.state
+    if run.job.learner.training is None or run.job.learner.members > 1:
+        return "no single network"
+    if not has_network(run):
+        return "without weights"
+    for metric in ("train_error", metric_of(evaluation)):
+        if metric not in run.standing.metrics:
+            return f"without {metric}"
+    return None if run.has_evaluation(evaluation, digest) else f"without {evaluation!r} as it is now"
+
+
+def _few(ids: Sequence[str]) -> str:
+    return ", ".join([*ids[:5], *(["…"] if len(ids) > 5 else [])])
+
+
+def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[str, str]]:
+    """Which runs are models, and which run is whose twin."""
+    groups: dict[str, list[Planned]] = {}
+    for run in done:
+        job = run.job
+        same = [job.name, job.settings, job.n, job.fold, job.varies]
+        groups.setdefault(json.dumps(same, default=str), []).append(run)
+    twins = {}
+    for group in groups.values():
+        for one, other in zip(group, [*group[1:], group[0]], strict=True):
+            if len(group) > 1:
+                twins[one.job.id] = other.job.id
+    return list(done) if seeds == "each" else [group[0] for group in groups.values()], twins
+
+
+def _asked(measures: Any) -> list[Measure] | None:
+    """Measures by their names; None for all."""
+    from curvewise.response.networks.measures import MEASURES
+    from curvewise.response.networks.subject import Measure
+
+    if measures is None:
+        return None
+    asked = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not asked:
+        raise InputError("measures is empty: name at least one, or leave it out for all.")
+    for measure in asked:
+        if not isinstance(measure, Measure) and measure not in MEASURES:
+            raise InputError(
+                f"measures: {brief(measure)} is not known: use one of "
+                f"{list_names(MEASURES, 60)}.{suggest(measure, MEASURES)}"
+            )
+    return [m if isinstance(m, Measure) else MEASURES[m] for m in asked]
+
+
+def _check_twins(asked: list[Measure] | None, twins: Mapping[str, str]) -> None:
+    for measure in asked or ():
+        if "twin" in measure.needs and not twins:
+            raise InputError(
+                f"measure {measure.name!r} needs two seeds of a training, and the study has one: "
+                "say [design] seeds = 2 and run it."
+            )
+
+
+def _measure(study: Study, task: Task, *, measures: list[Measure] | None, examples: int, rng: int) -> Measured:
+    from curvewise.response.networks.measures import measure_model
+
+    model = load_model(study, task.run)
+    wanted = measures is None or any("twin" in m.needs for m in measures)
+    twin, notes = _twin(study, task.twin if wanted else None)
+    there = {"initial": model.initial, "twin": twin}
+    lost = [m for m in measures or () if any(there.get(k, model) is None for k in m.needs)]
+    kept = None if measures is None else [m for m in measures if m not in lost]
+    values = dict.fromkeys((m.name for m in lost), np.nan)
+    orientation = {m.name: m.orientation for m in lost}
+    notes += [f"{m.name}: needs {' and '.join(k for k in m.needs if k in there)}." for m in lost]
+    if kept == []:
+        return Measured(values, orientation, tuple(notes))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)  # kept on the result, said once for all
+        found = measure_model(
+            model.network,
+            model.examples,
+            kept,
+            examples=examples,
+            initial=model.initial,
+            twin=twin,
+            device=task.device,
+            rng=rng,
+            progress=False,
+            name=task.run[:8],
+        )
+    return Measured({**values, **found.values}, {**orientation, **found.orientation}, (*notes, *found.warnings))
+
+
+def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
+    """The network of another seed, or why there is none."""
+    if run is None:
+        return None, []
+    try:
+        return load_model(study, run).network, []
+    except Exception as error:  # the run itself can be measured all the same
+        return None, [f"Its twin {run[:8]} cannot be used: {error}"]
+
+
+# Is a network invariant? Models trained with none, half and all of a perturbation, judged.
+
+ORIENTATION = {"gi-score": 1, "mean accuracy": -1, "augmented accuracy": -1}
+"""Each measure of invariance, and whether more of it should mean a larger gap."""
+
+
+def judge_invariance(
+    models: Study | Mapping[str, nn.Module],
+    perturbation: str,
+    *,
+    least_train_accuracy: float | None = 0.8,
+    permutations: int = 999,
+    level: float = 0.95,
+    rng: int = 0,
+    **measuring: Any,
+) -> MeasureJudgement:
+    """Ask which measure on training data foretells how well networks take a perturbation.
+
+    Parameters
+    ----------
+    models, perturbation
+        As of :func:`measure_invariance`.
+    least_train_accuracy : float, optional
+        Models below it are left out, and counted.
+    permutations, level
+        As of :func:`judge_measures`.
+    rng : int
+        Decides all draws.
+    **measuring
+        All other arguments of :func:`measure_invariance`.
+
+    Returns
+    -------
+    MeasureJudgement
+    """
+    corpus = measure_invariance(models, perturbation, rng=rng, **measuring)
+    return judge_measures(
+        corpus, least_train_accuracy=least_train_accuracy, permutations=permutations, level=level, rng=rng
+    )
+
+
+def measure_invariance(
+    models: Study | Mapping[str, nn.Module],
+    perturbation: str,
+    *,
+    hyperparameters: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+    train: Any = None,
+    test: Any = None,
+    reach: tuple[float, float] | None = None,
+    magnitudes: int | Sequence[float] = 11,
+    examples: int | None = None,
+    signs: str = "keep",
+    device: str | None = None,
+    workers: int = 0,
+    rng: int = 0,
+    progress: bool | None = None,
+) -> ModelCorpus:
+    """Put measures of invariance on training data beside the gap that a perturbation opens.
+
+    Models that were trained with none, half and all of a perturbation's range are tried on test
+    examples perturbed at random over the whole range. The gap between that and their training
+    accuracy is what the Gi-score, the mean accuracy of the response curve, and the accuracy on
+    a randomly perturbed tenth of the training data can be judged by (Schiff et al. 2021, section
+    4.2).
+
+    Parameters
+    ----------
+    models : Study, or dict of str to nn.Module
+        A study with ``checkpoints = "end"`` and an evaluation set with this perturbation and a
+        range of magnitudes, the widest if there are several; of its runs those take part whose
+        augmentation is none or this perturbation. Or networks by name.
+    perturbation : str
+        Which.
+    hyperparameters : dict of columns, or sequence of str, optional
+        For networks, a value for each: needed. For a study, which of the hyperparameters that
+        :func:`measure_corpus` has; all but the augmentation by default.
+    train, test
+        For networks: training and test data as :func:`measure_response` takes them.
+    reach : tuple of float, optional
+        Lowest and highest magnitude, for networks; the usual ones by default. A study's are those
+        of its evaluation set.
+    magnitudes : int or sequence of float
+        How many, or which, for the response curve.
+    examples : int, optional
+        Training examples for the response curve, all by default.
+    signs : {"keep", "fold"}
+        How the Gi-score takes negative magnitudes: swept as in the paper, or folded.
+    device, workers, rng, progress
+        As of :func:`measure_corpus`; workers are for a study, and networks are measured where
+        they are by default.
+
+    Returns
+    -------
+    ModelCorpus
+        With the measures gi-score, mean accuracy and augmented accuracy.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used; it is looked at before anything is measured.
+    """
+    ends = _within(perturbation, reach)
+    how = {"examples": examples, "signs": signs, "rng": rng}
+    if isinstance(models, Study):
+        for name, value in (("train", train), ("test", test), ("reach", reach)):
+            if value is not None:
+                raise InputError(f"{name}= is for networks: a study has its own. Leave it out.")
+        where = (device, workers, progress)
+        return _from_study(models, perturbation, hyperparameters, magnitudes, how, *where)
+    if not isinstance(models, Mapping) or not models:
+        raise InputError("models: give a study, or a dict with at least one network.")
+    if train is None or test is None or not isinstance(hyperparameters, Mapping):
+        raise InputError("For networks, give train=, test= and hyperparameters={name: values}.")
+    for name, values in hyperparameters.items():
+        if np.ndim(values) != 1 or len(np.asarray(values)) != len(models):
+            raise InputError(
+                f"hyperparameters[{name!r}] has shape {np.shape(values)} for {len(models)} "
+                "networks: give a list with one value for each."
+            )
+    rows = []
+    places = _places(magnitudes, ends)
+    how["device"] = device
+    with progress_bar("measuring", len(models), progress) as advance:
+        for model in models.values():
+            rows.append(_row(model, train, test, perturbation, places, ends, how))
+            advance(1)
+    return _from_rows(tuple(models), hyperparameters, rows)
+
+
+def _from_study(
+    study: Study,
+    perturbation: str,
+    hyperparameters: Any,
+    magnitudes: int | Sequence[float],
+    how: dict[str, Any],
+    device: str | None,
+    workers: int,
+    progress: bool | None,
+) -> ModelCorpus:
+    evaluation, reach = _evaluation(study, perturbation)
+    done, notes = done_runs(study, evaluation)
+    say(notes, stacklevel=4)
+    runs = [r for r in done if _augmented_by(r.job.learner.training, perturbation)]
+    if not runs:
+        raise InputError(
+            f"No run was trained plainly or with perturbation={perturbation!r} alone: the study's "
+            "augmentations are others."
+        )
+    if len(runs) < len(done):
+        notes.append(f"{len(done) - len(runs)} runs with another augmentation take no part.")
+    names = _names(list(settings_of(study, runs)), hyperparameters)
+    places = _places(magnitudes, reach)
+    look = partial(_look, perturbation=perturbation, places=places, reach=reach, how=how)
+    tasks = tasks_for(study, [r.job.id for r in runs], device, workers)
+    measured = look_at_runs(study, look, tasks, workers, progress)
+    corpus = make_corpus(study, runs, measured, evaluation, notes)
+    say(corpus.notes[len(notes) :], stacklevel=4)
+    columns = {name: corpus.hyperparameters[name] for name in names}
+    return replace(corpus, hyperparameters=columns)
+
+
+def _names(there: list[str], asked: Any) -> list[str]:
+    """Which settings are hyperparameters: those asked for, or all but the augmentation."""
+    if asked is None:
+        return [name for name in there if name != "augmentation"]
+    if isinstance(asked, str | Mapping) or not isinstance(asked, Sequence):
+        raise InputError(f"hyperparameters={asked!r}: for a study, give a list of settings of its grid.")
+    for name in asked:
+        if name not in there:
+            raise InputError(
+                f"hyperparameters holds {name!r}, which the runs do not differ in: they have "
+                f"{', '.join(there) or 'no settings'}."
+            )
+    return list(asked)
+
+
+def _row(
+    model: nn.Module,
+    train: Any,
+    test: Any,
+    perturbation: str,
+    places: list[float],
+    ends: tuple[float, float],
+    how: dict[str, Any],
+) -> dict[str, float]:
+    """Measures and accuracies of one network."""
+    from curvewise.response.networks.measurement import perturbed_accuracy, withstanding
+
+    where = {"device": how["device"], "rng": how["rng"]}
+    plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
+    moved = perturbed_accuracy(model, test, perturbation, ends, **where)
+    found = withstanding(model, train, perturbation, places, ends, **how)
+    return {**dict(zip(ORIENTATION, found, strict=True)), "train": plain, "test": moved}
+
+
+def _from_rows(
+    names: tuple[str, ...], hyperparameters: Mapping[str, Any], rows: Sequence[dict[str, float]]
+) -> ModelCorpus:
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return ModelCorpus(
+        models=names,
+        hyperparameters=hyperparameters,
+        gap=columns["train"] - columns["test"],
+        measures={name: columns[name] for name in ORIENTATION},
+        orientation=ORIENTATION,
+        train_accuracy=columns["train"],
+    )
+
+
+def _within(perturbation: str, reach: tuple[float, float] | None) -> tuple[float, float]:
+    from curvewise.response.networks.measurement import within
+
+    return within(perturbation, reach)[1]
+
+
+def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, float]]:
+    """The test set with this perturbation over the widest range, and the range."""
+    there: dict[str, tuple[float, float]] = {}
+    for name, evaluation in study.evaluate.items():
+        own = evaluation.data is None and evaluation.perturbation == perturbation
+        if own and isinstance(evaluation.magnitude, tuple):
+            there[name] = evaluation.magnitude
+    if there:
+        name = max(there, key=lambda k: there[k][1] - there[k][0])
+        low, high = there[name]
+        return name, (float(low), float(high))
+    raise InputError(
+        f"The study has no evaluation set with perturbation={perturbation!r} and a range of "
+        f'magnitudes: add [evaluate.{perturbation}] with perturbation = "{perturbation}" and '
+        "magnitude = [low, high], and run it again."
+    )
+
+
+def _augmented_by(training: Any, perturbation: str) -> bool:
+    """Whether a network was trained plainly, or with this perturbation alone."""
+    if training is None:
+        return False
+    return all(spec.partition(":")[0] == perturbation for spec in training.augmentation)
+
+
+def _places(magnitudes: int | Sequence[float], reach: tuple[float, float]) -> list[float]:
+    if isinstance(magnitudes, int | np.integer):
+        if isinstance(magnitudes, bool) or magnitudes < 2:
+            raise InputError(f"magnitudes={magnitudes!r}: give at least 2, or a list of them.")
+        return [float(m) for m in np.linspace(*reach, int(magnitudes))]
+    return [float(m) for m in magnitudes]
+
+
+def _look(
+    study: Study, task: Task, *, perturbation: str, places: list[float], reach: tuple[float, float], how: dict[str, Any]
+) -> Measured:
+    from curvewise.response.networks.measurement import withstanding
+
+    model, where = load_model(study, task.run), {**how, "device": task.device}
+    values = withstanding(model.network, model.examples, perturbation, places, reach, **where)
+    return Measured(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
+
+
+# Looking at the networks of a study one by one, in this process or in several.
+
+SAFE = "PYTHONSAFEPATH"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One network to look at: its run, the run of its twin, and where to compute."""
+
+    run: str
+    twin: str | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was found for one network.
+
+    Attributes
+    ----------
+    values : dict of str to float
+        By measure; empty for a network that cannot be looked at.
+    orientation : dict of str to int
+        Whether more means a larger gap (1) or a smaller one (−1).
+    notes : tuple of str
+        What went wrong.
+    """
+
+    values: Mapping[str, float]
+    orientation: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+Look = Callable[["Study", Task], Measured]
+
+
+def tasks_for(
+    study: Study, runs: Sequence[str], device: str | None, workers: int, twins: Mapping[str, str] | None = None
+) -> list[Task]:
+    """A task for each run, spread over the GPUs that the workers may use."""
+    devices = choose_devices(study, device, workers)[: max(1, workers)]
+    twins = twins or {}
+    return [Task(run, twins.get(run), devices[i % len(devices)]) for i, run in enumerate(runs)]
+
+
+def look_at_runs(
+    study: Study,
+    look: Look,
+    tasks: Sequence[Task],
+    workers: int,
+    progress: bool | None,
+    tell: Callable[[str, Measured], None] | None = None,
+) -> list[Measured]:
+    """Look at every run and give what was found, in order.
+
+    A network that cannot be looked at has no values, and a note that says why.
+
+    Raises
+    ------
+    InputError
+        If that is so for all of them.
+    """
+    found: dict[int, Measured] = {}
+    each = _in_processes(study, look, tasks, workers) if workers else _here(study, look, tasks)
+    with progress_bar("measuring", len(tasks), progress) as advance:
+        for index, measured in each:
+            found[index] = measured
+            if tell is not None:
+                tell(tasks[index].run, measured)
+            advance(1, f"{len(found)}/{len(tasks)} models")
+    if not any(one.values for one in found.values()):
+        raise InputError(f"No network can be measured. {found[0].notes[0]}")
+    return [found[i] for i in range(len(tasks))]
+
+
+def _here(study: Study, look: Look, tasks: Sequence[Task]) -> Iterator[tuple[int, Measured]]:
+    for index, task in enumerate(tasks):
+        yield index, _looked(study, look, task)
+
+
+def _in_processes(study: Study, look: Look, tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, Measured]]:
+    context = multiprocessing.get_context("spawn")
+    known = (study, look, os.environ.get(SAFE))
+    with _safe_path():
+        pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, known)
+    try:
+        with _safe_path():  # submitting is what starts the workers
+            waiting = {pool.submit(_look_looking, task): i for i, task in enumerate(tasks)}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+    except BrokenProcessPool as error:
+        raise CurvewiseError(
+            "A worker died, perhaps for lack of memory, or because the calling script does not "
+            "guard what it does by if __name__ == '__main__'. Use fewer workers; workers=0 needs "
+            "none."
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Start processes that do not look for modules in the current folder first.
+
+    Until a new process has been sent our path, it has Python's usual one, with that folder in it.
+    """
+    before = os.environ.get(SAFE)
+    os.environ[SAFE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[SAFE]
+        if before is not None:
+            os.environ[SAFE] = before
+
+
+_GIVEN: list[tuple[Study, Look]] = []
+
+
+def _start(study: Study, look: Look, safe: str | None) -> None:
+    os.environ.pop(SAFE, None)  # which programs that a network starts should not inherit
+    if safe is not None:
+        os.environ[SAFE] = safe
+    # Only now: what look holds, perhaps a function of the caller's, was found as the caller does.
+    sys.path[:] = installed_only(sys.path, study.folder)
+    _GIVEN[:] = [(study, look)]  # its data is loaded once, when the first task needs it
+
+
+def _look_looking(task: Task) -> Measured:
+    return _looked(*_GIVEN[0], task)
+
+
+def _looked(study: Study, look: Look, task: Task) -> Measured:
+    """What is found; whatever is wrong with one network, the others go on."""
+    from curvewise.nn.networks import one_thread
+
+    try:
+        with one_thread():
+            return look(study, task)
+    except MissingDependencyError:
+        raise
+    except Exception as error:
+        kind = "" if isinstance(error, CurvewiseError) else f"{type(error).__name__}: "
+        return Measured({}, notes=(f"Run {task.run} cannot be measured: {kind}{error}",))

@@ -1,0 +1,1 @@
+"""Execution of a study: local, in shards, on a Ray cluster."""

@@ -1,0 +1,455 @@
+"""What every way of executing a study shares: what is to do, who is told, how it ended."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn
+
+from curvewise.errors import InputError, StoreError, Terminated
+from curvewise.progress import progress_bar, say
+from curvewise.store.claims import Claims
+from curvewise.store.write import cannot_write, check_writable, own_folder, put_back, remove_partial, write_labels
+from curvewise.study.run import options as events
+from curvewise.study.run.maker import STAYS, group_of, groups_of, kind_of, store_run
+from curvewise.study.run.options import Event, Outcome, Wishes
+from curvewise.study.standing import Standing, stand
+
+if TYPE_CHECKING:
+    from curvewise.study.spec.study import Job, Study
+
+
+POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
+REPLACED = ".replaced"
+
+
+class Drive:
+    """One execution of a study, seen from the process that deals out the work."""
+
+    def __init__(self, study: Study, wishes: Wishes, workers: int, *, on_gpu: bool = False) -> None:
+        self.study, self.wishes, self._on_gpu = study, wishes, on_gpu
+        self.store: Path = study.runs_folder
+        self._start = time.monotonic()
+        self._digests = study.label_digests()
+        self._exit = ExitStack()
+        self._workers = workers
+        self._made: set[str] = set()
+        self._by_others: set[str] = set()
+        self._failed: dict[str, str] = {}
+        self._lost: set[str] = set()
+        self._notes: dict[str, None] = {}
+        self._looked, self._pause = 0.0, POLL_SECONDS
+
+    def __enter__(self) -> Drive:
+        try:
+            self._prepare()
+        except BaseException:
+            self._exit.close()
+            raise
+        return self
+
+    def _prepare(self) -> None:
+        self._exit.enter_context(terminable())
+        self.claims = self._exit.enter_context(Claims(self.store))
+        jobs = shard_of(self.study.jobs, self.wishes.shard)
+        self.jobs = list({job.id: job for job in jobs}.values())
+        if self.wishes.fresh:
+            aside = move_away(self.store, self.jobs, self.claims)
+            if aside is not None:
+                say(f"What was there is now in {aside}.", self.wishes.progress)
+        put_back(self.store)
+        if not self.study.dataset.is_numbers:  # which may be large, and no reader asks for them
+            write_labels(self.store, {k: v.y for k, v in self.study.evaluation_sets.items()})
+        self.study.keep_made_data()
+        self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
+        self._standings = {job.id: self._stand(job) for job in self.jobs}
+        due = [j for j in self.jobs if self._standings[j.id].is_due(self.wishes.retry_failed)]
+        self.due = {job.id: job for job in due}
+        for identity, standing in self._standings.items():
+            if standing.state == "failed" and identity not in self.due:
+                self._failed[identity] = standing.text
+        self.board = Board(due, self._workers, self.wishes.in_flight, on_gpu=self._on_gpu)
+        say(self._opening(), self.wishes.progress)
+        total = sum(job.cost for job in due)
+        self._advance = self._exit.enter_context(progress_bar("starting", total, self.wishes.progress))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exit.__exit__(kind, error, trace)
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            say(
+                f"Stopped after {len(self._made)} runs. They are in {self.store}: run the study "
+                "again and it goes on from there.",
+                self.wishes.progress,
+            )
+
+    def hear(self, event: Event) -> None:
+        """Take note of an event and show it."""
+        job = self.board.hear(event)
+        if event.kind in (events.MEMORY, events.DONE) and event.text:
+            self._notes[event.text] = None
+        if job is not None:
+            if event.kind in (events.DONE, events.FAILED):
+                self._made.add(job.id)
+            if event.kind == events.THERE:
+                self._by_others.add(job.id)
+            if event.kind == events.FAILED or (event.kind == events.THERE and event.text):
+                self._failed[job.id] = event.text
+            if event.kind != events.HELD:
+                self._advance(job.cost, self._how_far())
+        if self.wishes.tell is not None:
+            self.wishes.tell(event)
+
+    def tried(self, chunk: Sequence[Job]) -> dict[str, int]:
+        """How often each run had been tried when we began: a further failure is another's."""
+        return {job.id: self._standings[job.id].attempts for job in chunk}
+
+    def lose(self, chunk: Sequence[Job], reason: str, token: str | None = None) -> None:
+        """A worker died: put its runs back, or store those as failed that killed several."""
+        if token is not None:
+            self.claims.forget(token)
+        self._lost |= {job.id for job in chunk if self.board.is_running(job)}
+        for job in self.board.lose_chunk(chunk):
+            text = f"Its worker died {MOST_DEATHS} times, the last time {reason}."
+            if self.claims.take(job.id):
+                attempts = self._standings[job.id].attempts + 1
+                environment = {"attempts": attempts}
+                error = {"status": "failed", "error": text}
+                if not store_run(self.store, job.coordinates, environment=environment, **error):
+                    text = f"{STAYS}\n{text}"
+                self.claims.release(job.id)
+            self.hear(Event(events.FAILED, job.id, text))
+
+    def tidy(self, chunk: Sequence[Job], token: str | None) -> None:
+        """Remove what a worker left that was cut off: its claims, and what it wrote by halves."""
+        if token is not None:
+            self.claims.forget(token)
+        for job in chunk:
+            with suppress(StoreError):  # on a full disk, which is being told already
+                if self.claims.take(job.id):
+                    remove_partial(self.store, job.id)
+                    self.claims.release(job.id)
+
+    def wait_for_others(self) -> None:
+        """Nothing is left for us at the moment: see how far others are, after a while."""
+        time.sleep(self._pause)
+        self._looked = -self._pause
+        self.look_at_others()
+
+    def look_at_others(self) -> None:
+        """See now and then what other processes have made, and take back what they left."""
+        if not self.board.held or time.monotonic() - self._looked < self._pause:
+            return
+        if self.board.is_exhausted and self._pause == POLL_SECONDS:
+            many = len(self.board.held)
+            say(f"Waiting for {many} runs that other processes are making.", self.wishes.progress)
+        self._looked, self._pause = time.monotonic(), min(1.5 * self._pause, LONGEST_POLL)
+        for job in self.board.look_at_held(self.claims.is_held, self._is_settled):
+            standing = self._stand(job)
+            self._by_others.add(job.id)
+            if standing.state == "failed":
+                self._failed[job.id] = standing.text
+            self._advance(job.cost, self._how_far())
+            if self.wishes.tell is not None:
+                self.wishes.tell(Event(events.THERE, job.id))
+
+    def outcome(self) -> Outcome:
+        """How it ended; says so, and tidies up after processes that are gone."""
+        self.claims.sweep()
+        stays = {i for i, text in self._failed.items() if text.startswith(STAYS)}
+        notes = [*self._notes]
+        notes += [f"Redone after a worker died: {len(self._lost)} run(s)."] if self._lost else []
+        if stays:
+            reason = self._failed[min(stays)].strip().splitlines()[-1][:300]
+            notes.append(
+                f"{len(stays)} outdated run(s) could not be made again, and what was stored stays. "
+                f"The first reason: {reason}"
+            )
+        found = Outcome(
+            planned=len(self.jobs),
+            there=len(self.jobs) - len(self.due),
+            made=len(self._made),
+            by_others=len(self._by_others),
+            failed=dict(self._failed),
+            interrupted=self.interrupted,
+            redone=tuple(i for i in self._made - stays if self._standings[i].state != "missing"),
+            seconds=time.monotonic() - self._start,
+            notes=tuple(notes),
+            lost=tuple(sorted(self._lost)),
+        )
+        say(found.summary(), self.wishes.progress)
+        return found
+
+    def _is_settled(self, job: Job) -> bool:
+        """Whether another process has done with a run: made it, or tried it once more in vain."""
+        now = self._stand(job)
+        again = now.state == "failed" and now.attempts > self._standings[job.id].attempts
+        return now.state == "done" or again
+
+    def _stand(self, job: Job) -> Standing:
+        return stand(self.store, job, self._digests, self.study.keep)
+
+    def _opening(self) -> str:
+        states = [s.state for s in self._standings.values()]
+        parts = [f"{states.count('done')} there"]
+        wrong = [s for s in ("failed", "damaged", "outdated") if s in states]
+        parts += [f"{states.count(s)} {s}" for s in wrong]
+        mine = sum(identity in self.due for identity in self.interrupted)
+        parts += [f"{mine} interrupted and redone"] if mine else []
+        parts.append(f"{len(self.due)} to do")
+        return f"{len(self.jobs)} runs planned in {self.store}: {', '.join(parts)}."
+
+    def _how_far(self) -> str:
+        done = len(self._made | self._by_others)
+        failed = len(self._failed.keys() & self._made)
+        return f"{done}/{len(self.due)} runs" + (f", {failed} failed" if failed else "")
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Take a request to end, as a scheduler sends it, for Ctrl-C: claims are then given back.
+
+    A handler that somebody else has set stays, except the one that Ray sets when it is started.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM) if main else None
+    of_ray = getattr(before, "__module__", None) or ""
+    if before is not signal.SIG_DFL and not of_ray.startswith("ray."):
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise Terminated
+
+
+def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
+    """Move a study's runs out of the way, so that they are made anew; gives where they are now."""
+    there = [job.id for job in jobs if os.path.lexists(store / job.id)]
+    # Also those that are not there yet: whoever makes them has made, or will make, others of ours.
+    claimed = set(claims.claimed())
+    for identity in (job.id for job in jobs if job.id in claimed):
+        if claims.is_held(identity):
+            raise StoreError(
+                f"fresh=True, but another process is making run {identity} in {store}: wait for it, or stop it."
+            )
+    if not there:
+        return None
+    try:
+        check_writable(store)  # before anything is moved
+        aside = own_folder(store, REPLACED) / time.strftime("%Y%m%d-%H%M%S")
+        while os.path.lexists(aside):
+            aside = aside.with_name(aside.name + "-")
+        aside.mkdir()
+        for identity in there:
+            os.rename(store / identity, aside / identity)
+    except OSError as error:
+        raise cannot_write(store, error) from error
+    return aside
+
+
+# What is still to be made: dealt out in chunks of runs that can be trained together.
+
+FIRST_CHUNK, LEAST_CHUNK, LARGEST_CHUNK = 32, 8, 256
+"""Networks in a chunk; fewer than the least could not be trained side by side."""
+SHORT_SECONDS, LONG_SECONDS = 10.0, 60.0
+MOST_DEATHS = 3
+"""How often a run may take its worker down before it counts as failed."""
+
+
+class Board:
+    """The runs that are not made yet.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        What is to be made.
+    workers : int
+        Among how many it is shared out.
+    in_flight : int, optional
+        How many networks a worker trains at once, and thus the least chunk that makes sense.
+    on_gpu : bool
+        Whether networks are trained side by side, on however many examples each.
+    """
+
+    def __init__(
+        self, jobs: Iterable[Job], workers: int, in_flight: int | None = None, *, on_gpu: bool = False
+    ) -> None:
+        waiting = sorted(jobs, key=lambda job: -job.cost)  # the long ones first
+        self._waiting = {k: deque(v) for k, v in groups_of(waiting).items()}
+        self._workers, self._on_gpu = max(1, workers), on_gpu
+        self._first, self._least = in_flight or FIRST_CHUNK, in_flight or LEAST_CHUNK
+        self._sizes: dict[str, int] = {}
+        self._suspects: deque[Job] = deque()
+        self._deaths: dict[str, int] = {}
+        self._running: dict[str, Job] = {}
+        self.held: dict[str, Job] = {}
+        """Runs that another process is making."""
+        self._open_searches = {job.id for job in waiting if job.is_search}
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to be made, by us or by others."""
+        return not (self._running or self.held or self._suspects or any(self._waiting.values()))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether only others' runs are left."""
+        return not (self._running or self._suspects or any(self._waiting.values()))
+
+    def next_chunk(self, last: Job | None = None) -> list[Job]:
+        """Take runs for a worker, of the kind it made last where there are some; may be none."""
+        if self._suspects:  # alone, so that one that takes its worker down is found
+            return self._take([self._suspects.popleft()])
+        for key in self._order(last):
+            group = self._waiting[key]
+            if group[0].needs not in self._open_searches:
+                share = math.ceil(len(group) / self._workers)
+                size = max(1, min(self._size(group[0]), share, len(group)))
+                chunk = [group.popleft() for _ in range(size)]
+                return self._take(chunk + self._company(chunk))
+        return []
+
+    def _company(self, chunk: list[Job]) -> list[Job]:
+        """Runs on other sizes, where too few of one size are left to keep a GPU busy."""
+        if not self._on_gpu or chunk[0].learner.kind != "network" or chunk[0].is_search:
+            return []
+        kind = kind_of(chunk[0])
+        found: list[Job] = []
+        for group in self._waiting.values():
+            while group and kind_of(group[0]) == kind and len(chunk) + len(found) < self._least:
+                found.append(group.popleft())
+        return found
+
+    def _order(self, last: Job | None) -> list[str]:
+        """Groups as a worker should take them: what it has made ready serves its kind again."""
+        keys = [key for key, group in self._waiting.items() if group]
+        if last is None:
+            return sorted(keys, key=lambda k: not self._is_search(k))
+        group, kind = group_of(last), kind_of(last)
+        others = {k: kind_of(self._waiting[k][0]) != kind for k in keys}
+        return sorted(keys, key=lambda k: (k != group, not self._is_search(k), others[k]))
+
+    def _is_search(self, key: str) -> bool:
+        return bool(self._waiting[key]) and self._waiting[key][0].is_search
+
+    def _size(self, job: Job) -> int:
+        first = self._first if job.learner.kind == "network" and not job.is_search else 1
+        return self._sizes.setdefault(group_of(job), first)
+
+    def _take(self, chunk: list[Job]) -> list[Job]:
+        self._running |= {job.id: job for job in chunk}
+        return chunk
+
+    def hear(self, event: Event) -> Job | None:
+        """Take note of what became of a run; gives the run if it was being made here."""
+        if not event.is_final:
+            return None
+        job = self._running.pop(event.id, None)
+        if job is None:
+            return None
+        if event.kind == events.HELD:
+            self.held[job.id] = job
+        else:
+            self._open_searches.discard(job.id)
+        return job
+
+    def is_running(self, job: Job) -> bool:
+        """Whether a run was dealt out and nothing has been heard of it since."""
+        return job.id in self._running
+
+    def finish_chunk(self, chunk: Collection[Job], seconds: float) -> None:
+        """Make the chunks of this kind larger or smaller, so that they take a while each."""
+        silent = [job.id for job in chunk if job.id in self._running]
+        if silent:
+            raise RuntimeError(f"A worker said nothing of the runs {silent}.")
+        key = group_of(next(iter(chunk)))
+        if key not in self._sizes:
+            return
+        if seconds < SHORT_SECONDS and len(chunk) >= self._sizes[key]:
+            self._sizes[key] = min(2 * self._sizes[key], LARGEST_CHUNK)
+        elif seconds > LONG_SECONDS:
+            self._sizes[key] = max(self._sizes[key] // 2, min(self._least, self._sizes[key]))
+
+    def lose_chunk(self, chunk: Iterable[Job]) -> list[Job]:
+        """Put back what a dead worker left; gives the runs that took too many workers down."""
+        hopeless = []
+        for job in chunk:
+            if self._running.get(job.id) is None:
+                continue
+            self._deaths[job.id] = self._deaths.get(job.id, 0) + 1
+            if self._deaths[job.id] >= MOST_DEATHS:
+                hopeless.append(job)
+            else:
+                del self._running[job.id]
+                self._suspects.append(job)
+        return hopeless
+
+    def look_at_held(self, is_held: Callable[[str], bool], is_done: Callable[[Job], bool]) -> list[Job]:
+        """See what others have finished, and put back what they gave up; gives the finished."""
+        finished = []
+        for job in list(self.held.values()):
+            if is_done(job):
+                finished.append(job)
+                self._open_searches.discard(job.id)
+                del self.held[job.id]
+            elif not is_held(job.id):
+                del self.held[job.id]
+                self._waiting.setdefault(group_of(job), deque()).append(job)
+        return finished
+
+
+# A share of a study's runs, for one of several processes that know nothing of each other.
+
+
+def parse_shard(shard: str) -> tuple[int, int]:
+    """Read ``"3/16"``: the third of sixteen.
+
+    Examples
+    --------
+    >>> parse_shard("3/16")
+    (3, 16)
+    """
+    found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", str(shard))
+    if found:
+        which, of = map(int, found.groups())
+        if 1 <= which <= of:
+            return which, of
+    raise InputError(f"shard={shard!r}: write which and of how many, from '1/16' to '16/16' for sixteen.")
+
+
+def shard_of(jobs: Sequence[Job], shard: str | None) -> list[Job]:
+    """Runs of one shard, dealt by their ids: the shards are disjoint and together hold every run.
+
+    Which shard a run belongs to does not change when sizes, seeds or learners are added. Searches
+    for a learning rate that runs of a shard need belong to all of these shards: whoever comes first
+    makes them, and the others wait.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        All runs.
+    shard : str, optional
+        Such as ``"3/16"``; None for all.
+    """
+    if shard is None:
+        return list(jobs)
+    which, of = parse_shard(shard)
+    mine = [j for j in jobs if not j.is_search and int(j.id, 16) % of == which - 1]
+    needed = {j.needs for j in mine}
+    return [j for j in jobs if j.is_search and j.id in needed] + mine

@@ -1,0 +1,222 @@
+"""Which runs a study makes: sizes × folds × seeds, and a grid of settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from curvewise.errors import InputError
+
+CHANCES = ("init", "order", "augmentation", "poke")
+"""Sources of randomness that can be varied one by one."""
+
+RESERVED = (
+    *("learner", "n", "fold", "subset", "vary", "seed", "poke", "run", "status", "training"),
+    *("recipe", "data", "search", *(f"{name}_seed" for name in CHANCES)),
+)
+"""Coordinates that every run has, whose names no setting of a grid may take."""
+
+
+MOST_RUNS = 500_000
+"""Runs of a learner that a study may plan; more are a slip of the keyboard."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which runs a study makes of each learner.
+
+    Attributes
+    ----------
+    sizes : sequence of int or float, optional
+        Training-set sizes; numbers up to 1.0 are fractions of the training part. By default all.
+    folds : int or sequence of int, optional
+        Subsets of each size; by default as many as fit without overlap, at most 16.
+    seeds : int
+        Runs on each subset, and in each variation if there are several.
+    vary : sequence of {"init", "order", "augmentation", "poke"}, or sequence of such sequences
+        What differs between these runs; the rest stays fixed. Several lists are several
+        experiments on the same subsets, to see what each source of randomness does alone:
+        ``[["init", "order", "augmentation"], ["init"], ["order"]]``.
+    poke : dict, optional
+        ``epoch`` (0) and ``factor`` (1.001): one weight is nudged then. Where ``vary`` holds
+        several lists, only in those that name ``"poke"``.
+    grid : dict of str to sequence
+        Settings of the learners, every combination of which is trained; those of networks leave
+        estimators alone. A dict under the name of a learner is for that one:
+        ``{"batch": [32, 128], "forest": {"max_depth": [3, 9]}}``.
+    test : float or int
+        Share or number of examples held out, where the data has no test set of its own.
+    nested, stratify, per_class : bool
+        As in :func:`curvewise.partition_training_set`. Numbers have no classes to stratify by.
+
+    Examples
+    --------
+    >>> design = Design(seeds=5, vary=[["init", "order"], ["init"]])
+    >>> design.variations
+    (('init', 'order'), ('init',))
+    """
+
+    sizes: Sequence[float] | None = None
+    folds: Sequence[int] | int | None = None
+    seeds: int = 1
+    vary: Sequence[str] | Sequence[Sequence[str]] = ("init", "order", "augmentation")
+    poke: Mapping[str, float] | None = None
+    grid: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    test: float = 0.2
+    nested: bool = False
+    stratify: bool = True
+    per_class: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.vary, str):
+            object.__setattr__(self, "vary", (self.vary,))
+        for name in ("sizes", "folds", "vary"):
+            object.__setattr__(self, name, _settled(getattr(self, name)))
+        self._check_numbers()
+        self._check_variations()
+        self._check_poke()
+        if not isinstance(self.grid, Mapping):
+            raise InputError(f"grid={self.grid!r}: give a table of settings and their values.")
+        for name, values in self.grid.items():
+            for inner, tried in values.items() if isinstance(values, Mapping) else [(None, values)]:
+                _check_values(name if inner is None else f"{name}.{inner}", tried)
+        self._check_runs()
+
+    def _check_runs(self) -> None:
+        """Refuse more runs than can be planned, before they are counted one by one."""
+        folds = self.folds if isinstance(self.folds, tuple) else (self.folds or 1,)
+        sizes = max(len(self.sizes) if isinstance(self.sizes, tuple) else 1, len(folds))
+        subsets = sum(folds) if len(folds) > 1 else sizes * folds[0]
+        plain = [len(v) for v in self.grid.values() if not isinstance(v, Mapping)]
+        runs = int(subsets * self.seeds * len(self.variations) * math.prod(plain))
+        if runs > MOST_RUNS:
+            raise InputError(
+                f"sizes × folds × seeds × vary × grid are {runs:,} runs of each learner: a study "
+                f"makes at most {MOST_RUNS:,}. Lower folds={self.folds!r} or seeds={self.seeds!r}."
+            )
+
+    def _check_numbers(self) -> None:
+        if isinstance(self.seeds, bool) or not isinstance(self.seeds, int) or self.seeds < 1:
+            raise InputError(f"seeds={self.seeds!r}: give the number of runs on each subset.")
+        if not _is_number(self.test) or self.test <= 0:
+            raise InputError(f"test={self.test!r}: give a share such as 0.2, or a number of examples.")
+        if self.sizes is not None and not (
+            isinstance(self.sizes, tuple) and self.sizes and all(map(_is_number, self.sizes))
+        ):
+            raise InputError(f"sizes={self.sizes!r}: give a list of numbers, such as [100, 200].")
+        folds = self.folds if isinstance(self.folds, tuple) else (self.folds,)
+        if self.folds is not None and not all(_is_number(k) and k == int(k) >= 1 for k in folds):
+            raise InputError(f"folds={self.folds!r}: give whole numbers, one or one for each size.")
+        most = MOST_RUNS
+        if self.seeds > most or any(k is not None and k > most for k in folds):
+            raise InputError(f"seeds={self.seeds!r}, folds={self.folds!r}: a study makes at most {most:,} runs.")
+        for name in ("nested", "stratify", "per_class"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name}={getattr(self, name)!r}: give true or false.")
+
+    def _check_variations(self) -> None:
+        if not isinstance(self.vary, tuple):
+            raise InputError(f"vary={self.vary!r}: give a list out of {', '.join(CHANCES)}.")
+        for variation in self.variations:
+            for name in variation:
+                if name not in CHANCES:
+                    raise InputError(f"vary has {name!r}: use some of {', '.join(CHANCES)}.")
+            if not variation and max(self.seeds, len(self.variations)) > 1:
+                raise InputError(
+                    f"seeds={self.seeds} with vary=[] would make the same run several times: name "
+                    "what varies, or use seeds=1."
+                )
+        as_sets = [frozenset(v) for v in self.variations]
+        if len(set(as_sets)) < len(as_sets) or any(len(set(v)) < len(v) for v in self.variations):
+            raise InputError(f"vary={self.vary!r} holds an entry twice: give each once.")
+
+    def _check_poke(self) -> None:
+        poked = any("poke" in variation for variation in self.variations)
+        if poked and self.poke is None:
+            raise InputError("vary has 'poke', but poke= is not given: use poke={'epoch': 0}.")
+        if self.poke is None:
+            return
+        if not isinstance(self.poke, Mapping):
+            raise InputError(f"poke={self.poke!r}: give a table such as {{epoch = 0}}.")
+        if unknown := set(self.poke) - {"epoch", "factor"}:
+            raise InputError(f"poke has {sorted(unknown)}: it takes epoch and factor.")
+        for name, value in self.poke.items():
+            if not _is_number(value) or (name == "epoch" and value < 0):
+                raise InputError(f"poke has {name}={value!r}: give a number, at least 0 for epoch.")
+        if len(self.variations) > 1 and not poked:
+            raise InputError("poke= is given, but no list of vary names 'poke': add it to one.")
+
+    @property
+    def variations(self) -> tuple[tuple[str, ...], ...]:
+        """What varies, experiment by experiment; usually one."""
+        if any(not isinstance(v, str) for v in self.vary):
+            return tuple((v,) if isinstance(v, str) else tuple(v) for v in self.vary)
+        return (tuple(self.vary),)  # type: ignore[arg-type]  # strings only, as just seen
+
+    def is_poked(self, variation: Sequence[str]) -> bool:
+        """Whether a weight is nudged in the runs of a variation."""
+        return self.poke is not None and (len(self.variations) == 1 or "poke" in variation)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the settings that the grid varies, for any learner."""
+        inner = [list(v) if isinstance(v, Mapping) else [k] for k, v in self.grid.items()]
+        return tuple(dict.fromkeys(name for names in inner for name in names))
+
+    def combinations(
+        self, learner: str | None = None, takes: Callable[[str], bool] = lambda _: True
+    ) -> Iterator[dict[str, Any]]:
+        """Every combination of the grid for a learner; one empty one when there is none.
+
+        Parameters
+        ----------
+        learner : str, optional
+            Whose; what the grid holds for this one alone comes last.
+        takes : callable
+            Whether a setting that the grid holds for all means something to the learner.
+        """
+        grid = {k: v for k, v in self.grid.items() if not isinstance(v, Mapping) and takes(k)}
+        own = self.grid.get(learner, {}) if learner is not None else {}
+        grid |= own if isinstance(own, Mapping) else {}
+        for values in product(*grid.values()):
+            yield dict(zip(grid, values, strict=True))
+
+    def seeds_of(
+        self, entropy: int, n: int, fold: int, replicate: int, variation: Sequence[str] | None = None
+    ) -> dict[str, int]:
+        """Seeds of one run, each from a stream of its own; what does not vary is replicate 0's."""
+        variation = self.variations[0] if variation is None else variation
+        found = {}
+        for i, name in enumerate(CHANCES):
+            if name == "poke" and not self.is_poked(variation):
+                continue
+            which = replicate if name in variation else 0
+            state = np.random.SeedSequence([entropy, i, n, fold, which]).generate_state(1)
+            found[name] = int(state[0])
+        return found
+
+
+def _check_values(name: str, values: Any) -> None:
+    if name.rpartition(".")[2] in RESERVED:
+        raise InputError(f"grid has {name!r}, which every run has already: it is no setting.")
+    if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
+        raise InputError(f"grid[{name!r}]={values!r}: give a list of values to try.")
+    if any(value in values[:i] for i, value in enumerate(values)):
+        raise InputError(f"grid[{name!r}]={values!r} holds a value twice: give each once.")
+
+
+def _settled(value: Any) -> Any:
+    """Lists and arrays become tuples, so that designs compare alike wherever they came from."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(_settled, value)) if isinstance(value, list | tuple) else value
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float | np.integer | np.floating)
+    return number and not isinstance(value, bool) and math.isfinite(value)

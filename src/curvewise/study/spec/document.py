@@ -1,0 +1,440 @@
+"""Study files: read, and written so that they read back as the same study."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import tomllib
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from curvewise.errors import InputError, parse_reason
+from curvewise.nn.task import Keep
+from curvewise.nn.training import Training
+from curvewise.study.data.dataset import Dataset
+from curvewise.study.spec.design import Design
+from curvewise.study.spec.evaluation import Evaluation
+from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.study import Study
+
+_WIDTH = 100
+
+
+def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
+    """Read a study file.
+
+    Nothing is trained, and nothing that the file names is imported or read. Code that it names is
+    imported by :meth:`~Study.run`, and before that only if the file is trusted: see the page on
+    studies from others. Relative paths in it start at the file's folder.
+
+    Parameters
+    ----------
+    path : path
+        A TOML file, see the guide to studies; ``curvewise study new`` writes one to begin with.
+    trust : bool
+        Whether code that the file names may be imported by whatever needs it, such as
+        :meth:`~Study.plan` and :meth:`~Study.network`, and not by :meth:`~Study.run` only.
+
+    Returns
+    -------
+    Study
+        Ready for :meth:`~Study.plan` and :meth:`~Study.run`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as a study; the message names the table and the key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "study.toml"
+    >>> _ = path.write_text('''
+    ... data = "digits"
+    ... [learners.small]
+    ... architecture = "mlp"
+    ... width = 32
+    ... [design]
+    ... sizes = [100, 400]
+    ... ''')
+    >>> study = load_study(path)
+    >>> study.learners["small"].training.options, study.design.sizes
+    ({'width': 32}, (100, 400))
+    """
+    file = Path(path)
+    if file.is_dir():
+        there = file / "study.toml"
+        which = str(there) if there.is_file() else "the study file in it"
+        raise InputError(f"{file} is a folder: name {which}.")
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read as a study file: {error}.") from error
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # among them integers of thousands of digits
+        raise InputError(f"{file} is not valid TOML: {parse_reason(error):.300}.") from error
+    return replace(study_from_document(document, file.parent, file.name), trust=trust)
+
+
+def write_study(study: Study, path: str | PathLike[str]) -> Path:
+    """Write a study file that :func:`load_study` reads as the same study.
+
+    Parameters
+    ----------
+    study : Study
+        Its data must be named, not in memory.
+    path : path
+        The file; one that is there is replaced.
+    """
+    file = Path(path)
+    text = toml_text(document_of(study, file.parent))
+    aside = file.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with aside.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        aside.replace(file)
+    finally:
+        aside.unlink(missing_ok=True)
+    return file
+
+
+def toml_text(document: Mapping[str, Any], comments: Mapping[str, str] | None = None) -> str:
+    """Write tables as TOML: plain keys first, then a section for each table.
+
+    >>> print(toml_text({"name": "a", "design": {"sizes": [1, 2], "poke": {"epoch": 0}}}), end="")
+    name = "a"
+    <BLANKLINE>
+    [design]
+    sizes = [1, 2]
+    poke = { epoch = 0 }
+    """
+    comments = comments or {}
+    lines = [_line(k, v) for k, v in document.items() if not isinstance(v, Mapping)]
+    for name, table in document.items():
+        if not isinstance(table, Mapping):
+            continue
+        # Learners and evaluation sets are tables of tables.
+        inner = name in ("learners", "evaluate")
+        sections = {(name, k): v for k, v in table.items()} if inner else {(name,): table}
+        if name in comments:
+            lines += ["", *(f"# {line}".rstrip() for line in comments[name].splitlines())]
+        for i, (path, section) in enumerate(sections.items()):
+            gap = [] if i == 0 and name in comments else [""]
+            lines += [*gap, f"[{'.'.join(map(_key, path))}]"]
+            lines += [_line(k, v) for k, v in section.items()]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _line(key: str, value: Any) -> str:
+    line = f"{_key(key)} = {_value(value, key)}"
+    if len(line) <= _WIDTH or not isinstance(value, list | tuple):
+        return line
+    rows = [f"    {_value(v, key)}," for v in value]
+    return "\n".join([f"{_key(key)} = [", *rows, "]"])
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _text(key)
+
+
+def _value(value: Any, key: str) -> str:
+    if hasattr(value, "item") and not isinstance(value, Mapping):
+        value = value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    if isinstance(value, str | PathLike):
+        return _text(os.fspath(value))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(v, key) for v in value)}]"
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_key(str(k))} = {_value(v, str(k))}" for k, v in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    raise InputError(f"{key}={value!r} cannot stand in a study file: use text, numbers, true, false, lists and tables.")
+
+
+def _text(text: str) -> str:
+    """A quoted string; JSON escapes what TOML does, but for one character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{text!r} cannot be written as text: {error.reason}.") from error
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# A study in plain words: the tables of a study file, and the study that they describe.
+
+KEYS = ("name", "seed", "recipe", "data", "learners", "design", "evaluate", "keep", "store", "folder")
+"""What a study file may hold at its top."""
+
+KINDS = ("architecture", "estimator", "command")
+SETTINGS = tuple(f.name for f in fields(Training))
+ESTIMATOR = ("estimator", "judged")
+COMMAND = ("command", "timeout", "judged")
+CHECKPOINTS = ("none", "end", "drops")
+
+FOREIGN = {
+    "lr": "rate",
+    "learning_rate": "rate",
+    "batch_size": "batch",
+    "wd": "weight_decay",
+    "num_epochs": "epochs",
+    "max_epochs": "epochs",
+    "max_steps": "steps",
+    "lr_schedule": "schedule",
+    "dtype": "precision",
+    "pretrained": "weights",
+    "model": "architecture",
+    "network": "architecture",
+    "ensemble": "members",
+}
+"""What others call our settings: too far apart in spelling to be found by it."""
+
+
+def study_from_document(document: Mapping[str, Any], folder: Path, source: str = "study") -> Study:
+    """Make a study of the tables of a study file; nothing named in them is imported or read.
+
+    Parameters
+    ----------
+    document : dict
+        As ``tomllib`` reads a study file.
+    folder : Path
+        Where the file lies, and relative paths start.
+    source : str
+        What messages call it.
+    """
+    from curvewise.study.spec.recipes import with_recipe
+
+    with within(source):
+        check_keys(document, KEYS)
+        document, defaults = with_recipe(document)
+        for key, kind in _TOP.items():
+            if key in document and not isinstance(document[key], kind):
+                raise InputError(f"{key}={document[key]!r}: give {_SAID[kind]}.")
+        if "data" not in document:
+            raise InputError("data is missing: say what to learn, such as data = 'digits'.")
+        if not document.get("learners"):
+            raise InputError("learners is missing: add a table such as [learners.small].")
+    parts: dict[str, Any] = {
+        "data": _data(document["data"], source),
+        "learners": _learners(document["learners"], defaults, source),
+        "design": _design(document.get("design", {}), source),
+        "evaluate": _evaluations(document.get("evaluate", {}), source),
+        "keep": _keep(document.get("keep", {}), source),
+        "folder": Path(os.path.normpath(folder / document.get("folder", "."))),
+    }
+    with within(source):
+        return Study(**parts, **{k: document[k] for k in ("seed", "name", "store") if k in document})
+
+
+_TOP: dict[str, Any] = {
+    "name": str,
+    "seed": int,
+    "data": str | Mapping,
+    "learners": Mapping,
+    "design": Mapping,
+    "evaluate": Mapping,
+    "keep": Mapping,
+    "store": str,
+    "folder": str,
+}
+_SAID: dict[Any, str] = {str: "text", int: "a whole number", Mapping: "a table", str | Mapping: "a name or a table"}
+
+
+@contextmanager
+def within(place: str) -> Iterator[None]:
+    """Say where a mistake stands."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a key that means nothing here, and suggest the one that was meant."""
+    for key in table:
+        if key not in known:
+            close = get_close_matches(str(key), known, 1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"{key!r} is not known here.{meant} There are {', '.join(known)}.")
+
+
+def _data(data: str | Mapping[str, Any], source: str) -> str | dict[str, Any]:
+    with within(f"{source}, [data]"):
+        if not data:
+            raise InputError("data is empty: say what to learn, such as data = 'digits'.")
+    return data if isinstance(data, str) else dict(data)
+
+
+def _learners(tables: Mapping[str, Any], defaults: Mapping[str, Any], source: str) -> dict[str, Learner]:
+    found = {}
+    for name, table in tables.items():
+        with within(f"{source}, [learners.{name}]"):
+            if not isinstance(table, Mapping):
+                raise InputError(f"{table!r}: give a table with one of {', '.join(KINDS)}.")
+            found[name] = learner_from_table(table, defaults.get(name, {}))
+    return found
+
+
+def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Learner:
+    """Make a learner of its table: settings, and options of the architecture beside them.
+
+    >>> learner_from_table({"architecture": "mlp", "width": 32, "epochs": 5}).training.options
+    {'width': 32}
+    """
+    if not any(kind in table for kind in ("estimator", "command")):
+        table = {**(defaults or {}), **table}
+    kinds = [kind for kind in KINDS if kind in table]
+    if len(kinds) != 1:
+        _check_some_kind(table, kinds)
+    kind = kinds[0]
+    own = {"architecture": (*SETTINGS, "members"), "estimator": ESTIMATOR}.get(kind, COMMAND)
+    said = {k: v for k, v in table.items() if k in own and k != "options"}
+    options = table.get("options", {})
+    if not isinstance(options, Mapping):
+        raise InputError(f"options={options!r}: give a table of names and values.")
+    beside = {k: v for k, v in table.items() if k not in own and k != "options"}
+    for key in beside:
+        _check_option(key, own, kind)
+    if both := sorted(options.keys() & beside.keys()):
+        raise InputError(f"{both[0]!r} stands in options and beside it: give it once.")
+    options = {**beside, **options}
+    if kind == "architecture":
+        members = said.pop("members", 1)
+        return Learner(Training(**said, options=options), members=members)
+    return Learner(**said, options=options)
+
+
+def _check_some_kind(table: Mapping[str, Any], kinds: Sequence[str]) -> None:
+    meant = {FOREIGN.get(k) or next(iter(get_close_matches(k, KINDS, 1)), None) for k in table}
+    meant &= set(KINDS)
+    close = f" Did you mean {meant.pop()!r}?" if meant and not kinds else ""
+    raise InputError(f"a learner needs one of {', '.join(KINDS)}; it has {' and '.join(kinds) or 'none'}.{close}")
+
+
+def _check_option(key: str, own: Sequence[str], kind: str) -> None:
+    if meant := _meant(key, own):
+        raise InputError(
+            f"{key!r} is not known here. Did you mean {meant!r}? If it really is an option of the "
+            f"{kind}, put it into options = {{ {key} = … }}."
+        )
+
+
+def _meant(key: str, own: Sequence[str]) -> str | None:
+    """A setting that the key looks like, if any."""
+    if own == ESTIMATOR:  # its parameters may be called anything
+        return None
+    if FOREIGN.get(key) in own:
+        return FOREIGN[key]
+    return next(iter(get_close_matches(key, own, 1, cutoff=0.8)), None)
+
+
+def _design(table: Mapping[str, Any], source: str) -> Design:
+    with within(f"{source}, [design]"):
+        check_keys(table, [f.name for f in fields(Design)])
+        return Design(**table)
+
+
+def _evaluations(tables: Mapping[str, Any], source: str) -> dict[str, Evaluation]:
+    found = {}
+    for name, table in tables.items():
+        with within(f"{source}, [evaluate.{name}]"):
+            if not isinstance(table, Mapping):
+                raise InputError(f"{table!r}: give a table with data, or with a perturbation.")
+            check_keys(table, [f.name for f in fields(Evaluation)])
+            found[name] = Evaluation(**table)
+    return found
+
+
+def _keep(table: Mapping[str, Any], source: str) -> Keep:
+    with within(f"{source}, [keep]"):
+        check_keys(table, [f.name for f in fields(Keep)])
+        for name in ("probabilities", "features", "predictions"):
+            if not isinstance(table.get(name, False), bool):
+                raise InputError(f"{name}={table[name]!r}: give true or false.")
+        if table.get("checkpoints", "none") not in CHECKPOINTS:
+            raise InputError(f"checkpoints={table['checkpoints']!r}: use one of {', '.join(CHECKPOINTS)}.")
+        return Keep(**table)
+
+
+def document_of(study: Study, folder: Path | None = None) -> dict[str, Any]:
+    """Write a study as the tables of a study file in ``folder``; defaults are left out.
+
+    Raises
+    ------
+    InputError
+        If its data is in memory, which a file cannot name.
+    """
+    document: dict[str, Any] = {"name": study.name, "seed": study.seed}
+    if study.store is not None:
+        document["store"] = os.fspath(study.store)
+    if folder is not None and (start := _start(study.folder, folder)) != ".":
+        document["folder"] = start
+    document["data"] = _plain_data(study.data, "data")
+    document["learners"] = {k: table_of_learner(v) for k, v in study.learners.items()}
+    document["design"] = _changed(study.design, Design())
+    document["evaluate"] = {
+        name: _changed(e, Evaluation())
+        | ({} if e.data is None else {"data": _plain_data(e.data, f"evaluate.{name}.data")})
+        for name, e in study.evaluate.items()
+    }
+    document["keep"] = _changed(study.keep, Keep())
+    return {k: v for k, v in document.items() if v not in ({}, None)}
+
+
+def _start(folder: Path, home: Path) -> str:
+    return os.path.relpath(folder.resolve(), home.resolve())
+
+
+def _plain_data(data: Any, where: str) -> Any:
+    if isinstance(data, Dataset):
+        raise InputError(
+            f"{where} is a Dataset in memory, which a study file cannot hold: save its arrays with "
+            "np.savez('data.npz', x=x, y=y) and use data = 'data.npz' (for numbers, data = "
+            "{ path = 'data.npz', targets = 'numbers' }), or name a function that makes it, data = "
+            "'module:function'."
+        )
+    return data if isinstance(data, str) else dict(data)
+
+
+def table_of_learner(learner: Learner) -> dict[str, Any]:
+    """Write a learner as its table."""
+    if learner.training is not None:
+        own: tuple[str, ...] = (*SETTINGS, "members")
+        table: dict[str, Any] = {"architecture": learner.training.architecture}
+        table |= _changed(learner.training, Training())
+        table |= {} if learner.members == 1 else {"members": learner.members}
+        options: Mapping[str, Any] = table.pop("options", {})
+    else:
+        own = ESTIMATOR if learner.estimator is not None else COMMAND
+        table = {k: getattr(learner, k) for k in own if getattr(learner, k) is not None}
+        options = learner.options
+    hidden = {k: v for k, v in options.items() if k in (*own, *KINDS, "options") or _meant(k, own)}
+    table |= {k: v for k, v in options.items() if k not in hidden}
+    return table | ({"options": hidden} if hidden else {})
+
+
+def _changed(value: Any, default: Any) -> dict[str, Any]:
+    """The fields that differ from the defaults, tuples as lists."""
+    pairs = {f.name: (getattr(value, f.name), getattr(default, f.name)) for f in fields(value)}
+    return {
+        k: _listed(v) for k, (v, usual) in pairs.items() if v != usual and v is not None and not isinstance(v, Dataset)
+    }
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_listed(v) for v in value]
+    return {k: _listed(v) for k, v in value.items()} if isinstance(value, Mapping) else value

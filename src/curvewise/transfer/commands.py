@@ -1,0 +1,1273 @@
+"""``curvewise transfer``: measure, tasks, blind, wins."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from curvewise.cli.console import (
+    GATE,
+    MOST_WARNINGS,
+    Page,
+    UsageError,
+    console,
+    keeping_user_text,
+    note,
+    rich_table,
+    sentences,
+    table_in_parts,
+    warn,
+    width_of,
+)
+from curvewise.cli.options import (
+    READING,
+    STDIN,
+    Drawing,
+    Level,
+    Numbers,
+    Showing,
+    Texts,
+    Words,
+    quietly,
+    read_where,
+    save_plot,
+    told,
+)
+from curvewise.errors import InputError
+from curvewise.text import format_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from curvewise.transfer.blind import BlindGuess
+    from curvewise.transfer.gains import Equivalence
+    from curvewise.transfer.result import ComparedMethods, Improvement, TransferComparison, TransferResult
+    from curvewise.transfer.risks import Control, TransferRisks
+    from curvewise.transfer.tasks import TaskNeeds, TaskRanking
+    from curvewise.types.results import Interval, Result
+    from curvewise.types.units import FloatArray
+
+
+transfer = App(
+    name="transfer",
+    help="Does pretraining beat simple controls?\n\n"
+    "TABLE (CSV, TSV, JSON, Parquet, a folder of stored runs, or the .toml file of a study that "
+    "was run) has a row for each run: method, "
+    "training size and test loss, and task, seed and fold where there are several. The controls "
+    "are methods of it, training from scratch, a blind guess and maximal supervision, or numbers.",
+    error_formatter=told,
+)
+
+Table = Annotated[str, Parameter(name="TABLE")]
+Names = Annotated[list[str], Parameter(negative="", show_default=False)]
+
+
+@Parameter(name="*", group=READING)
+@dataclass
+class RiskReading:
+    """How to read risks and their controls.
+
+    Parameters
+    ----------
+    task_column
+        Column that names the task. Columns with usual names are found by themselves; an empty
+        name means none.
+    method_column
+        Column that names the method, such as the pretraining.
+    n_column
+        Column of training sizes.
+    risk_column
+        Column of test losses, errors or accuracies; of a study, loss or error.
+    seed_column
+        Column of seeds.
+    fold_column
+        Column that names the training subset.
+    scratch
+        The method that starts from nothing; by default the one called so.
+    blind
+        The blind guess: a method of the table, or a number as the table has them, so an accuracy
+        among accuracies; for one task, TASK=NAME or TASK=NUMBER, which may be repeated.
+    maximal
+        Maximal supervision, as --blind. Without any, the best observed risk stands for it.
+    unit
+        What the values are. By default accuracies above 1 are percentages.
+    higher_is_better
+        The values are accuracies or scores. By default the column's name says so.
+    where
+        Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
+    drop_failed
+        Leave out failed runs, and say how many.
+    trust
+        Of a study, call the function that makes the data, if one does; otherwise the copy that
+        `curvewise study run` kept is read.
+    allow_large
+        Read a compressed file whatever it unpacks to.
+    """
+
+    task_column: str | None = None
+    method_column: str | None = None
+    n_column: str | None = None
+    risk_column: str | None = None
+    seed_column: str | None = None
+    fold_column: str | None = None
+    scratch: str | None = None
+    blind: Texts = field(default_factory=list)
+    maximal: Texts = field(default_factory=list)
+    unit: Literal["fraction", "percent", "loss", "score"] | None = None
+    higher_is_better: Annotated[
+        bool | None, Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better")
+    ] = None
+    where: Texts = field(default_factory=list)
+    drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    trust: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+
+    def load(self, source: str) -> TransferRisks:
+        """Read the table or the study; says on stderr what was taken for what."""
+        if Path(source).suffix.lower() == ".toml":
+            found = self._study(Path(source))
+        elif source == STDIN:
+            with tempfile.TemporaryDirectory() as folder:
+                data = sys.stdin.buffer.read()
+                path = Path(folder) / f"stdin{ending_of(data)}"
+                path.write_bytes(data)
+                found = self._load(path)
+        else:
+            found = self._load(Path(source))
+        note(as_options("; ".join([repr(found), *found.notes])))
+        return found
+
+    def _study(self, path: Path) -> TransferRisks:
+        """The runs of a study; --risk-column names what was measured."""
+        asked = {"--where": self.where, "--unit": self.unit, "--drop-failed": self.drop_failed}
+        asked |= {f"--{r}-column": getattr(self, f"{r}_column") for r in _ROLES if r != "risk"}
+        if odd := [option for option, value in asked.items() if value]:
+            raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
+        from curvewise.study.spec.document import load_study
+        from curvewise.study.transfer import transfer_risks
+
+        with quietly(), worded():
+            return transfer_risks(
+                load_study(path, trust=self.trust),
+                metric=self.risk_column,
+                scratch=self.scratch,
+                blind=_control("--blind", self.blind),
+                maximal=_control("--maximal", self.maximal),
+            )
+
+    def _load(self, path: Path) -> TransferRisks:
+        from curvewise.transfer.load import load_risks
+
+        columns: dict[str, Any] = {role: getattr(self, f"{role}_column") for role in _ROLES}
+        columns |= {role: False for role in _ROLES if columns[role] == ""}
+        for role in ("method", "n", "risk"):
+            if columns[role] is False:
+                raise UsageError(f"--{role}-column must name a column.")
+        with worded():
+            return load_risks(
+                path,
+                **columns,
+                scratch=self.scratch,
+                blind=_control("--blind", self.blind),
+                maximal=_control("--maximal", self.maximal),
+                unit=self.unit,
+                higher_is_better=self.higher_is_better,
+                where=read_where(self.where),
+                drop_failed=self.drop_failed,
+                allow_large=self.allow_large,
+            )
+
+
+# Measured transfer out: tables on stdout, warnings on stderr, and gates.
+
+Gate = Literal["worse", "undecided"]
+Gates = Annotated[list[Gate], Parameter(negative="", show_default=False)]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Kind = Literal["curves", "area", "cci", "ranks", "equivalence", "tasks", "spread"]
+
+
+@transfer.command
+def measure(
+    table: Table,
+    /,
+    *,
+    method: Names = [],  # noqa: B006
+    task: Names = [],  # noqa: B006
+    sizes: Names = [],  # noqa: B006
+    weight: Literal["scratch", "uniform", "log"] = "scratch",
+    seeds: Literal["mean", "pooled"] = "mean",
+    compare: Words = [],  # noqa: B006
+    pairs: Flag = False,
+    fail_if: Gates = [],  # noqa: B006
+    level: Level = 0.95,
+    kind: Kind | None = None,
+    highlight: Words = [],  # noqa: B006
+    all_warnings: Flag = False,
+    reading: RiskReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Measure how much each method improves on training from scratch.
+
+    For each task and method the calibrated cumulative improvement (CCI): 0 is no better than
+    scratch, 1 maximal supervision at every size; with its interval, the gain at the least and the
+    most data, up to which size it is sure, and how many times the data scratch needs to match.
+
+    Example: `curvewise transfer measure losses.csv --plot curves.png`
+
+    Example: `curvewise transfer measure losses.csv --seeds pooled --table latex`
+
+    Example: `curvewise transfer measure llm.csv --scratch few-shot --blind zero-shot
+    --maximal 0.12`
+
+    Example: `curvewise transfer measure losses.csv --compare new,old --fail-if worse`
+
+    Parameters
+    ----------
+    table
+        Risks by method and training size.
+    method
+        Only this one, or several such as new,old; may be repeated.
+    task
+        Only this one, or several such as a,b; may be repeated.
+    sizes
+        Only these training sizes, such as 100,1000,10000; of one task TASK=100,1000, which may be
+        repeated.
+    weight
+        What the area between curves is integrated over: the risk of scratch as in the paper, the
+        size, or its logarithm.
+    seeds
+        Average the runs of each size, or take each as a point as the paper's authors do.
+    compare
+        Two methods, such as new,old: the CCI of the first less that of the second.
+    pairs
+        Compare all pairs of methods on each task.
+    fail_if
+        Exit with status 3 if a method is shown to be worse than scratch (or, with --compare, the
+        first than the second), or if neither better nor worse is shown, each by its own interval,
+        without a correction for their number. May be repeated.
+    level
+        Coverage of the intervals.
+    kind
+        What --plot draws: calibrated risks by size (the default), the area that the CCI counts,
+        CCIs with their intervals, how ranks change with the size, what a size is worth in data of
+        scratch, tasks by their scratch curves, or the spread over runs.
+    highlight
+        Methods that --plot draws in colour, such as new,old; the others are grey.
+    all_warnings
+        Show every warning; by default the first few.
+    """
+    page = (showing or Showing()).page()
+    if compare and (len(compare) != 2 or compare[0] == compare[1]):
+        raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
+    plot = drawing.plot if drawing else None
+    if plot is None and (kind or highlight):
+        option = f"--kind {kind}" if kind else "--highlight"
+        raise UsageError(f"{option} is about what --plot draws: add --plot FILE, or leave it out.")
+    risks = (reading or RiskReading()).load(table)
+    method, task = split_names(method, risks.method_names), split_names(task, risks.task_names)
+    check_blind(risks, task, cci=True)
+    from curvewise.transfer.measure import measure_transfer
+
+    with quietly(), worded(), about_sizes(risks, sizes):
+        result = measure_transfer(
+            risks,
+            weight=weight,
+            seeds=seeds,
+            sizes=read_sizes(sizes),
+            methods=list(dict.fromkeys((*method, *(compare if method else ())))) or None,
+            tasks=list(task) or None,
+            level=level,
+        )
+        compared = compared_methods(result, compare, pairs)
+    check_gates(result, fail_if, compared)
+    show_transfer(page, result, all_warnings)
+    if compared is not None:
+        show_comparison(page, result, compared, all_warnings)
+    with worded():
+        save_plot(plot, lambda: draw_transfer(result, kind or "curves", highlight))
+    met = met_gates(result, compared if compare else None, fail_if)
+    for text in met:
+        warn(f"{text}: exit status {GATE}.")
+    return page.close(GATE if met else 0)
+
+
+@transfer.command
+def tasks(
+    table: Table,
+    /,
+    *,
+    task: Names = [],  # noqa: B006
+    levels: Numbers = [],  # noqa: B006
+    level: Level = 0.95,
+    all_warnings: Flag = False,
+    reading: RiskReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Characterise tasks by how much data training from scratch needs.
+
+    Tasks are ordered by the training size at which the calibrated risk of scratch has come down
+    to each level: 1 is a blind guess, 0 maximal supervision.
+
+    Example: `curvewise transfer tasks losses.csv --levels 0.5,0.25 --plot tasks.png`
+
+    Parameters
+    ----------
+    table
+        Risks by method and training size; only those of scratch are looked at.
+    task
+        Only this one, or several such as a,b; may be repeated.
+    levels
+        Calibrated risks to reach; 0.75,0.5,0.25,0.1 by default.
+    level
+        Coverage of the intervals.
+    all_warnings
+        Show every warning; by default the first few.
+    """
+    page = (showing or Showing()).page()
+    risks = (reading or RiskReading()).load(table)
+    task = split_names(task, risks.task_names)
+    check_blind(risks, task, cci=False)
+    from curvewise.transfer.measure import measure_transfer
+    from curvewise.transfer.tasks import rank_tasks
+
+    with quietly(), worded():
+        measured = measure_transfer(risks, tasks=list(task) or None, level=level)
+        chosen = {"levels": tuple(levels)} if levels else {}
+        result = rank_tasks(measured, **chosen, level=level)
+    show_tasks(page, result, measured, all_warnings)
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+# ``curvewise transfer blind`` and ``wins``: answers about arrays in files.
+
+
+def blind(
+    targets: Annotated[str, Parameter(name="TARGETS")],
+    /,
+    *,
+    loss: str,
+    test: Path | None = None,
+    key: Words = [],  # noqa: B006
+    per: Literal["output", "pixel", "all"] = "output",
+    axis: int | None = None,
+    ignore: str | None = None,
+    average: Literal["example", "pixel"] = "example",
+    groups: Path | None = None,
+    classes: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    smoothing: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0,
+    level: Level = 0.95,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Find the blind guess: the best constant prediction for a loss, and its risk.
+
+    Example: `curvewise transfer blind depth.npy --loss l1 --per pixel --test test_depth.npy`
+
+    Example: `curvewise transfer blind labels.csv --key label --loss cross-entropy`
+
+    Parameters
+    ----------
+    targets
+        What is to be predicted, a row for each training example: .npy, .npz, .csv, .txt, .json.
+    loss
+        error, cross-entropy, l1, l2, binary, binary-error, angular or cosine.
+    test
+        File with the targets that the risk is measured on; without it, those of training.
+    key
+        The array or column; several, such as x,y, are the outputs of each example.
+    per
+        What has a constant of its own: an output, each element of an example, or nothing.
+    axis
+        Which axis holds channels, or the components of vectors.
+    ignore
+        The value that marks an element without target, such as 255 or nan.
+    average
+        What counts the same in the risk.
+    groups
+        File that says which measured examples belong together.
+    classes
+        How many classes, numbered from 0.
+    smoothing
+        Examples added to each class before frequencies are taken.
+    level
+        Coverage of the interval.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.transfer.blind import blind_guess
+
+    with quietly(), worded():
+        result = blind_guess(
+            read_array(targets, key),
+            loss,
+            test_targets=None if test is None else read_array(test, key),
+            per=per,
+            axis=axis,
+            ignore=ignored(ignore),
+            average=average,
+            groups=None if groups is None else read_array(groups),
+            classes=classes,
+            smoothing=smoothing,
+            level=level,
+        )
+    show_plain(page, result, f"Blind guess for {result.loss} ({100 * level:.4g}% interval)")
+    page.say(to_paste(result), style="dim")
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+transfer.command(blind)
+
+
+def wins(
+    method: Annotated[str, Parameter(name="METHOD")],
+    scratch: Annotated[str, Parameter(name="SCRATCH")],
+    /,
+    *,
+    key: Words = [],  # noqa: B006
+    groups: Path | None = None,
+    paired: Flag = False,
+    fail_if: Gates = [],  # noqa: B006
+    level: Level = 0.95,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Count the test examples on which a method has a lower loss than scratch.
+
+    Each file holds the losses of the same test examples: one for each, or runs × examples. Ties
+    count half.
+
+    Example: `curvewise transfer wins pretrained.npy scratch.npy --groups patients.npy`
+
+    Parameters
+    ----------
+    method
+        Losses of the method: .npy, .npz, .csv, .txt, .json.
+    scratch
+        Losses of training from scratch, or of any other to compare with.
+    key
+        The array or column, where a file has several; several, such as seed1,seed2, are runs.
+    groups
+        File that says which examples belong together.
+    paired
+        Run r of both belong together: they share a seed or a training subset.
+    fail_if
+        Exit with status 3 if the method is shown to win on fewer than half of the examples, or if
+        neither more nor fewer is shown. May be repeated.
+    level
+        Coverage of the interval.
+    """
+    page = (showing or Showing()).page()
+    names = names_of_files(method, scratch)
+    from curvewise.transfer.wins import win_rate
+
+    with quietly(), worded(), named_files(method, scratch):
+        result = win_rate(
+            read_array(method, key, "runs"),
+            read_array(scratch, key, "runs"),
+            groups=None if groups is None else read_array(groups),
+            paired=paired,
+            names=names,
+            level=level,
+        )
+    title = f"Examples on which {names[0]} beats {names[1]} ({100 * level:.4g}% interval)"
+    show_plain(page, result, title)
+    save_plot(drawing.plot if drawing else None, result.plot)
+    rate = result.rate
+    holds = {"worse": rate.high < 0.5, "undecided": not (rate.high < 0.5 or rate.low > 0.5)}
+    met = [gate for gate in fail_if if holds[gate]]
+    for gate in met:
+        warn(f"--fail-if {gate} holds: exit status {GATE}.")
+    return page.close(GATE if met else 0)
+
+
+transfer.command(wins)
+
+
+# Tables of risks in: options that say what is what, for the commands of ``curvewise transfer``.
+
+_ROLES = ("task", "method", "n", "risk", "seed", "fold")
+
+
+def ending_of(data: bytes) -> str:
+    r"""What a file with this content is called at its end.
+
+    >>> ending_of(b"method,n"), ending_of(b"[{}]"), ending_of(b'{"n": 1}\n{"n": 2}\n')
+    ('.csv', '.json', '.jsonl')
+    """
+    if data.startswith(b"PAR1"):
+        return ".parquet"
+    if data.startswith(b"\x1f\x8b"):
+        return ".csv.gz"
+    text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not text.startswith((b"[", b"{")):
+        return ".csv"
+    first, _, rest = text.partition(b"\n")
+    each = first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")
+    return ".jsonl" if each else ".json"
+
+
+def _control(option: str, words: Sequence[str]) -> Any:
+    """A number or a name, or a dict of these by task."""
+    if not words:
+        return None
+    if len(words) == 1 and ("=" not in words[0]):
+        return _number(words[0])
+    found = {}
+    for word in words:
+        task, equals, value = word.rpartition("=")
+        if not equals or not task.strip():
+            raise UsageError(f"{option} {word!r}: give one name or number, or TASK=NAME or TASK=NUMBER for each task.")
+        found[task.strip()] = _number(value)
+    return found
+
+
+def _number(word: str) -> float | str:
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
+def read_sizes(words: Sequence[str]) -> Any:
+    """Training sizes, or a dict of them by task; None for all.
+
+    >>> read_sizes(["100,1k"]), read_sizes(["depth=100", "normal=10,20"])
+    ([100, 1000], {'depth': [100], 'normal': [10, 20]})
+    """
+    from curvewise.text import as_count
+    from curvewise.transfer.load import header_size
+
+    found: dict[str, list[float]] = {}
+    for word in words:
+        task, _, listed = word.rpartition("=")
+        sizes = [header_size(part) for part in listed.split(",") if part.strip()]
+        if not sizes or None in sizes:
+            raise UsageError(f"--sizes {word!r}: give numbers, such as 100,1000 or TASK=100,1000.")
+        found.setdefault(task.strip(), []).extend(as_count(n) for n in sizes if n is not None)
+    if "" in found and len(found) > 1:
+        raise UsageError("--sizes: give sizes for all tasks, or TASK=… for each.")
+    return found.get("", found) or None
+
+
+def split_names(words: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names that were given one by one or with commas between them.
+
+    >>> split_names(["a,b", "c,d"], ["a", "b", "c,d"])
+    ['a', 'b', 'c,d']
+    """
+    found = [
+        part for word in words for part in ([word] if word in known else [p.strip() for p in word.split(",")]) if part
+    ]
+    return list(dict.fromkeys(found))
+
+
+@contextmanager
+def about_sizes(risks: TransferRisks, sizes: Sequence[str]) -> Iterator[None]:
+    """Say how to choose sizes of one task, where those of all went wrong."""
+    try:
+        yield
+    except InputError as error:
+        several = len(risks.task_names) > 1 and not any("=" in word for word in sizes)
+        if not (sizes and several and str(error).startswith("sizes")):
+            raise
+        task = risks.task_names[0]
+        raise InputError(f"{error} For one task, such as {task!r}: --sizes TASK≡100,1000.") from error
+
+
+def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
+    """Raise where there is no blind guess, and say what to do; CCI does not depend on it."""
+    asked = [task for task in risks.task_names if not tasks or task in tasks]
+    lost = [task for task in asked if task not in risks.blind]
+    if not lost:
+        return
+    turned = any("turned into" in text for text in risks.notes)
+    worst = 0.0 if turned and "−" not in risks.unit[:1] else None
+    way = "pass what the best constant guess scores, in numbers like those of the table"
+    way += " (an accuracy among accuracies)" if turned else ""
+    text = (
+        f"--blind is missing for task {lost[0]!r}: {way}, or the name of the method whose rows "
+        "hold it. `curvewise transfer blind` computes it for error, cross-entropy, l1, l2, binary "
+        "labels and directions; for other scores, measure a constant prediction as any other."
+    )
+    if cci and worst is not None:
+        text += " If only CCI is of interest, which does not depend on it, --blind 0 will do."
+    elif cci:
+        text += " If only CCI is of interest, which does not depend on it, any number worse than every risk will do."
+    raise InputError(text)
+
+
+# Arrays of targets and of losses in, for ``curvewise transfer blind`` and ``wins``.
+
+
+def read_array(
+    file: str | Path, keys: Sequence[str] = (), several: Literal["outputs", "runs"] = "outputs"
+) -> NDArray[Any]:
+    """Read the array of a file; of several the one that ``keys`` names, or several together.
+
+    Parameters
+    ----------
+    file : path
+        ``.npy``, ``.npz``, ``.safetensors``, ``.csv``, ``.txt`` or ``.json``.
+    keys : sequence of str
+        Arrays or columns.
+    several : {"outputs", "runs"}
+        What more than one are: outputs of each example, or runs on the same examples.
+    """
+    import numpy as np
+
+    from curvewise.reading.arrays import read_named
+    from curvewise.reading.files import as_path
+    from curvewise.text import list_names, suggest
+
+    if str(file) == STDIN:
+        raise UsageError("Arrays are read from a file, not from stdin.")
+    path = as_path(file)
+    names, get = read_named(path)
+    for key in keys:
+        if key not in names:
+            raise UsageError(f"--key {key!r} is not in {path.name}.{suggest(key, names)} It has {list_names(names)}.")
+    chosen = list(keys) or list(names)
+    what = "runs" if several == "runs" else "the outputs of each example"
+    if len(chosen) > 1 and not keys:
+        raise UsageError(
+            f"{path.name} holds {list_names(names)}: choose with --key; several, such as --key "
+            f"{','.join(names[:2])}, are {what}."
+        )
+    arrays = [get(name) for name in chosen]
+    if any(array.shape != arrays[0].shape for array in arrays):
+        raise UsageError(f"--key {','.join(keys)}: these differ in shape.")
+    found: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=several == "outputs")
+    name = f" ({', '.join(chosen)})" if any(chosen) else ""
+    note(f"{path.name}{name}: {' × '.join(map(str, found.shape))} {found.dtype.name}")
+    return found
+
+
+def ignored(word: str | None) -> Any:
+    """What marks an element without target: a number, NaN, or a text."""
+    if word is None:
+        return None
+    try:
+        value = float(word)
+    except ValueError:
+        return word
+    return int(value) if value.is_integer() else value
+
+
+def names_of_files(method: str, scratch: str) -> tuple[str, str]:
+    """What to call the two sides: their files without endings, with folders if these are alike.
+
+    >>> names_of_files("runs/swav.npy", "scratch.npy"), names_of_files("a/loss.npy", "b/loss.npy")
+    (('swav', 'scratch'), ('a/loss', 'b/loss'))
+    """
+    paths = [Path(file).with_suffix("") for file in (method, scratch)]
+    names = [path.name for path in paths]
+    if names[0] == names[1]:
+        names = [path.as_posix() for path in paths]
+    if names[0] == names[1]:
+        names = [method, scratch]
+    return (names[0], names[1]) if names[0] != names[1] else ("the first", "the second")
+
+
+@contextmanager
+def named_files(method: str, scratch: str) -> Iterator[None]:
+    """Say with the names of files what an error says with the names of arguments."""
+    try:
+        yield
+    except InputError as error:
+        text = re.sub(r"\bscratch_losses\b", lambda _: Path(scratch).name, str(error))
+        text = re.sub(r"\blosses(?= (?:has|holds|is)\b)", lambda _: Path(method).name, text)
+        raise InputError(text) from error
+
+
+def to_paste(guess: BlindGuess) -> str:
+    """The option that takes a blind guess to ``transfer measure``, whatever its table holds."""
+    risk = guess.risk.estimate
+    text = f"For curvewise transfer measure: --blind {risk:.6g}"
+    if guess.loss not in ("error", "binary-error"):
+        return f"{text}, for a table of {guess.unit}."
+    return (
+        f"{text} for a table of errors, {100 * risk:.6g} if they are percentages; for one of "
+        f"accuracies --blind {1 - risk:.6g} or {100 * (1 - risk):.6g}."
+    )
+
+
+LEGEND = (
+    "gain: calibrated risk of {scratch} (1 blind guess, 0 maximal supervision) less that of the "
+    "method, at the smallest … largest n. sure: the n at which the interval of the gain is above "
+    "0. data ×: how many times the data {scratch} needs to match the method at the smallest n; "
+    "after > or < it is more or less than was measured."
+)
+NARROW = " A wider terminal adds p, sizes and runs; --json has them."
+MOST_PAIRS = 20
+"""Comparisons that are shown in a terminal; the title says where all of them are."""
+
+
+def tell(messages: Sequence[str], every: bool = False) -> None:
+    """Warn of the first few, in words of the command line, or of every one."""
+    said = [as_options(text) for text in messages]
+    shown = said if every else said[:MOST_WARNINGS]
+    for text in shown:
+        warn(text)
+    if left := len(said) - len(shown):
+        warn(f"and {left} more; --all-warnings shows them.")
+
+
+def document_of(result: Result, more: Sequence[str] = ()) -> dict[str, Any]:
+    """What ``--json`` prints of a result, with warnings in words of the command line."""
+    found = result.to_dict()
+    found["warnings"] = [as_options(text) for text in (*more, *result.all_warnings)]
+    return found
+
+
+def show_transfer(page: Page, result: TransferResult, every: bool = False) -> None:
+    """Print CCI, gains and what they are worth for each task."""
+    page.document = document_of(result)
+    for i, text in enumerate(() if page.as_json else answers(result)):
+        page.say(text, close=i > 0)
+    if page.markup is not None and not page.as_json:
+        sys.stdout.write(result.table(page.markup) + "\n")
+    elif not page.as_json:
+        narrow = False
+        for task in result.tasks:
+            if rows := [r for r in result.improvements if r.task == task]:
+                columns = details(result, rows)
+                narrow = narrow or "p" not in columns
+                table_in_parts(page, _title(result, rows), columns)
+        if result.improvements:
+            legend = LEGEND.format(scratch=result.scratch)
+            page.say(legend + NARROW * narrow, style="dim")
+    tell(result.all_warnings, every)
+
+
+def _title(result: TransferResult, rows: Sequence[Improvement]) -> str:
+    """The task, its controls, and the sizes where all methods have the same."""
+    task = rows[0].task
+    blind, maximal = (_control_transfer_shown(c[task]) for c in (result.blind, result.maximal))
+    spans = {tuple(r.n.tolist()) for r in rows}
+    n = max(spans, key=len)
+    alike = f", {len(n)} sizes from {size(n[0])} to {size(n[-1])}"
+    lead = led(result, task) or "Controls: "
+    text = f"{lead}blind guess {blind}, maximal supervision {maximal}"
+    return text + (alike if len(spans) == 1 and len(n) > 1 else "")
+
+
+def _control_transfer_shown(control: Control) -> str:
+    return f"{control.risk:.3g}" + (" (assumed)" if control.assumed else "")
+
+
+def compared_methods(result: TransferResult, compare: list[str], pairs: bool) -> TransferComparison | None:
+    """Two methods, or all pairs; None if neither was asked for."""
+    if result.scratch in compare:
+        raise InputError(
+            f"--compare {','.join(compare)}: the CCI of a method is what it gains on "
+            f"{result.scratch}, so that there is nothing to compare. Name two other methods."
+        )
+    for name in compare:
+        if name not in result.methods:
+            from curvewise.text import list_names, suggest
+
+            there = f"{suggest(name, result.methods)} There are {list_names(result.methods)}."
+            raise InputError(f"--compare {','.join(compare)}: {name!r} is no method.{there}")
+    if compare:
+        return result.compare(*compare)
+    return result.comparisons() if pairs else None
+
+
+def draw_transfer(result: TransferResult, kind: Kind, highlight: list[str]) -> Any:
+    """Draw one kind of picture."""
+    if kind == "tasks":
+        from curvewise.transfer.tasks import rank_tasks
+
+        return rank_tasks(result).plot()
+    if kind == "spread":
+        from curvewise.transfer.spread import measure_spread
+
+        return measure_spread(result).plot()
+    return result.plot(kind=kind, highlight=highlight or None)
+
+
+def show_comparison(page: Page, result: TransferResult, compared: TransferComparison, every: bool = False) -> None:
+    """Print differences of CCI, those that are clearest."""
+    page.document["comparison"] = document_of(compared)
+    rows = sorted(compared.rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)
+    kept = rows if page.markup is not None else rows[:MOST_PAIRS]
+    what = "Differences" if len(kept) == len(rows) else f"The {len(kept)} clearest differences"
+    title = f"{what} of CCI ({100 * result.level:.4g}% intervals; p adjusted by Holm)"
+    if len(kept) < len(rows):
+        title += f"; --table text prints all {len(rows)}"
+    numbers: dict[str, list[Any]] = {
+        "low": decimals(r.difference.low for r in kept),
+        "high": decimals(r.difference.high for r in kept),
+        "p": [chance(r.pvalue) for r in kept],
+        "adjusted": [chance(r.adjusted) for r in kept],
+    }
+    by = decimals(r.difference.estimate for r in kept)
+    columns: dict[str, list[Any]] = {
+        "task": [r.task for r in kept],
+        "CCI of": [r.one for r in kept],
+        "less that of": [r.two for r in kept],
+        "difference": by,
+        **numbers,
+    }
+    if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
+        columns = {"difference": [_said(r) for r in kept], "CCI": by, **numbers}
+    table_in_parts(page, title, columns)
+    tell(compared.all_warnings, every)
+
+
+def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every: bool = False) -> None:
+    """Print which size reaches each level of calibrated risk."""
+    more = [
+        f"{task}: maximal supervision was not measured: {format_number(control.risk)} stands for it "
+        f"({control.source}), and calibrated risks are too low if more can be reached. Pass "
+        "maximal= with the risk that all the data gives."
+        for task, control in measured.maximal.items()
+        if control.assumed
+    ]
+    page.document = document_of(result, more)
+    page.say(sentences(result))
+    if page.markup is not None and not page.as_json:
+        sys.stdout.write(result.table(page.markup) + "\n")
+    else:
+        columns: dict[str, list[Any]] = {"task": [row.task for row in result.rows]}
+        for level in result.levels:
+            columns[f"n at {level:g}"] = [str(row.at(level)) for row in result.rows]
+        columns["mean risk"] = decimals(row.mean.estimate for row in result.rows)
+        columns["data × to halve"] = [_halving(row) for row in result.rows]
+        what = f"Training size at which {measured.scratch} comes down to a calibrated risk"
+        table_in_parts(page, f"{what} ({100 * result.level:.4g}% intervals)", columns)
+    tell([*more, *result.all_warnings], every)
+
+
+def _halving(row: TaskNeeds) -> str:
+    factor = row.halving.estimate
+    if factor != factor:
+        return "–"
+    return f"> {format_number(row.spanned, 3)}" if factor == float("inf") else times(factor)
+
+
+_HEADINGS = {"std": "standard error", "pvalue": "p", "win_rate": "win rate", "scratch_runs": "runs of the other"}
+
+
+def show_plain(page: Page, result: Result, title: str) -> None:
+    """Print the sentences, the table and the warnings of a result."""
+    page.document = document_of(result)
+    page.say(sentences(result))
+    columns = {_HEADINGS.get(k, k): _cells(v) for k, v in result.columns().items()}
+    table_in_parts(page, title, columns)
+    tell(result.all_warnings, every=True)
+
+
+def _cells(values: Iterable[Any]) -> list[Any]:
+    """Texts and whole numbers as they are, other numbers in four digits."""
+    found: list[Any] = []
+    for value in values:
+        if value is None or value != value:
+            found.append("–")
+        elif isinstance(value, str | bool):
+            found.append(str(value))
+        else:
+            found.append(format_number(float(value)))
+    return found
+
+
+def met_gates(result: TransferResult, compared: TransferComparison | None, gates: Sequence[Gate]) -> list[str]:
+    """Gates that hold, with what met them: for two methods if they are compared, else scratch."""
+    found = []
+    for gate in gates:
+        if compared is not None:
+            met = [_said(r) for r in compared.rows if _holds(r.difference, gate)]
+        else:
+            met = [f"{r.method} on {r.task}" for r in result.improvements if _holds(r.cci, gate)]
+        if met:
+            more = f" and {len(met) - 3} more" if len(met) > 3 else ""
+            found.append(f"--fail-if {gate} holds for {', '.join(met[:3])}{more}")
+    return found
+
+
+def _said(row: ComparedMethods) -> str:
+    return f"{row.one} − {row.two} on {row.task}"
+
+
+def _holds(interval: Interval, gate: Gate) -> bool:
+    """Whether a difference is shown to be below 0, or to be neither below nor above."""
+    if gate == "worse":
+        return interval.high < 0
+    return not (interval.high < 0 or interval.low > 0)
+
+
+def check_gates(result: TransferResult, gates: Sequence[Gate], compared: object) -> None:
+    """A gate needs something to judge."""
+    if gates and compared is None and not result.improvements:
+        raise UsageError("--fail-if needs a method beside scratch: there is none.")
+
+
+# What a measured transfer says, task by task: which method, how sure, and its worth in data.
+
+
+def answers(result: TransferResult) -> list[str]:
+    """What it is about, then a few sentences for each task."""
+    head = (
+        f"{_many(len(result.methods), 'method')} against {result.scratch} on "
+        f"{_many(len(result.tasks), 'task')}. CCI: 0 is no better than {result.scratch}, 1 as good "
+        "as maximal supervision at every size."
+    )
+    return [head, *(_answer(result, task) for task in result.tasks)]
+
+
+def led(result: TransferResult, task: str) -> str:
+    """The task as a sentence about it begins, or nothing where the table has no tasks."""
+    from curvewise.transfer.risks import ONE_TASK  # brings numpy, which --help does without
+
+    return "" if result.tasks == (ONE_TASK,) else f"{short(task)}: "
+
+
+def short(name: str) -> str:
+    """A name without its middle, if it is very long.
+
+    >>> short("swav"), len(short("x" * 500))
+    ('swav', 49)
+    """
+    return name if len(name) <= 49 else f"{name[:32]}…{name[-16:]}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def by_cci(rows: Iterable[Improvement]) -> list[Improvement]:
+    """Methods from the highest CCI down; those without one at the end."""
+    return sorted(rows, key=lambda r: -r.cci.estimate if not math.isnan(r.cci.estimate) else 9e9)
+
+
+def _answer(result: TransferResult, task: str) -> str:
+    rows = by_cci(r for r in result.improvements if r.task == task)
+    lead = led(result, task)
+    known = [r for r in rows if not math.isnan(r.cci.estimate)]
+    if not known:
+        alone = f"there is no method beside {result.scratch}, which transfer tasks looks at"
+        return f"{lead}{'no' if lead else 'No'} CCI; {'it needs two sizes' if rows else alone}."
+    best = known[0]
+    said = [f"{lead}{short(best.method)} has CCI {_interval(best.cci)}{_second(result, known)}."]
+    if best.data_equivalence:
+        said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
+    told = [r for r in known if not math.isnan(r.pvalue)]
+    if best.gain_ends is not None and told:
+        said.append(best.gain_ends.text)
+    if len(told) > 1:
+        said.append(_counts(result, told))
+    if (control := result.maximal[task]).assumed:
+        said.append(f"Maximal supervision is assumed: {control.source}.")
+    return " ".join(filter(None, said))
+
+
+def _interval(cci: Interval) -> str:
+    value = decimals([cci.estimate])[0]
+    if math.isnan(cci.low):
+        return f"{value} (no interval)"
+    return f"{value} {ends(cci)}" + ("" if cci.low > 0 or cci.high < 0 else ", 0 not excluded")
+
+
+def _second(result: TransferResult, known: Sequence[Improvement]) -> str:
+    """Whether the best is ahead of the next."""
+    if len(known) < 2:
+        return ""
+    best, next_ = known[0], known[1]
+    text = f", the highest; next is {short(next_.method)}, {decimals([next_.cci.estimate])[0]}"
+    rows = result.compare(best.method, next_.method, best.task).rows
+    low = rows[0].difference.low if rows else math.nan
+    if math.isnan(low):
+        return text
+    return text + (", shown to be lower" if low > 0 else ", not shown to be lower")
+
+
+def _reach(result: TransferResult, task: str) -> tuple[float, float]:
+    """The smallest and the largest size of scratch: what it is worth is not known beyond."""
+    n = result.curve(task, result.scratch).n
+    return float(n[0]), float(n[-1])
+
+
+def _worth_said(first: Equivalence, scratch: str, reach: tuple[float, float]) -> str:
+    """How much data scratch needs to be as good as the method at its smallest size."""
+    low, high, estimate = first.factor.low, first.factor.high, first.factor.estimate
+    if math.isnan(estimate) or first.beyond == "below":
+        return ""
+    needs = f"To match its n = {format_number(first.n)}, {scratch} needs"
+    if first.beyond == "above":
+        most = reach[1] / first.n
+        sure = f" (surely more than {times(low)})" if 1 < low < 0.95 * most else ""
+        return f"{needs} more than the {times(most)} times as much data that it was given{sure}."
+    bounds = ""
+    if low == low and high == high:
+        lowest = times(low) if low > 0 else "0"
+        bounds = f" [{lowest}, {times(high) if high < math.inf else '∞'}]"
+    return f"{needs} {times(estimate)} times as much data{bounds}."
+
+
+def _counts(result: TransferResult, told: Sequence[Improvement]) -> str:
+    """How many methods are better and worse than scratch, corrected for their number."""
+    from curvewise.stats.tests import holm
+
+    share = 1 - result.level
+    sure = holm([r.pvalue for r in told]) <= share
+    up = sum(bool(s) and r.cci.estimate > 0 for s, r in zip(sure, told, strict=True))
+    down = int(sure.sum()) - up
+    worse = f", {down} worse" if down else ""
+    text = f"{up} of {len(told)} methods are better than {result.scratch}{worse}"
+    return f"{text} at {100 * share:.3g}%, after Holm's correction for {len(told)} tests."
+
+
+def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, list[Any]]:
+    """A row for each method, the best first; p, sizes and runs if the terminal has room for all."""
+    order = by_cci(rows)
+    found: dict[str, list[Any]] = {
+        "method": [short(r.method) for r in order],
+        "CCI": decimals(r.cci.estimate for r in order),
+        f"{100 * result.level:.4g}% interval": [ends(r.cci) for r in order],
+        "gain": [_gains(r) for r in order],
+        "sure": [_sure(r) for r in order],
+        "data ×": [_worth(r, _reach(result, r.task)) for r in order],
+    }
+    more: dict[str, list[Any]] = {
+        "p": [chance(r.pvalue) for r in order],
+        "n": [_span(r.n) for r in order],
+        "runs": [_runs(result, r) for r in order],
+    }
+    both = {**found, **more}
+    return both if width_of(rich_table(both, None))[1] <= console().width else found
+
+
+def _runs(result: TransferResult, row: Improvement) -> str:
+    """Runs of the method at the sizes that count."""
+    curve = result.curve(row.task, row.method)
+    return str(sum(int(k) for n, k in zip(curve.n, curve.runs, strict=True) if n in row.n))
+
+
+def ends(interval: Interval) -> str:
+    """The ends of an interval.
+
+    >>> from curvewise.types import Interval
+    >>> ends(Interval(0.1, -0.05, 0.25)), ends(Interval(0.1, float("nan"), float("nan")))
+    ('[−0.050, 0.250]', '–')
+    """
+    if math.isnan(interval.low) and math.isnan(interval.high):
+        return "–"
+    return "[{}, {}]".format(*decimals((interval.low, interval.high)))
+
+
+def _gains(row: Improvement) -> str:
+    """The gain at the smallest and at the largest size."""
+    at = (row.gain[0], row.gain[-1]) if len(row.gain) > 1 else (row.gain[0],)
+    return " … ".join(decimals(at, 2))
+
+
+def _span(n: FloatArray) -> str:
+    return f"{len(n)}: {size(n[0])}–{size(n[-1])}" if len(n) > 1 else f"1: {size(n[0])}"
+
+
+def _sure(row: Improvement) -> str:
+    """At which sizes the interval of the gain is above 0."""
+    end = row.gain_ends
+    if end is None or not end.sure_at:
+        return "–"
+    return "all n" if len(end.sure_at) == len(row.n) else spans(row.n.tolist(), end.sure_at)
+
+
+def spans(sizes: Sequence[float], chosen: Sequence[float]) -> str:
+    """Some of the sizes, those that follow one another as the first and the last.
+
+    >>> spans([10, 20, 50, 100, 1000], [20, 50, 100]), spans([10, 20, 50, 100], [10, 20, 100])
+    ('20–100', '10, 20, 100')
+    """
+    runs: list[list[float]] = []
+    before = None
+    for place, n in enumerate(sizes):
+        if n not in chosen:
+            continue
+        if before is not None and place == before + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+        before = place
+    parts = [f"{size(run[0])}–{size(run[-1])}" if len(run) > 2 else ", ".join(map(size, run)) for run in runs]
+    return ", ".join(parts)
+
+
+def _worth(row: Improvement, reach: tuple[float, float]) -> str:
+    """How many times the data scratch needs at the smallest size; a bound where it is beyond."""
+    if not row.data_equivalence:
+        return "–"
+    first = row.data_equivalence[0]
+    if first.factor.estimate != first.factor.estimate:
+        return "–"
+    if first.beyond is not None:
+        above = first.beyond == "above"
+        return f"{'>' if above else '<'} {times(reach[above] / first.n)}"
+    return times(first.factor.estimate)
+
+
+def size(n: float) -> str:
+    """A training size in few characters, and no fewer than tell it exactly.
+
+    >>> size(100.0), size(1024.0), size(15000.0), size(31250.0), size(1.26e6)
+    ('100', '1024', '15K', '31,250', '1.26M')
+    """
+    for top, letter in ((1e6, "M"), (1e3, "K")):
+        if n >= top and float(f"{n / top:.3g}") * top == n:
+            return f"{n / top:.3g}{letter}"
+    return format_number(n)
+
+
+def times(factor: float) -> str:
+    """A factor in two digits.
+
+    >>> times(3.92), times(1234.0)
+    ('3.9', '1,234')
+    """
+    return f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}"
+
+
+def decimals(values: Iterable[float], digits: int = 3) -> list[str]:
+    """Numbers with so many decimals.
+
+    >>> decimals([0.5, -0.0001, float("nan")])
+    ['0.500', '0.000', '–']
+    """
+    return ["–" if v != v else f"{v:z.{digits}f}".replace("-", "−") for v in values]
+
+
+def chance(p: float) -> str:
+    """A p-value in two digits."""
+    return "–" if p != p else "<1e-12" if p < 1e-12 else f"{p:.2g}"
+
+
+# Words of the command line for ``curvewise transfer``: what messages say, with options.
+
+_OPTIONS = {
+    **{role: f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
+    "methods": "method",
+    "tasks": "task",
+    "test_targets": "test",
+    "metric": "risk-column",
+    **{
+        name: name.replace("_", "-")
+        for name in (
+            *("scratch", "blind", "maximal", "unit", "weight", "seeds", "sizes", "level", "levels"),
+            *("loss", "per", "axis", "ignore", "clip", "groups", "paired", "higher_is_better"),
+            *("drop_failed", "classes", "kind", "highlight", "smoothing", "average"),
+        )
+    },
+}
+_FLAGS = ("higher_is_better", "drop_failed", "paired")
+_NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_WHERE = re.compile(rf"\bwhere=\{{({_QUOTED}): ({_QUOTED}|[^}}]*)\}}")
+_PAIR = re.compile(
+    rf"(?<![\w.'\"-])({_NAMES})="
+    rf"({_QUOTED}|…|\[[^\]]*\]|\([^)]*\)|[^\s;,:]*[^\s;,:.)…]|(?=[\s;,:.)]|$))"
+)
+_HOLDS = re.compile(rf"(?<![\w.-])({_NAMES}) (?:holds|names) ({_QUOTED}|[\d.e+]+\b)")
+_SPOKEN = re.compile(r"(?<![\w.-])(blind|maximal|where) (is missing|names)\b")
+_BY_TASK = re.compile(rf"(?<![\w.-])sizes=\{{({_QUOTED}): \[([^\]]*)\]\}}")
+_COMMANDS = {
+    r"(?:cw\.|curvewise\.)?blind_guess\([^)]*\)(?:\.control\(\))?": "`curvewise transfer blind`",
+    r"(?:cw\.|curvewise\.)blind_guess\b": "`curvewise transfer blind`",
+    r", or a function \(prediction, targets\) -> loss of each example": "",
+    r", or call the column loss if it has no bounds": ", or unit='loss' if it has no bounds",
+    r", or pass Predictions if it is so": "",
+    r"load_risks\(…, (\w+=\w+)\)": r"\1",
+    r"\bnp\.nan\b": "nan",
+    r"\bstudy\.run\(\)": "`curvewise study run`",
+    r"\btest_targets\b(?!=)": "--test",
+}
+
+
+@contextmanager
+def worded() -> Iterator[None]:
+    """Say with options what an error says with arguments."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except InputError as error:
+        raise InputError(as_options(str(error))) from error
+
+
+@keeping_user_text
+def as_options(message: str) -> str:
+    """Say with options of ``curvewise transfer`` what a message says with Python arguments.
+
+    >>> as_options("could be the risk. Choose with risk='test_loss', or task=False for none.")
+    'could be the risk. Choose with --risk-column test_loss, or --task-column= for none.'
+    >>> as_options("name it with scratch=…. There are 'a'; blind='a b' is no method.")
+    "name it with --scratch …. There are 'a'; --blind 'a b' is no method."
+    >>> as_options("choose with where={'lr': '1'}, or pass higher_is_better=True and sizes=[1, 2].")
+    "choose with --where 'lr=1', or pass --higher-is-better and --sizes 1,2."
+    >>> as_options("blind is missing for task 'a=1': pass the risk. There are 'task=b'.")
+    "--blind is missing for task 'a=1': pass the risk. There are 'task=b'."
+    >>> as_options("methods holds 'swv'; pass blind= or cw.blind_guess(targets, loss).")
+    '--method swv; pass --blind or `curvewise transfer blind`.'
+    >>> as_options("is too low: pass test_targets=… and smoothing=….")
+    'is too low: pass --test … and --smoothing ….'
+    """
+    for name, command in _COMMANDS.items():
+        message = re.sub(name, command, message)
+    message = message.replace("where=…", "--where COLUMN≡VALUE")
+    message = _WHERE.sub(_where, message)
+    message = _BY_TASK.sub(_sizes, message)
+    message = _HOLDS.sub(_option, message)
+    message = _SPOKEN.sub(r"--\1 \2", message)
+    return _PAIR.sub(_option, message).replace("≡", "=")  # which is no argument's, and must stay
+
+
+def _where(found: re.Match[str]) -> str:
+    return "--where " + shlex.quote(f"{_unquoted(found[1])}≡{_unquoted(found[2])}")
+
+
+def _sizes(found: re.Match[str]) -> str:
+    """Sizes of one task.
+
+    >>> as_options("pass sizes={'depth': [100, 1000]}.")
+    'pass --sizes depth=100,1000.'
+    """
+    return "--sizes " + _for_shell(f"{_unquoted(found[1])}≡{found[2].replace(' ', '')}")
+
+
+def _option(found: re.Match[str]) -> str:
+    """An argument and its value as an option, in quotes where the shell needs them."""
+    name, given = f"--{_OPTIONS[found[1]]}", found[2]
+    if found[1] in _FLAGS:
+        return name if given != "False" else _negative(name)
+    if given == "False":
+        return f"{name}≡"
+    if given.startswith(("[", "(")):
+        words = re.findall(rf"{_QUOTED}|[^\s,()\[\]]+", given)
+        return f"{name} {_for_shell(','.join(map(_unquoted, words)))}".rstrip()
+    return f"{name} {_for_shell(_unquoted(given))}".rstrip()
+
+
+def _negative(name: str) -> str:
+    return "--lower-is-better" if name == "--higher-is-better" else f"--no-{name[2:]}"
+
+
+def _unquoted(text: str) -> str:
+    return str(ast.literal_eval(text)) if re.fullmatch(_QUOTED, text) else text
+
+
+def _for_shell(value: str) -> str:
+    return shlex.quote(value) if value and re.search(r"[^\w…≡/@%+:,.-]", value) else value

@@ -1,0 +1,711 @@
+"""The losses that a blind guess is known for: the best constant, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.types.units import FloatArray
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a named loss reads, and in what its risk is measured.
+
+    Attributes
+    ----------
+    kind : {"classes", "numbers", "binary", "vectors"}
+        What a target is.
+    unit : str
+        Of the risk, for an axis.
+    bounded : bool
+        Whether the loss of an element lies between 0 and 1.
+    """
+
+    kind: str
+    unit: str
+    bounded: bool = False
+
+
+LOSSES: dict[str, Loss] = {
+    "error": Loss("classes", "error", bounded=True),
+    "cross-entropy": Loss("classes", "cross-entropy in nats"),
+    "l1": Loss("numbers", "L1 loss"),
+    "l2": Loss("numbers", "mean squared error"),
+    "binary": Loss("binary", "binary cross-entropy in nats"),
+    "binary-error": Loss("binary", "error of a label", bounded=True),
+    "angular": Loss("vectors", "angle in degrees"),
+    "cosine": Loss("vectors", "1 − cosine"),
+}
+
+_ALIASES = {
+    "mae": "l1",
+    "mse": "l2",
+    "0/1": "error",
+    "0-1": "error",
+    "accuracy": "error",
+    "nll": "cross-entropy",
+    "ce": "cross-entropy",
+    "bce": "binary",
+}
+
+
+def find_loss(name: Any) -> Loss:
+    """The loss of a name, or an error that says what may have been meant."""
+    if isinstance(name, str) and name in LOSSES:
+        return LOSSES[name]
+    plain = str(name).lower().replace("_", "-").replace(" ", "-")
+    near = [plain] if plain in LOSSES else get_close_matches(plain, LOSSES)
+    near = [_ALIASES[plain]] if plain in _ALIASES else near
+    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise InputError(
+        f"loss={name!r} is not known: use one of {', '.join(map(repr, LOSSES))}, or a function "
+        f"(prediction, targets) -> loss of each example.{meant}"
+    )
+
+
+def best_constant(
+    loss: str, targets: Elements, per: str, classes: NDArray[Any] | None, smoothing: float
+) -> FloatArray | IntArray:
+    """The constants of smallest risk; a row for each, NaN where no target decides it.
+
+    Codes of classes, or shape (K, C) frequencies, (K,) numbers, (K, D) directions.
+    """
+    if loss == "l1":
+        return medians(targets, per)
+    if loss == "angular":
+        return directions(targets, per)
+    cells, many = targets.cells(per)
+    if classes is not None:
+        count = _class_weights(targets, cells, many, classes)
+        return np.argmax(count, axis=1) if loss == "error" else _smooth(count, targets, smoothing)
+    total = _by_cell(targets.totals(to_unit if loss == "cosine" else None), cells, many)
+    if loss == "cosine":
+        direction = to_unit(total)
+        direction[~direction.any(axis=1), 0] = 1.0
+        return direction
+    weight = _by_cell(targets.totals(np.ones_like), cells, many)
+    with np.errstate(invalid="ignore"):
+        mean = total / weight
+    if loss == "binary" and smoothing > 0:
+        both = _smooth(np.stack([weight - total, total], axis=1), targets, smoothing)
+        return both[:, 1]
+    return np.asarray(mean >= 0.5).astype(np.float64) if loss == "binary-error" else mean
+
+
+def _by_cell(columns: FloatArray, cells: IntArray, many: int) -> FloatArray:
+    if columns.ndim == 2:
+        return np.stack([_by_cell(c, cells, many) for c in columns.T], axis=1)
+    return np.bincount(cells, weights=columns, minlength=many).astype(np.float64)
+
+
+def _class_weights(targets: Elements, cells: IntArray, many: int, classes: NDArray[Any]) -> FloatArray:
+    """Weight of each class for each constant, shape (K, C)."""
+    total = np.zeros(many * len(classes))
+    for _, labels, weight in targets.pieces():
+        where = cells * len(classes) + encode(labels, classes)
+        total += np.bincount(where.ravel(), weights=weight.ravel(), minlength=len(total))
+    return total.reshape(many, len(classes))
+
+
+def _smooth(weights: FloatArray, targets: Elements, smoothing: float) -> FloatArray:
+    """Frequencies, with ``smoothing`` more elements of each class."""
+    each = targets.counts.sum() / targets.example_weights.sum()
+    total = weights.sum(axis=1, keepdims=True) * each
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((weights * each + smoothing) / (total + smoothing * weights.shape[1]))
+
+
+def encode(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
+    """Place of each label among sorted classes; 0 for one that is not among them."""
+    place = np.searchsorted(classes, labels)
+    place[place == len(classes)] = 0
+    return place
+
+
+def element_losses(loss: str, values: NDArray[Any], constant: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:
+    """Loss of each element, shape (B, E), for the constant of each, shape (E, ...)."""
+    if classes is not None:
+        codes = encode(values, classes)
+        if loss == "error":
+            return np.asarray(codes != constant, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log(constant)[np.arange(len(constant)), codes])
+    with np.errstate(divide="ignore"):
+        return _MEASURED[loss](values, constant)
+
+
+def _binary(values: FloatArray, share: FloatArray) -> FloatArray:
+    return np.where(values == 1, -np.log(share), -np.log1p(-share))
+
+
+_MEASURED: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "l1": lambda v, c: np.abs(v - c),
+    "l2": lambda v, c: (v - c) ** 2,
+    "binary": _binary,
+    "binary-error": lambda v, c: (v != c).astype(np.float64),
+    "angular": lambda v, c: np.degrees(angle(to_unit(v), c)),
+    "cosine": lambda v, c: 0.5 * ((to_unit(v) - c) ** 2).sum(axis=-1),
+}
+
+
+def example_losses(
+    loss: str, targets: Elements, per: str, constant: NDArray[Any], classes: NDArray[Any] | None
+) -> FloatArray:
+    """Mean loss of each example over its elements; NaN for one that has none."""
+    cells, _ = targets.cells(per)
+    of_element = constant[cells]
+    found = np.full(len(targets.array), np.nan)
+    for rows, values, weight in targets.pieces():
+        each = np.where(weight > 0, element_losses(loss, values, of_element, classes), 0.0)
+        count = targets.counts[rows]
+        found[rows] = np.where(count > 0, each.sum(axis=1) / np.maximum(count, 1), np.nan)
+    return found
+
+
+def rounding(loss: str, constant: NDArray[Any]) -> float:
+    """What may be left of a loss of nothing by the arithmetic of the constant."""
+    kind = LOSSES[loss].kind
+    if kind == "vectors":
+        return 1e-4 if loss == "angular" else 1e-12
+    if kind != "numbers":
+        return 0.0
+    least = 1e-12 * float(np.nanmax(np.abs(constant)))
+    return least if loss == "l1" else least**2
+
+
+# Exact medians of many numbers in little memory.
+
+Parts: TypeAlias = Callable[[], Iterator[tuple[FloatArray, FloatArray]]]
+"""Makes an iterator over values and their weights, both shape (m,); called once for each pass."""
+
+LIMIT = 2**21
+"""Numbers that may be sorted at once."""
+
+TIE = 1e-10
+"""Sums of weights this close, relative to the total, are taken for equal."""
+
+EVERY, AROUND = 61, 0.02
+"""One number in so many is looked at first, to find two on either side of the median."""
+
+_BITS = 16
+
+
+def medians(targets: Elements, per: str) -> FloatArray:
+    """The median for each constant: the middle of those that minimise the mean absolute loss."""
+    cells, many = targets.cells(per)
+    if many == targets.size:
+        found = [_columns(targets, w) for w in blocks_of(many, len(targets.array))]
+        return np.concatenate(found)
+    return np.array([_cell(targets, _as_slice(np.flatnonzero(cells == k))) for k in range(many)])
+
+
+def _as_slice(which: NDArray[np.intp]) -> Which:
+    """The same as a slice where places are evenly apart, which is much quicker to read."""
+    steps = np.diff(which)
+    if len(which) < 2 or (steps != steps[0]).any():
+        return which
+    return slice(int(which[0]), int(which[-1]) + 1, int(steps[0]))
+
+
+def _columns(targets: Elements, which: slice) -> FloatArray:
+    values, weight = targets.gather(which)
+    if (weight == weight.flat[0]).all() and weight.flat[0] > 0:
+        return np.asarray(np.median(values, axis=0), dtype=np.float64)
+    return weighted_median(values, weight)
+
+
+def _cell(targets: Elements, which: Which) -> float:
+    def parts() -> Iterator[tuple[FloatArray, FloatArray]]:
+        for _, values, weight in targets.pieces(which):
+            yield values.ravel(), weight.ravel()
+
+    return streamed_median(parts)
+
+
+def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Median along the first axis; the middle where a stretch of values would do; NaN of nothing.
+
+    >>> weighted_median(np.array([[1.0], [2.0], [9.0]]), np.array([[1.0], [1.0], [1.0]]))
+    array([2.])
+    >>> weighted_median(np.array([[1.0], [2.0], [9.0]]), np.array([[1.0], [1.0], [2.0]]))
+    array([5.5])
+    """
+    order = np.argsort(values, axis=0, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=0)
+    below = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0)
+    total = below[-1]
+    lower = np.argmax(below >= total * (0.5 - TIE), axis=0)
+    upper = np.argmax(below > total * (0.5 + TIE), axis=0)
+    column = np.arange(values.shape[1])
+    return np.where(total > 0, 0.5 * (ranked[lower, column] + ranked[upper, column]), np.nan)
+
+
+def streamed_median(parts: Parts, limit: int = LIMIT) -> float:
+    """The same of one column that need not fit into memory, by a few passes over it.
+
+    One number in 61 tells between which two the median will lie; a second pass sorts those between
+    them and weighs the rest. Where that fails, since too many numbers are the same or the few were
+    not like the others, they are counted by their bits.
+    """
+    found = _between(parts, *_likely_ends(parts), limit)
+    return _by_bits(parts, limit) if found is None else found
+
+
+def _likely_ends(parts: Parts) -> tuple[float, float]:
+    """Two numbers that will have the median between them, by some of all."""
+    some = [(v[::EVERY].copy(), w[::EVERY].copy()) for v, w in parts()]
+    values, weights = (np.concatenate(c) for c in zip(*some, strict=True))
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    if not below[-1] > 0:
+        return np.nan, np.nan
+    places = np.searchsorted(below / below[-1], [0.5 - AROUND, 0.5 + AROUND])
+    ends = values[order][np.minimum(places, len(values) - 1)]
+    return float(ends[0]), float(ends[1])
+
+
+def _between(parts: Parts, low: float, high: float, limit: int) -> float | None:
+    """The median if it lies between two numbers with few others between them, else None."""
+    kept = [(np.array([low, high]), np.zeros(2))]
+    base, total, count = 0.0, 0.0, 0
+    for values, weights in parts():
+        inside = (values > low) & (values < high)
+        kept.append((values[inside], weights[inside]))
+        count += len(kept[-1][0])
+        if not low <= high or count > limit:
+            return None
+        total += float(weights.sum())
+        base += float(weights @ (values < low))
+        kept[0][1][:] += weights @ (values == low), weights @ (values == high)
+    values, weights = (np.concatenate(c) for c in zip(*kept, strict=True))
+    weights[1] *= high > low  # counted once if both are the same
+    if not base < total * (0.5 - TIE) or not base + weights.sum() > total * (0.5 + TIE):
+        return None
+    order = np.argsort(values, kind="stable")
+    below = base + np.cumsum(weights[order])
+    lower = values[order][np.argmax(below >= total * (0.5 - TIE))]
+    upper = values[order][np.argmax(below > total * (0.5 + TIE))]
+    return float(0.5 * (lower + upper))
+
+
+def _by_bits(parts: Parts, limit: int) -> float:
+    """The median by a code of bits that keeps the order of numbers.
+
+    Numbers are counted by the leading bits, then those that share the leading bits of the median by
+    the next ones, until so few are left that they can be sorted.
+    """
+    prefix, shift, base, total = np.uint64(0), 64, 0.0, 0.0
+    while shift > 0:
+        weight, count = _histogram(parts, prefix, shift)
+        if shift == 64:
+            total = float(weight.sum())
+            if count.sum() <= limit:
+                break
+        below = base + np.cumsum(weight)
+        chosen = int(np.argmax((below >= total * (0.5 - TIE)) & (weight > 0)))
+        base = float(below[chosen] - weight[chosen])
+        prefix, shift = np.uint64((int(prefix) << _BITS) | chosen), shift - _BITS
+        if count[chosen] <= limit:
+            break
+    return _finish(parts, prefix, shift, base, total)
+
+
+def _finish(parts: Parts, prefix: np.uint64, shift: int, base: float, total: float) -> float:
+    """The median among the numbers with a prefix; the next number above them may be half of it."""
+    kept: list[tuple[FloatArray, FloatArray]] = []
+    above = np.inf
+    for values, weights, key in _counted(parts):
+        inside = _leading(key, shift) == prefix
+        higher = _leading(key, shift) > prefix
+        above = min(above, float(values[higher].min())) if higher.any() else above
+        v, w = values[inside], weights[inside]
+        kept.append((v[:1], w.sum(keepdims=True)) if shift == 0 and len(v) else (v, w))
+    values, weights = (np.concatenate(c) for c in zip(*kept, strict=True))
+    order = np.argsort(values, kind="stable")
+    below = base + np.cumsum(weights[order])
+    if not total > 0 or not len(values):
+        return float("nan")
+    lower = values[order][np.argmax(below >= total * (0.5 - TIE))]
+    past = below > total * (0.5 + TIE)
+    upper = values[order][np.argmax(past)] if past.any() else above
+    return float(0.5 * (lower + upper))
+
+
+def _histogram(parts: Parts, prefix: np.uint64, shift: int) -> tuple[FloatArray, FloatArray]:
+    """Weight and number of the values by the bits that follow a prefix."""
+    weight, count = np.zeros(2**_BITS), np.zeros(2**_BITS)
+    for _, weights, key in _counted(parts):
+        inside = _leading(key, shift) == prefix
+        following = _leading(key[inside], shift - _BITS) & np.uint64(2**_BITS - 1)
+        bins = following.astype(np.intp)
+        weight += np.bincount(bins, weights=weights[inside], minlength=2**_BITS)
+        count += np.bincount(bins, minlength=2**_BITS)
+    return weight, count
+
+
+def _counted(parts: Parts) -> Iterator[tuple[FloatArray, FloatArray, NDArray[np.uint64]]]:
+    """Values with a weight, and codes for them that have their order."""
+    for values, weights in parts():
+        there = weights > 0
+        v = values[there] + 0.0  # no negative zero, which has another code than zero
+        bits = v.view(np.uint64)
+        sign = np.uint64(1 << 63)
+        yield v, weights[there], np.where(bits & sign, ~bits, bits | sign)
+
+
+def _leading(key: NDArray[np.uint64], shift: int) -> NDArray[np.uint64]:
+    return np.zeros_like(key) if shift == 64 else key >> np.uint64(shift)
+
+
+# The direction with the smallest mean angle to many unit vectors.
+
+Sums: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+"""Of K directions: total angle (K,), pull of the vectors (K, D), what it is divided by (K,), and
+the weight of vectors that coincide with the direction (K,)."""
+
+SAMPLE = 2**15
+"""Vectors that decide where to start."""
+
+AT = 1e-7
+"""Vectors closer than this, in radians, coincide with the direction."""
+
+STOP = 3e-7
+"""Steps shorter than this, in radians, end a descent: the mean angle is flat there."""
+
+LONGEST = 1.6
+"""Steps may be longer than Weiszfeld's, which makes for fewer of them."""
+
+FEW = 512
+"""Vectors of each set that decide where to start."""
+
+
+def directions(targets: Elements, per: str) -> FloatArray:
+    """The direction of smallest mean angle for each constant, shape (K, D)."""
+    if per == "pixel" and targets.size > 1:
+        each = len(targets.array) * targets.dimension
+        found = []
+        for which in blocks_of(targets.size, each):
+            vectors, weight = targets.gather(which)
+            unit = to_unit(vectors)
+            found.append(nearest_direction(unit, weight))
+        return np.concatenate(found)
+    sample, weight = _sampled(targets)
+    return _descend(lambda u: _streamed(targets, u), nearest_direction(sample, weight))
+
+
+def to_unit(vectors: FloatArray) -> FloatArray:
+    """Vectors of length 1; zero vectors stay zero."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(length > 0, length, 1.0))
+
+
+def angle(vectors: FloatArray, direction: FloatArray) -> FloatArray:
+    """Angle in radians between unit vectors, exact for small angles too."""
+    apart = np.linalg.norm(vectors - direction, axis=-1)
+    return np.asarray(2.0 * np.arctan2(apart, np.linalg.norm(vectors + direction, axis=-1)))
+
+
+def nearest_direction(vectors: FloatArray, weights: FloatArray) -> FloatArray:
+    """Minimise the weighted sum of angles, for K sets of unit vectors at once.
+
+    The mean angle may have several local minima. Some of the vectors decide which to take: descents
+    from the mean direction and from the best of a set of directions that cover the sphere. From
+    the better end all vectors lead down.
+
+    Parameters
+    ----------
+    vectors : ndarray, shape (n, K, D)
+    weights : ndarray, shape (n, K)
+
+    Returns
+    -------
+    ndarray, shape (K, D)
+    """
+    some = slice(None, None, max(1, len(vectors) // FEW))
+    few, light = vectors[some], weights[some]
+    cover = _cover(vectors.shape[2])
+    best = np.argmin([_total(few, light, c) for c in cover], axis=0)
+    mean = to_unit(np.einsum("nk,nkd->kd", weights, vectors))
+    mean[~mean.any(axis=1), 0] = 1.0
+    ends = [_descend(lambda u: _sums(few, light, u), start) for start in (mean, cover[best])]
+    better = _total(few, light, ends[0]) <= _total(few, light, ends[1])
+    start = np.where(better[:, None], ends[0], ends[1])
+    return _descend(lambda u: _sums(vectors, weights, u), start)
+
+
+def _total(vectors: FloatArray, weights: FloatArray, direction: FloatArray) -> FloatArray:
+    cosine = np.clip(_along(vectors, direction), -1.0, 1.0)
+    return np.asarray((weights * np.arccos(cosine)).sum(axis=0))
+
+
+def _along(vectors: FloatArray, direction: FloatArray) -> FloatArray:
+    of_each = np.broadcast_to(direction, vectors.shape[1:])
+    return np.asarray(np.einsum("nkd,kd->nk", vectors, of_each))
+
+
+def _cover(dimension: int) -> FloatArray:
+    """Directions all over the sphere: the axes both ways, and 96 at random, always the same."""
+    axes = np.eye(dimension)
+    some = to_unit(np.random.default_rng(0).standard_normal((96, dimension)))
+    return np.concatenate([axes, -axes, some])
+
+
+def _sums(vectors: FloatArray, weights: FloatArray, direction: FloatArray) -> Sums:
+    cosine = np.clip(_along(vectors, direction), -1.0, 1.0)
+    theta = np.arccos(cosine)
+    at = theta < AT
+    far = np.where(at, 0.0, weights)
+    each = far / np.maximum(np.sqrt(1.0 - cosine**2), AT)
+    towards = np.einsum("nk,nkd->kd", each, vectors)
+    pull = towards - (each * cosine).sum(axis=0)[:, None] * direction
+    divisor = (far / np.maximum(theta, AT)).sum(axis=0)
+    return (weights * theta).sum(axis=0), pull, divisor, (weights * at).sum(axis=0)
+
+
+def _streamed(targets: Elements, direction: FloatArray) -> Sums:
+    """The sums for one direction over all elements, block by block."""
+    parts = [
+        _sums(to_unit(v.reshape(-1, 1, v.shape[-1])), w.reshape(-1, 1), direction) for _, v, w in targets.pieces(ALL)
+    ]
+    f, pull, divisor, at = (np.sum(s, axis=0) for s in zip(*parts, strict=True))
+    return f, pull, divisor, at
+
+
+def _descend(sums: Callable[[FloatArray], Sums], start: FloatArray) -> FloatArray:
+    """Weiszfeld's iteration on the sphere, with steps halved wherever the sum would rise.
+
+    At a vector of the set it goes on unless the vector outweighs the pull of the others, as Vardi
+    and Zhang 2000 do in the plane.
+    """
+    here = start.copy()
+    now = sums(here)
+    scale = np.ones(len(here))
+    for _ in range(200):
+        total, pull, divisor, at = now
+        strength = np.linalg.norm(pull, axis=1)
+        free = np.clip(1.0 - at / np.maximum(strength, 1e-300), 0.0, 1.0)
+        step = (scale * free / np.maximum(divisor, 1e-300))[:, None] * pull
+        if (np.linalg.norm(step, axis=1) < STOP).all():
+            break
+        there = _move(here, step)
+        then = sums(there)
+        better = then[0] <= total
+        scale = np.where(better, np.minimum(LONGEST, 2.0 * scale), 0.5 * scale)
+        here = np.where(better[:, None], there, here)
+        now = tuple(  # type: ignore[assignment]
+            np.where(better.reshape([-1] + [1] * (a.ndim - 1)), a, b) for a, b in zip(then, now, strict=True)
+        )
+    return here
+
+
+def _move(here: FloatArray, step: FloatArray) -> FloatArray:
+    """Along a great circle by a tangent vector."""
+    length = np.linalg.norm(step, axis=1, keepdims=True)
+    along = np.where(length > 0, step / np.maximum(length, 1e-300), 0.0)
+    return to_unit(np.cos(length) * here + np.sin(length) * along)
+
+
+def _sampled(targets: Elements) -> tuple[FloatArray, FloatArray]:
+    """Some of all vectors, drawn alike from every block, shape (n, 1, D), with weights."""
+    share = min(1.0, SAMPLE / max(1, int(targets.counts.sum())))
+    rng = np.random.default_rng(0)
+    vectors, weights = [], []
+    for _, v, w in targets.pieces(ALL):
+        v, w = v.reshape(-1, v.shape[-1]), w.ravel()
+        keep = (w > 0) & (rng.random(len(w)) < share)
+        vectors.append(v[keep])
+        weights.append(w[keep])
+    chosen = np.concatenate(vectors)
+    return to_unit(chosen)[:, None, :], np.concatenate(weights)[:, None]
+
+
+# Targets as elements, a block at a time: which of them count, and which share a constant.
+
+IntArray: TypeAlias = NDArray[np.intp]
+Which: TypeAlias = slice | IntArray
+Piece: TypeAlias = tuple[slice, NDArray[Any], FloatArray]
+"""Which examples; the elements looked at, shape (B, e) or (B, e, D); their weights, (B, e)."""
+
+BLOCK = 2**20
+"""Numbers that are looked at together: 8 MiB of float64."""
+
+ALL = slice(None)
+
+
+@dataclass(frozen=True, eq=False)
+class Elements:
+    """Targets cut into elements: numbers, labels, or vectors along an axis.
+
+    Attributes
+    ----------
+    array : ndarray, shape (examples, ...)
+        Not copied; a memory-mapped file stays one.
+    argument : str
+        What to call it in messages.
+    axis : int, optional
+        Where channels, or the components of vectors, are.
+    vectors : bool
+        Whether an element is the vector along ``axis``.
+    ignore : object
+        What marks an element without target: a value, NaN, or a mask.
+    counts : ndarray, shape (examples,)
+        Elements of each example that count.
+    by_pixel : bool
+        Whether each element has the same weight, whatever its example.
+    """
+
+    array: NDArray[Any]
+    argument: str
+    axis: int | None = None
+    vectors: bool = False
+    ignore: Any = None
+    by_pixel: bool = False
+    numbers: bool = True
+    counts: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the elements of an example."""
+        inner = list(self.array.shape[1:])
+        if self.vectors and self.axis is not None:
+            inner.pop(self.axis - 1)
+        return tuple(inner)
+
+    @property
+    def size(self) -> int:
+        """Elements in an example."""
+        return math.prod(self.shape)
+
+    @property
+    def dimension(self) -> int:
+        """Components of a vector."""
+        return self.array.shape[self.axis] if self.vectors and self.axis is not None else 1
+
+    @property
+    def example_weights(self) -> FloatArray:
+        """What each example counts in the risk: the same, or as many as its elements are."""
+        used = self.counts > 0
+        return np.where(self.by_pixel, self.counts, used).astype(np.float64)
+
+    def cells(self, per: str) -> tuple[IntArray, int]:
+        """Which constant each element is compared with, and how many constants there are."""
+        if per == "pixel":
+            return np.arange(self.size), self.size
+        if per == "all" or self.vectors or self.axis is None:
+            return np.zeros(self.size, dtype=np.intp), 1
+        inner = self.axis - 1
+        channel = np.arange(self.shape[inner]).reshape([-1] + [1] * (len(self.shape) - inner - 1))
+        return np.broadcast_to(channel, self.shape).ravel(), self.shape[inner]
+
+    def raw(self, which: Which = ALL) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.bool_]]]:
+        """Blocks of examples: their elements, and which of them count."""
+        size = self.size if isinstance(which, slice) and which == ALL else _length(which, self.size)
+        step = max(1, BLOCK // max(1, size * self.dimension))
+        for start in range(0, len(self.array), step):
+            rows = slice(start, min(start + step, len(self.array)))
+            values = self._read(self.array[rows], which)
+            if self.numbers:
+                values = values.astype(np.float64)
+            yield rows, values, self._valid(values, rows, which)
+
+    def _read(self, block: NDArray[Any], which: Which) -> NDArray[Any]:
+        if self.vectors and self.axis is not None:
+            block = np.moveaxis(block, self.axis, -1)
+            return block.reshape(len(block), self.size, self.dimension)[:, which]
+        return block.reshape(len(block), self.size)[:, which]
+
+    def _valid(self, values: NDArray[Any], rows: slice, which: Which) -> NDArray[np.bool_]:
+        if isinstance(self.ignore, np.ndarray):
+            mask = self.ignore[rows]
+            if not self.vectors and mask.ndim < self.array.ndim and self.axis is not None:
+                mask = np.broadcast_to(np.expand_dims(mask, self.axis), self.array[rows].shape)
+            return ~mask.reshape(len(mask), self.size)[:, which]
+        if self.ignore is None:
+            return np.ones(values.shape[:2], dtype=np.bool_)
+        if isinstance(self.ignore, float) and math.isnan(self.ignore):
+            left = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+            return np.asarray(~left.any(axis=2) if self.vectors else ~left)
+        left = values == self.ignore
+        return np.asarray(~left.all(axis=2) if self.vectors else ~left)
+
+    def pieces(self, which: Which = ALL) -> Iterator[Piece]:
+        """Blocks with the weight of each element in the risk; 0, and 0 its weight, if it is none.
+
+        Weights add up to the number of examples, or of elements if each counts the same.
+        """
+        share = self.example_weights / np.maximum(self.counts, 1)
+        for rows, values, valid in self.raw(which):
+            weight = valid * share[rows, None]
+            if self.numbers and not valid.all():
+                values[~valid] = 0.0
+            yield rows, values, weight
+
+    def gather(self, which: Which) -> tuple[FloatArray, FloatArray]:
+        """Some elements of all examples at once, with their weights."""
+        parts = list(self.pieces(which))
+        return np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
+
+    def totals(self, of: Callable[[NDArray[Any]], FloatArray] | None = None) -> FloatArray:
+        """Weighted sum over examples of each element, or of a function of it."""
+        total: FloatArray | float = 0.0
+        for _, values, weight in self.pieces():
+            what = values if of is None else of(values)
+            total = total + (np.einsum("be,be...->e...", weight, what))
+        return np.asarray(total, dtype=np.float64)
+
+    @property
+    def equal(self) -> bool:
+        """Whether all elements that count have the same weight."""
+        used = self.counts[self.counts > 0]
+        return self.by_pixel or bool((used == used[0]).all())
+
+
+def _length(which: Which, size: int) -> int:
+    return len(range(*which.indices(size))) if isinstance(which, slice) else len(which)
+
+
+def blocks_of(size: int, each: int) -> Iterator[slice]:
+    """Slices that cover a number of elements, each small enough to hold ``each`` of its numbers."""
+    step = max(1, BLOCK // max(1, each))
+    for start in range(0, size, step):
+        yield slice(start, min(start + step, size))
+
+
+def as_targets(given: Any, argument: str, *, numbers: bool) -> NDArray[Any]:
+    """An array with an example in each row; text only where labels are asked for."""
+    if np.ma.isMaskedArray(given) and np.ma.getmaskarray(given).any():
+        raise InputError(f"{argument} is a masked array: pass its data, and its mask as ignore=.")
+    try:
+        array = np.asanyarray(given)
+    except ValueError as error:
+        raise InputError(f"{argument} must be an array with a row for each example: {error}.") from None
+    if array.dtype.kind == "O":
+        array = _from_objects(array, argument)
+    if array.ndim == 0:
+        raise InputError(f"{argument}={given!r} is a single value: give the target of each example.")
+    if array.size == 0:
+        raise InputError(f"{argument} is empty, of shape {array.shape}: give at least one target.")
+    if array.dtype.kind not in ("biuf" if numbers else "biufUS"):
+        raise InputError(
+            f"{argument} holds {array.dtype} values such as {array.flat[0]!r}: this loss needs "
+            "numbers. For class names use loss='error' or loss='cross-entropy'."
+        )
+    return np.asanyarray(array)
+
+
+def _from_objects(array: NDArray[Any], argument: str) -> NDArray[Any]:
+    if all(isinstance(v, str) for v in array.flat):
+        return np.asarray(array, dtype=np.str_)
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        kinds = ", ".join(sorted({type(v).__name__ for v in array.flat}))
+        raise InputError(f"{argument} mixes {kinds}: give numbers, or text throughout.") from None

@@ -1,0 +1,17 @@
+from curvewise.types.coercion import as_predictions as as_predictions
+from curvewise.types.coercion import asked_of as asked_of
+from curvewise.types.measurements import Measurements as Measurements
+from curvewise.types.predictions import KINDS as KINDS
+from curvewise.types.predictions import Predictions as Predictions
+from curvewise.types.predictions import Source as Source
+from curvewise.types.predictions import check_labelled as check_labelled
+from curvewise.types.results import Interval as Interval
+from curvewise.types.results import Result as Result
+from curvewise.types.results import check_level as check_level
+from curvewise.types.results import data_frame as data_frame
+from curvewise.types.results import interval_columns as interval_columns
+from curvewise.types.results import plain as plain
+from curvewise.types.units import UNITS as UNITS
+from curvewise.types.units import FloatArray as FloatArray
+from curvewise.types.units import Unit as Unit
+from curvewise.types.units import as_floats as as_floats

@@ -1,0 +1,703 @@
+"""``curvewise variance``: decompose, examine, compare, plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from curvewise.cli.console import (
+    GATE,
+    Page,
+    UsageError,
+    as_options,
+    keeping_user_text,
+    note,
+    sentences,
+    shown_as,
+    warn,
+    warn_each,
+)
+from curvewise.cli.options import (
+    READING,
+    STDIN,
+    Drawing,
+    Files,
+    Level,
+    Showing,
+    Words,
+    choose,
+    names_of,
+    quietly,
+    save_plot,
+)
+from curvewise.errors import InputError
+
+if TYPE_CHECKING:
+    from curvewise.types.predictions import Predictions
+    from curvewise.types.units import FloatArray
+
+
+variance = App(
+    name="variance",
+    help="Which differences between runs are real, and which are the finite test set?\n\n"
+    "FILE holds what every run predicted for every test example: .npy, .npz, .safetensors, a "
+    "folder with one file per run, or a CSV or Parquet table with a row for each run and example.",
+)
+
+Gate = Literal["worse", "better", "equivalent", "undecided", "maybe-worse"]
+Question = Literal["accuracy", "luck", "calibration", "disagreement", "ensemble", "pairs", "bipartitions"]
+EXAMINED = {
+    "accuracy": "measure_accuracy_distribution",
+    "luck": "measure_seed_luck",
+    "calibration": "measure_calibration",
+    "disagreement": "measure_disagreement",
+    "ensemble": "measure_ensemble",
+    "pairs": "measure_dependent_pairs",
+    "bipartitions": "measure_bipartitions",
+}
+"""Questions about the runs of one training, and the function that answers each."""
+OF_ERRORS = ("accuracy", "luck", "pairs")
+"""What can be answered without knowing which class was predicted."""
+QUICK = tuple(name for name in EXAMINED if name != "bipartitions")
+
+File = Annotated[str, Parameter(name="FILE")]
+OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show_default=False)]
+Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
+
+
+# Options and files of ``curvewise variance``: predictions of many runs, or one score per run.
+
+Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities"]
+
+
+@Parameter(name="*", group=READING)
+@dataclass
+class PredictionReading:
+    """How to read predictions.
+
+    Parameters
+    ----------
+    labels
+        File with the true class of each example, where the predictions do not bring them.
+    kind
+        What the values are, where names do not say it.
+    axes
+        What the axes are, where the shape does not say it: runs,examples or examples,runs, with
+        repeats or classes as a third.
+    groups
+        File that says which examples belong together.
+    key
+        The array or column that holds the values.
+    column
+        Which column plays a part, as PART=COLUMN: run, example, prediction, error, label, …
+    learner
+        Whose runs to take where a table or a store holds those of several.
+    where
+        Which runs of a store, as NAME=VALUE: n=300. May be repeated.
+    allow_large
+        Read a compressed file whatever it unpacks to.
+    """
+
+    labels: Path | None = None
+    kind: Kind | None = None
+    axes: Words = field(default_factory=list)
+    groups: Path | None = None
+    key: str | None = None
+    column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    learner: str | None = None
+    where: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+
+    def load(self, file: str, *, alone: bool = True, learner: str | None = None, directed: bool = False) -> Predictions:
+        """Read a file or folder, telling on stderr what was taken for what.
+
+        With ``directed``, refuse values of which nothing says whether a high one is good.
+        """
+        from curvewise.types.coercion import as_predictions
+        from curvewise.variance.load import load_predictions
+
+        if file == STDIN:
+            raise UsageError("Predictions are read from a file or a folder, not from stdin.")
+        found = load_predictions(
+            file,
+            labels=self.labels,
+            kind=self.kind,
+            axes=self.axes or None,
+            groups=self.groups,
+            key=self.key,
+            columns=self._columns(),
+            learner=learner or self.learner,
+            where=self._where(),
+            allow_large=self.allow_large,
+        )
+        found = as_predictions(found, argument=file, directed=directed)
+        note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
+        return found
+
+    def _where(self) -> dict[str, Any] | None:
+        found = {}
+        for pair in self.where:
+            name, equals, value = pair.partition("=")
+            if not equals or not name.strip():
+                raise UsageError(f"--where {pair!r} must read NAME=VALUE, such as n=300.")
+            try:
+                found[name.strip()] = json.loads(value)  # numbers, true, null; else a text
+            except ValueError:
+                found[name.strip()] = value
+        return found or None
+
+    def _columns(self) -> dict[str, str | None] | None:
+        parts: dict[str, str | None] = {}
+        for pair in self.column:
+            part, equals, name = pair.partition("=")
+            if not equals or not part.strip():
+                raise UsageError(f"--column {pair!r} must read PART=COLUMN, such as run=seed.")
+            parts[part.strip()] = name or None
+        return parts or None
+
+
+@Parameter(name="*", group=READING)
+@dataclass
+class ScoreReading:
+    """How to read one score per run.
+
+    Parameters
+    ----------
+    scores
+        The files hold one score per run and no predictions: only this test set can be judged.
+    value_column
+        Column of scores, for --scores.
+    by
+        Column that names the training of a run, for --scores; repeat it to join several.
+    unit
+        What scores are; by default percent if the column's name says so, else fractions.
+    higher_is_better
+        Scores are accuracies. By default the column's name says so.
+    """
+
+    scores: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    value_column: str | None = None
+    by: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    unit: Literal["fraction", "percent", "loss", "score"] | None = None
+    higher_is_better: Annotated[
+        bool | None, Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Options of scores are for scores."""
+        asked = self.value_column or self.by or self.unit or self.higher_is_better is not None
+        if asked and not self.scores:
+            raise UsageError("--value-column, --by, --unit and --higher-is-better are for --scores.")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What to pass on: accuracies have become errors when they were read."""
+        unit = self.unit or "fraction"
+        return {"unit": unit, "higher_is_better": unit == "score"}
+
+    def load(self, files: Sequence[str], allow_large: bool = False) -> dict[str, FloatArray]:
+        """Read the scores of every training in the files."""
+        from curvewise.variance.load import load_scores
+
+        found: dict[str, FloatArray] = {}
+        for file in files:
+            part = load_scores(
+                file,
+                value=self.value_column,
+                by=self.by or None,
+                unit=self.unit,
+                higher_is_better=self.higher_is_better,
+                allow_large=allow_large,
+            )
+            for name, values in part.items():
+                if name in found:
+                    raise UsageError(f"The training {name!r} is in more than one of the files.")
+                found[name] = values
+        return found
+
+
+@variance.command
+def decompose(
+    file: File,
+    /,
+    *,
+    counts: Path | None = None,
+    counts_column: str | None = None,
+    interval: Literal["auto", "F", "bootstrap", "robust"] = "auto",
+    level: Level = 0.95,
+    seed: int = 0,
+    reading: PredictionReading | None = None,
+    scores: ScoreReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Split the variance between runs of one training into what is real and what is the test set.
+
+    Example: `curvewise variance decompose runs.npz --plot runs.png`
+
+    Parameters
+    ----------
+    file
+        Predictions of many runs; with --scores and --counts, a table with one accuracy or error
+        per run.
+    counts
+        File with the number of runs that got each example wrong (right, for accuracies), where
+        the predictions themselves are gone.
+    counts_column
+        Its column.
+    interval
+        Of the distribution-wise standard deviation: by default F, or what holds where runs have
+        heavy tails or differ in few examples.
+    level
+        Coverage of the intervals.
+    seed
+        Determines the bootstrap.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.variance.decompose import decompose_totals, decompose_variance
+
+    if scores is not None and scores.scores and counts is None:
+        raise UsageError(
+            "One score per run cannot be decomposed: add --counts with the number of runs that got"
+            " each example wrong, or see `curvewise variance compare --scores`."
+        )
+    if counts is not None:
+        large = reading is not None and reading.allow_large
+        totals = _totals(file, counts, counts_column, scores or ScoreReading(), large)
+        with quietly():
+            result = decompose_totals(*totals, level=level)
+    else:
+        given = (reading or PredictionReading()).load(file)
+        with quietly():
+            result = decompose_variance(given, interval=interval, level=level, rng=seed)
+    said = as_options(sentences(result))  # which name nothing of the user's
+    show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples", said=said)
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, large: bool) -> tuple[Any, Any]:
+    """Errors of runs, as fractions, and how many of the runs got each example wrong."""
+    import numpy as np
+
+    from curvewise.variance.load import load_scores
+
+    if not reading.scores or reading.unit not in (None, "fraction", "percent"):
+        raise UsageError("--counts goes with --scores: FILE then holds one accuracy per run.")
+    runs = reading.load([file], large)
+    if len(runs) != 1:
+        raise UsageError(f"{file} holds {len(runs)} trainings: --counts is for one.")
+    errors = next(iter(runs.values())) / (100 if reading.unit == "percent" else 1)
+    try:
+        found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False, allow_large=large)
+    except InputError as error:
+        to_option = keeping_user_text(lambda text: text.replace("value=", "--counts-column "))
+        raise UsageError(to_option(str(error))) from None
+    wrong = np.concatenate(list(found.values()))
+    right = len(errors) - wrong
+    # Accuracies were turned into errors when read; counts may be of right or of wrong answers.
+    fits, turned = (abs(x.mean() / len(errors) - errors.mean()) for x in (wrong, right))
+    if turned < 1e-3 < fits:
+        note(f"{counts.name} counts right answers: their mean is the accuracy of the runs.")
+        return errors, right
+    return errors, wrong
+
+
+@variance.command
+def examine(
+    file: File,
+    /,
+    *,
+    what: Annotated[list[Question], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    level: Level = 0.95,
+    reading: PredictionReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Look at the runs of one training from other sides.
+
+    accuracy: do test errors vary as independent errors would? luck: do lucky seeds stay lucky on
+    other examples? calibration: do err/2n and its like predict the variance here? disagreement:
+    is it as large as the error? ensemble: what does a vote of the runs gain? pairs: which examples
+    fail together? bipartitions: the same formulas on all two-class tasks.
+
+    Example: `curvewise variance examine runs.npz --what luck --plot luck.png`
+
+    Parameters
+    ----------
+    file
+        Predictions of many runs.
+    what
+        Which of these to look at; repeat for several. By default all that the predictions allow
+        except bipartitions.
+    level
+        Coverage of the intervals.
+    """
+    page = (showing or Showing()).page()
+    directed = not what or not {"accuracy", "luck"}.isdisjoint(what)
+    given = (reading or PredictionReading()).load(file, directed=directed)
+    asked: list[str] = list(what) or _answerable(given)
+    if drawing and drawing.plot and len(asked) > 1:
+        raise UsageError(f"--plot draws one picture: choose with --what, of {', '.join(asked)}.")
+    results = {}
+    for name in asked:
+        with quietly():
+            results[name] = _examine(name, given, level)
+        page.say(sentences(results[name]))
+        if page.markup:
+            page.table(name, worded_columns(results[name]), None)
+        warn_each(results[name].all_warnings)
+    page.document = {name: result.to_dict() for name, result in results.items()}
+    save_plot(drawing.plot if drawing else None, results[asked[0]].plot)
+    return page.close()
+
+
+def _answerable(given: Any) -> list[str]:
+    """What can be asked of these predictions, without what takes long."""
+    if not given.binary:
+        return ["luck"]
+    return [q for q in QUICK if given.has_classes or q in OF_ERRORS]
+
+
+def _examine(name: str, given: Any, level: float) -> Any:
+    import curvewise.variance
+
+    return getattr(curvewise.variance, EXAMINED[name])(given, level=level)
+
+
+@variance.command
+def compare(
+    files: Files,
+    /,
+    *,
+    a: str | None = None,
+    b: str | None = None,
+    baseline: str | None = None,
+    margin: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    paired: Annotated[bool | None, Parameter(negative="--unpaired", show_default=False)] = None,
+    distribution_std: Annotated[float | None, Parameter(validator=Number(gte=0), show_default=False)] = None,
+    multiplicity: Literal["holm", "bh"] = "holm",
+    min_runs: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
+    level: Level = 0.95,
+    seed: int = 0,
+    reading: PredictionReading | None = None,
+    scores: ScoreReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Tell whether training a is better than training b, on this test set and beyond it.
+
+    Give one file for each training; with more than two, all pairs are compared. With --scores one
+    table may hold them all.
+
+    Example: `curvewise variance compare new.npz old.npz --margin 0.005 --fail-if worse`
+
+    Parameters
+    ----------
+    files
+        Predictions of runs, a file or folder for each training; the first is a, the second b.
+    a
+        Which training to judge, by the name of its file (or as --by names it).
+    b
+        Which to judge it against.
+    baseline
+        Of more than two: compare each with this one only.
+    margin
+        The largest difference of errors that does not matter: asks for equivalence.
+    fail_if
+        Exit with status 3 if a is shown to be worse than b (by more than the margin, if there is
+        one), better, equivalent, if nothing is shown, or if it may be worse. May be repeated.
+    paired
+        Whether run r of a and of b share a seed. By default only if runs have the same names.
+    distribution_std
+        With one run of a training: the standard deviation of true error between runs, if it is
+        known; 0 if they do not differ. Without it one run gives no verdict.
+    multiplicity
+        Of more than two: keep the chance of any false finding, or the share of false ones.
+    min_runs
+        Leave out trainings with fewer runs, and say which.
+    level
+        Coverage of the intervals.
+    seed
+        Determines the permutations.
+    """
+    page = (showing or Showing()).page()
+    by_score = scores or ScoreReading()
+    trainings = read_trainings(files, reading or PredictionReading(), by_score, a, b)
+    if a in trainings and b in trainings:
+        trainings = {str(name): trainings[str(name)] for name in (a, b)}
+    trainings = with_runs(trainings, min_runs)
+    many = len(trainings) > 2 and a is None and b is None
+    if many or baseline is not None:
+        if fail_if or margin is not None:
+            raise UsageError("--margin and --fail-if compare two trainings: name them --a and --b.")
+        return compare_many(
+            page,
+            trainings,
+            by_score,
+            drawing,
+            baseline=baseline,
+            paired=paired,
+            multiplicity=multiplicity,
+            distribution_std=distribution_std,
+            level=level,
+        )
+    one, two = choose_two(trainings, a, b)
+    options = by_score.options if by_score.scores else {"distribution_std": distribution_std}
+
+    from curvewise.variance.compare import compare_runs
+
+    with quietly():
+        result = compare_runs(
+            trainings[one],
+            trainings[two],
+            names=(one, two),
+            paired=paired,
+            margin=margin,
+            level=level,
+            rng=seed,
+            **options,
+        )
+    show_result(page, result, f"{one} minus {two} ({level:.0%} intervals)", style="bold")
+    save_plot(drawing.plot if drawing else None, result.plot)
+    met = [gate for gate in fail_if if gate_holds(result, gate)]
+    if met:
+        warn(f"--fail-if {met[0]} holds: exit status {GATE}.")
+    return page.close(GATE if met else 0)
+
+
+@variance.command
+def plan(
+    files: OptionalFiles = [],  # noqa: B006
+    /,
+    *,
+    difference: Positive = None,
+    distribution_std: Positive = None,
+    test_set_std: Positive = None,
+    independent_std: Positive = None,
+    examples: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
+    disagreement: Positive = None,
+    power: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.8,
+    paired: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    target: Literal["distribution", "test set"] = "distribution",
+    level: Level = 0.95,
+    reading: PredictionReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Say how many runs to train: to see a difference, or to see that runs really differ.
+
+    What is known of the variance comes from a pilot (files of runs that exist) or from numbers.
+
+    Example: `curvewise variance plan new.npz old.npz --difference 0.002`
+
+    Example: `curvewise variance plan --difference 0.002 --test-set-std 0.002 --target "test set"`
+
+    Parameters
+    ----------
+    files
+        A pilot: predictions of a few runs of one training, or of both.
+    difference
+        The difference of errors that should be seen: 0.002 for 0.2 points.
+    distribution_std
+        Instead: the standard deviation of true error that should be told from 0.
+    test_set_std
+        Without a pilot: the standard deviation of test error between runs.
+    independent_std
+        Without a pilot: what of it independent errors would give.
+    examples
+        Size of the test set; a pilot knows it.
+    disagreement
+        Share of examples that one training usually gets right and the other wrong.
+    power
+        Chance of seeing what is there.
+    paired
+        Runs of both trainings come in pairs that share seeds.
+    target
+        Show it for new examples, or for this test set only.
+    level
+        Coverage of the interval that goes with the test.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.variance.decompose import decompose_variance
+    from curvewise.variance.plan import plan_runs
+
+    if len(files) > 2:
+        raise UsageError("A pilot is of one training or of two: give one file or two.")
+    read = [(reading or PredictionReading()).load(file, alone=len(files) == 1) for file in files]
+    with quietly():
+        pilots = tuple(decompose_variance(given, level=level) for given in read)
+        result = plan_runs(
+            difference=difference,
+            distribution_std=distribution_std,
+            pilot=pilots if len(pilots) == 2 else pilots[0] if pilots else None,
+            test_set_std=test_set_std,
+            independent_std=independent_std,
+            examples=examples,
+            disagreement=disagreement,
+            power=power,
+            level=level,
+            paired=paired,
+            target=target,
+        )
+    show_result(page, result, "What runs buy")
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+# Trainings in, comparisons out: what the commands of ``curvewise variance`` share.
+
+MOST_PAIRS = 30
+"""Pairs of trainings that are shown; --json has all of them."""
+
+ERRORS = ("estimate", "difference", "low", "high", "detectable", "std error", "half-width")
+"""Columns that hold errors or standard deviations of errors, which are shown in percent."""
+
+
+NO_ERRORS = ("chance", "share", "correlation", "random splits", "ratio", "distance")
+"""Words in the names of quantities that are no errors."""
+
+
+def read_trainings(
+    files: list[str], reading: PredictionReading, scores: ScoreReading, a: str | None = None, b: str | None = None
+) -> dict[str, Any]:
+    """Predictions or scores of each training, by name."""
+    if scores.scores:
+        found: dict[str, Any] = dict(scores.load(files, reading.allow_large))
+    elif len(files) == 1 and a is not None and b is not None:
+        found = {name: reading.load(files[0], learner=name, directed=True) for name in (a, b)}
+    else:
+        names = names_of(files)
+        found = {names[file]: reading.load(file, alone=False, directed=True) for file in names}
+    if len(found) < 2:
+        raise UsageError(
+            f"There is one training, {next(iter(found))!r}: a comparison needs two. Give a file for"
+            " each, or name two trainings of one table with --a and --b; of a table of scores, --by"
+            " names the column that tells them apart."
+        )
+    return found
+
+
+def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
+    """Leave out trainings with too few runs, and say which."""
+    runs = {name: getattr(t, "runs", None) or len(t) for name, t in trainings.items()}
+    few = [name for name, count in runs.items() if count < fewest]
+    scored = [name for name, t in trainings.items() if not hasattr(t, "runs")]
+    alone = [name for name in scored if runs[name] < 2]
+    if len(runs) - len(alone) < 2 <= len(alone):
+        raise UsageError(
+            f"{len(alone)} of {len(runs)} trainings have one score each, such as {alone[0]!r}, and"
+            " one score per training cannot be compared: nothing says how much it varies between"
+            " runs. Give a row for each of several runs of a training, or files of what each"
+            " training answered to every example, without --scores."
+        )
+    if alone and fewest < 2 and len(runs) > 2:
+        raise UsageError(
+            f"{len(alone)} training(s) have one score, such as {alone[0]!r}: --min-runs 2 leaves them out."
+        )
+    if few:
+        shown = ", ".join(map(repr, few[:5])) + (" …" if len(few) > 5 else "")
+        warn(f"{len(few)} training(s) have fewer than {fewest} runs and are left out: {shown}.")
+    kept = {name: t for name, t in trainings.items() if name not in few}
+    if len(kept) < 2:
+        raise UsageError(f"--min-runs {fewest} leaves {len(kept)} training(s) to compare.")
+    return kept
+
+
+def choose_two(trainings: dict[str, Any], a: str | None, b: str | None) -> tuple[str, str]:
+    """The two trainings to compare."""
+    names = list(trainings)
+    if a is None and b is None:
+        a, b = names
+    one, two = choose("--a", a, names), choose("--b", b, names)
+    if one == two:
+        raise UsageError(f"Both are {one!r}: a comparison needs two trainings.")
+    return one, two
+
+
+def compare_many(
+    page: Page, trainings: dict[str, Any], scores: ScoreReading, drawing: Drawing | None, **options: Any
+) -> int:
+    """Compare all pairs of trainings and show the clearest."""
+    from curvewise.variance.compare import compare_trainings
+
+    trainings, shared = without_shared_path(trainings)
+    if shared and (baseline := options.get("baseline")) is not None:
+        options["baseline"] = str(baseline).removeprefix(shared)
+    with quietly():
+        result = compare_trainings(trainings, **options, **(scores.options if scores.scores else {}))
+    page.document = result.to_dict()
+    page.say(sentences(result))
+    order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
+    rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
+    if page.markup is None:
+        rows |= {key: [_shortened(name) for name in rows[key]] for key in ("a", "b")}
+        rows.pop("p")  # the adjusted one counts, and names want the room
+    shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
+    page.table(f"{shown} (intervals hold together at {result.level:.0%})", rows, None)
+    warn_each(result.all_warnings)
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+def _shortened(name: str, most: int = 20) -> str:
+    """A name that leaves room for numbers; its end tells more than its beginning."""
+    return name if len(name) <= most else f"{name[: most // 4]}…{name[1 + most // 4 - most :]}"
+
+
+def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Names without the folders that all of them start with, and those folders."""
+    parts = [name.split("/")[:-1] for name in trainings]
+    common = 0
+    while all(len(p) > common and p[common] == parts[0][common] for p in parts):
+        common += 1
+    shared = "".join(f"{part}/" for part in parts[0][:common])
+    if shared:
+        note(f"names without {shared}, with which all of them start")
+    return {name.removeprefix(shared): t for name, t in trainings.items()}, shared
+
+
+def gate_holds(result: Any, gate: str) -> bool:
+    """Whether a result is what ``--fail-if`` names."""
+    if gate in ("equivalent", "undecided"):
+        return bool(result.verdict == gate)
+    return bool(getattr(result, gate.replace("-", "_")))
+
+
+def show_result(page: Page, result: Any, title: str, style: str = "", said: str | None = None) -> None:
+    """Print the sentences (those of the result, unless given), the table and the warnings."""
+    page.document = result.to_dict()
+    page.say(said or sentences(result), style=style)
+    page.table(title, worded_columns(result), None)
+    warn_each(result.all_warnings)
+
+
+def worded_columns(result: Any) -> dict[str, Any]:
+    """The table with errors as percentages; shares, chances and p-values stay as they are."""
+    from curvewise.text import format_value
+
+    columns = dict(result.columns())
+    for key in ("p", "adjusted p"):
+        if key in columns:
+            columns[key] = [p if p != p else f"{p:.2g}" for p in columns[key]]
+    if getattr(result, "unit", None) != "fraction":  # some tables are not of errors
+        return columns
+    rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
+    free = [any(word in str(name) for word in NO_ERRORS) for name in rows]
+    for key in ("power", "one more"):
+        if key in columns:
+            columns[key] = [shown_as(value, ".1%") for value in columns[key]]
+    for key in ERRORS:
+        if key in columns:
+            columns[key] = [
+                value if value != value else f"{value:.3f}" if is_free else format_value(value, "fraction")
+                for value, is_free in zip(columns[key], free, strict=True)
+            ]
+    return columns

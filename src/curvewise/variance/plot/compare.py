@@ -1,0 +1,311 @@
+"""Picture of two trainings, run by run, with their difference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import AutoLocator
+from numpy.typing import NDArray
+
+from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, rows_of, rows_that_fit, view, width_of
+from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
+from curvewise.drawing.marks import bars, ends_of, finish, note, warned, zero_line
+from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.text import format_pvalue
+from curvewise.types.results import Interval
+from curvewise.types.units import FloatArray
+from curvewise.variance.compare import RunComparison, TrainingComparison
+from curvewise.variance.plot.runs import SERIES, Measure
+from curvewise.variance.variances import VarianceComparison, said_ratio
+
+RUNS = "curvewise-runs"
+MEAN = "curvewise-mean"
+PAIR = "curvewise-pair"
+MARGIN = "curvewise-margin"
+DIFFERENCE = "curvewise-difference"
+
+_AT = 2.0
+_JOINED = 60
+
+
+def plot_run_comparison(
+    result: RunComparison, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw the runs of both trainings, and their difference with its intervals at the right.
+
+    The difference stands above the mean of b, so that it is read on the left scale as the mean of
+    a, and on the right scale by itself.
+
+    Parameters
+    ----------
+    result : RunComparison
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    measure = Measure(result.unit)
+    a, b = measure.of(result._parts.a), measure.of(result._parts.b)
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.6)
+        limits = _difference_limits(result, measure, a, b)
+        _strips(ax, a, b, result.paired)
+        key = _differences(ax, result, measure, float(b.mean()), limits)
+        narrow = is_narrow(ax)
+        names = safe_names((result.a, result.b), max(6, int(2.9 * width_of(ax))))
+        ax.set_xticks([0.0, 1.0, _AT], labels=[*names, "diff." if narrow else "difference"])
+        ax.tick_params(axis="x", length=0, labelsize=8.0 if narrow else 9.0)
+        ax.set_xlim(-0.5, 2.55)
+        ax.set_ylim(*limits)
+        ax.set_ylabel(measure.label("test error of a run"))
+        if legend and not own:
+            raise_top(ax, 1 if not narrow else 2)
+        _second_scale(ax, measure, float(b.mean()))
+        lines = [_comparison_caption(result), *warned(result)]
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2 if narrow else 3, loc="upper left")
+    return ax
+
+
+def _difference_limits(result: RunComparison, measure: Measure, a: FloatArray, b: FloatArray) -> tuple[float, float]:
+    ends = [*measure.interval(result.difference), *measure.interval(result.test_set_difference)]
+    ends += [float(measure.of(result.margin)) * s for s in (-1, 1)] if result.margin else []
+    known = [float(b.mean()) + e for e in ends if math.isfinite(e)]
+    low, high = min(*a, *b, *known), max(*a, *b, *known)
+    pad = 0.06 * (high - low) or 0.05 * (abs(high) or 1.0)
+    return low - pad, high + pad
+
+
+def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool) -> None:
+    """A dot per run, moved aside at random; lines between paired runs, if they are not many."""
+    rng = np.random.default_rng(0)
+    joined = paired and len(a) <= _JOINED
+    if joined:
+        ax.plot([0.0, 1.0], np.stack([a, b]), color=NEUTRAL, lw=0.6, alpha=0.6, gid=PAIR, label="_pair")
+    for place, values in ((0.0, a), (1.0, b)):
+        aside = np.zeros(len(values)) if joined else rng.uniform(-0.16, 0.16, len(values))
+        dots = ax.scatter(
+            place + aside,
+            values,
+            s=float(np.clip(1200 / len(values), 3.0, 18.0)),
+            color=colour(9),
+            alpha=0.6,
+            linewidths=0.0,
+            rasterized=len(values) > 2000,
+            zorder=2.4,
+        )
+        dots.set_gid(RUNS)
+        ends = [place - 0.26, place + 0.26]
+        ax.plot(ends, [values.mean()] * 2, color="black", lw=2.0, zorder=3.0, gid=MEAN, label="_mean")
+
+
+def _differences(
+    ax: Axes, result: RunComparison, measure: Measure, base: float, limits: tuple[float, float]
+) -> list[tuple[Any, str]]:
+    rows = [("test set", "test set", result.test_set_difference, "o", -0.13)]
+    if result.scope == "distribution":
+        rows.append(("distribution", "distribution", result.difference, "D", 0.13))
+    key: list[tuple[Any, str]] = []
+    for series, text, difference, marker, aside in rows:
+        value, low, high = (base + v for v in measure.interval(difference))
+        at, shade = _AT + aside * (len(rows) - 1), SERIES[series]
+        bars(ax, [at], [low], [high], shade, limits=limits, width=2.0)
+        ax.plot([at], [value], marker, color=shade, ms=6.5, gid=DIFFERENCE, label="_difference")
+        key.append((Line2D([], [], color=shade, marker=marker, ms=5.5), text))
+    look: dict[str, Any] = {"color": NEUTRAL, "lw": 1.0, "ls": "--", "zorder": 0.9}
+    ax.plot([1.26, 2.55], [base, base], gid="curvewise-zero", label="_zero", **look)
+    if result.margin:
+        margin = float(measure.of(result.margin))
+        box = ax.fill_between([1.5, 2.55], base - margin, base + margin, color=NEUTRAL, alpha=0.18, lw=0.0, zorder=0.3)
+        box.set_gid(MARGIN)
+        key.append((Patch(color=NEUTRAL, alpha=0.25), "margin"))
+    return key
+
+
+def _second_scale(ax: Axes, measure: Measure, base: float) -> None:
+    """The scale of differences, at the right; part of the Axes, not another one of the figure."""
+    scale = ax.secondary_yaxis("right", functions=(lambda y: np.asarray(y) - base, lambda d: np.asarray(d) + base))
+    scale.yaxis.set_major_locator(AutoLocator())
+    scale.set_ylabel(f"difference{' (%)' if measure.bounded else ''}")
+    scale.spines["right"].set_visible(True)
+
+
+def _comparison_caption(result: RunComparison) -> str:
+    measure = Measure(result.unit)
+    a, b = (shorten(clean(n), 30) for n in (result.a, result.b))
+    verdict = {"a better": f"{a} is better", "b better": f"{b} is better", "equivalent": "they are equivalent"}.get(
+        result.verdict, "they cannot be told apart"
+    )
+    here = f"{measure.told(result.test_set_difference)} on this test set"
+    there = (
+        f"{measure.told(result.difference)} on the distribution ({format_pvalue(result.pvalue)}), "
+        if result.scope == "distribution"
+        else ""
+    )
+    runs = " and ".join(f"{n:,}" for n in result.runs)
+    return (
+        f"{a} minus {b}, {runs}{' paired' if result.paired else ''} runs: {there}{here}. On the"
+        f" {result.scope} {verdict}."
+    )
+
+
+# Forest plots: differences between many trainings, and the ratio of two variances.
+
+FEW = "curvewise-few"
+CLEAREST = 30
+"""Differences shown of many."""
+
+
+def plot_trainings(
+    result: TrainingComparison,
+    ax: Axes | None = None,
+    *,
+    most: int | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the differences between trainings as a forest plot.
+
+    Parameters
+    ----------
+    result : TrainingComparison
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    most : int, optional
+        Show only this many of the clearest differences: 30 by default, fewer in small Axes.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    measure = Measure(result.unit)
+    estimate, low, high = map(measure.of, ends_of(result.differences))
+    most = max(1, most or (CLEAREST if ax is None else min(CLEAREST, rows_that_fit(ax))))
+    clear = np.lexsort((result.pvalues, result.adjusted))[:most]
+    shown = clear[np.argsort(estimate[clear], kind="stable")]
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=2.0 + 0.24 * len(shown))
+        found = np.array([v != "undecided" for v in result.verdicts])[shown]
+        _rows(ax, estimate[shown], low[shown], high[shown], found)
+        names = _pair_names(result, shown, is_narrow(ax))
+        rows_of(ax, names)
+        if len(shown) > 15 and not own:
+            ax.tick_params(axis="y", labelsize=7.0)
+        ax.set_xlabel(_training_label(result, measure, is_narrow(ax)))
+        if not own and len(shown) < len(result.pairs):
+            _say_few(ax, f"the {len(shown)} clearest of {len(result.pairs):,}")
+        key = [
+            (Line2D([], [], color=s, marker="o", ms=5), text)
+            for s, text in ((colour(0), "shown"), (NEUTRAL, "not shown"))
+        ]
+        lines = [_training_caption(result, len(shown)), *warned(result)]
+        indent = max(map(len, names)) / 14
+        key = key if own else []
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, indent=indent)
+    return ax
+
+
+def _rows(ax: Axes, estimate: FloatArray, low: FloatArray, high: FloatArray, found: NDArray[np.bool_]) -> None:
+    limits, row = view(estimate, low, high, 0.0), np.arange(len(estimate))
+    size = 5.5 if len(row) <= 20 else 4.5
+    zero_line(ax)
+    for part, shade in ((found, colour(0)), (~found, NEUTRAL)):
+        bars(ax, row[part], low[part], high[part], shade, limits=limits, horizontal=True)
+        ax.plot(estimate[part], row[part], "o", color=shade, ms=size, gid=DIFFERENCE, label="_difference")
+    ax.set_xlim(*limits)
+
+
+def _say_few(ax: Axes, text: str) -> None:
+    """A remark above the Axes, where there may be no caption."""
+    place = {"xycoords": "axes fraction", "ha": "right", "va": "bottom", "fontsize": 7.0}
+    note(ax, text, (1.0, 1.01), gid=FEW, annotation_clip=False, **place)
+
+
+def _pair_names(result: TrainingComparison, shown: Any, narrow: bool) -> list[str]:
+    """What was compared; two names share the room."""
+    if result.baseline is not None:
+        return safe_names((result.pairs[i][0] for i in shown), 14 if narrow else 32)
+    every = safe_names(result.names, 11 if narrow else 20)
+    short = dict(zip(result.names, every, strict=True))
+    return [f"{short[result.pairs[i][0]]} − {short[result.pairs[i][1]]}" for i in shown]
+
+
+def _training_label(result: TrainingComparison, measure: Measure, narrow: bool) -> str:
+    if result.baseline is None or narrow:
+        return measure.label("difference of error")
+    return measure.label(f"error minus that of {safe_text(result.baseline, 20)}")
+
+
+def _training_caption(result: TrainingComparison, shown: int) -> str:
+    how = "Holm" if result.multiplicity == "holm" else "Benjamini and Hochberg"
+    few = f" The {shown} clearest of {len(result.pairs):,} differences." if shown < len(result.pairs) else ""
+    return (
+        f"Blue: shown on the {result.scope} after {how}; below 0 the first is better."
+        f" The intervals hold together at {100 * result.level:.4g}%.{few}"
+    )
+
+
+def plot_variance_comparison(
+    result: VarianceComparison, ax: Axes | None = None, *, caption: bool | None = None
+) -> Axes:
+    """Draw the ratio of two trainings' standard deviations, on a log scale.
+
+    Parameters
+    ----------
+    result : VarianceComparison
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    rows = {"test error": result.test_set_ratio, "true error": result.distribution_ratio}
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=2.4)
+        limits = _ratio_limits(list(rows.values()))
+        ax.set_xlim(*limits)
+        log_sizes(ax)
+        zero_line(ax, 1.0)
+        shades = SERIES["test set"], SERIES["distribution"]
+        for i, (ratio, shade) in enumerate(zip(rows.values(), shades, strict=True)):
+            bars(ax, [i], [ratio.low], [ratio.high], shade, limits=limits, horizontal=True)
+            if limits[0] <= ratio.estimate <= limits[1]:
+                ax.plot([ratio.estimate], [i], "o", color=shade, ms=6, gid=DIFFERENCE)
+        rows_of(ax, list(rows))
+        ax.set_xlim(*limits)
+        a, b = safe_names(result.names, 9 if is_narrow(ax) else 20)
+        ax.set_xlabel(f"std between runs, {a} / {b}")
+        said = (
+            f"Ratio {said_ratio(result.test_set_ratio)} ({format_pvalue(result.test_set_pvalue)}) for"
+            f" test error, {said_ratio(result.distribution_ratio)}"
+            f" ({format_pvalue(result.distribution_pvalue)}) for true error: {result.verdict}."
+        )
+        finish(ax, own, [], [said, *warned(result)], caption=caption, indent=0.7)
+    return ax
+
+
+def _ratio_limits(ratios: list[Interval]) -> tuple[float, float]:
+    """Around 1 and all that is known, up to a factor of 30."""
+    ends = [v for r in ratios for v in (r.estimate, r.low, r.high) if math.isfinite(v) and v > 0]
+    low, high = min([*ends, 0.8]), max([*ends, 1.25])
+    open_low, open_high = (any(f(r) for r in ratios) for f in (_falls_to_0, _has_no_end))
+    return max(low / (2.0 if open_low else 1.1), 1 / 30), min(high * (2.0 if open_high else 1.1), 30.0)
+
+
+def _falls_to_0(ratio: Interval) -> bool:
+    return ratio.low == 0
+
+
+def _has_no_end(ratio: Interval) -> bool:
+    return math.isinf(ratio.high)

@@ -1,0 +1,242 @@
+"""Pictures of plans: power against runs, looks at the data, and what they decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, view
+from curvewise.drawing.labels import clean, safe_names, shorten
+from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, mark_value, warned, zero_line
+from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.text import format_number, format_size
+from curvewise.variance.plan import RunPlan, StoppingCheck, StoppingPlan
+from curvewise.variance.plot.runs import Measure
+
+POWER = "curvewise-power"
+RANGE = "curvewise-range"
+PATH = "curvewise-path"
+AHEAD = "curvewise-ahead"
+MARGIN = "curvewise-margin"
+
+_LOOKS = (("go on", colour(0), "o"), ("stop", colour(1), "D"), ("later", NEUTRAL, "o"))
+
+
+def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None) -> Axes:
+    """Draw the power against the number of runs, for the effect asked about, half and twice it.
+
+    Parameters
+    ----------
+    result : RunPlan
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    measure = Measure(result.unit)
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.3)
+        most = min(result.runs_max, int(result.table_runs[-1]))
+        runs = np.unique(np.rint(np.geomspace(2, max(3, most), 80)).astype(int))
+        key: list[tuple[Any, str]] = []
+        word = "" if is_narrow(ax) else f"{'std' if result.question == 'variance' else 'difference'} "
+        looks = ((2.0, colour(5), "--"), (1.0, colour(0), "-"), (0.5, colour(3), "-."))
+        for times, shade, ls in looks:
+            power = [100 * result.power_at(int(r), times * result.effect) for r in runs]
+            width = 2.0 if times == 1.0 else 1.3
+            (line,) = ax.plot(runs, power, color=shade, ls=ls, lw=width, gid=POWER, label="_power")
+            key.append((line, f"{word}{measure.said(times * result.effect)}"))
+        ax.set_ylim(0.0, 104.0)
+        ax.set_xlim(2 / 1.1, 1.1 * float(runs[-1]))
+        log_sizes(ax)
+        ax.axhline(100 * result.power, color=NEUTRAL, ls=":", lw=1.0, zorder=0.6, gid=MARK)
+        _needed(ax, result)
+        ax.set_xlabel("runs of each training" if result.question == "difference" else "runs")
+        ax.set_ylabel("power (%)")
+        finish(ax, own, key, _plan_caption(result), legend=legend, caption=caption, columns=3 if own else 1)
+    return ax
+
+
+def _needed(ax: Axes, result: RunPlan) -> None:
+    """A line at the runs that are needed, and how uncertain they are, shaded."""
+    if result.runs is not None:
+        mark_value(ax, float(result.runs), f"{result.runs:,} runs", "-", bottom=True)
+    limits = result.runs_interval
+    if limits is None:
+        return
+    left, right = ax.get_xlim()
+    low, high = (float(np.clip(v, left, right)) for v in (limits.low, limits.high))
+    if low < high:
+        ax.axvspan(low, high, color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.2, gid=RANGE)
+
+
+def _plan_caption(result: RunPlan) -> list[str]:
+    measure, inner = Measure(result.unit), result.runs_interval
+    effect = f"{measure.said(result.effect)}"
+    what = (
+        f"a difference of {effect} on the {result.target}"
+        if result.question == "difference"
+        else f"a std of true error of {effect}"
+    )
+    if result.runs is not None:
+        limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
+        said = f"{result.runs:,} runs{limits} show {what} with {result.power:.0%} power."
+        said += "" if inner is None else " Shaded: what the pilot leaves open."
+    else:
+        said = f"Not even {result.runs_max:,} runs show {what} with {result.power:.0%} power."
+    if result.runs is None and result.examples_needed is not None and result.examples:
+        said += (
+            f" The test set of {result.examples:,} examples is too small: about"
+            f" {format_size(result.examples_needed)} are needed."
+        )
+    return [said, *warned(result)]
+
+
+def plot_stopping_plan(
+    result: StoppingPlan,
+    ax: Axes | None = None,
+    *,
+    what: str = "chance",
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw what a plan with several looks finds, beside a single look, or how many runs it takes.
+
+    Parameters
+    ----------
+    result : StoppingPlan
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    what : {"chance", "runs"}
+        The chance of finding a difference, or the runs of each training until the plan stops.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    choose("what", what, ("chance", "runs"))
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.2)
+        chance = what == "chance"
+        last = [float(result.looks[-1])] * len(result.effects)
+        plan, fixed = (result.chance_found, result.fixed_chance) if chance else (result.expected_runs, last)
+        times, key = (100.0 if chance else 1.0), []
+        for values, shade, ls, marker, text in (
+            (plan, colour(0), "-", "o", f"plan of {len(result.looks)} looks"),
+            (fixed, colour(1), "--", "s", f"one look at {result.looks[-1]:,} runs"),
+        ):
+            look: dict[str, Any] = {"color": shade, "ls": ls, "marker": marker, "ms": 5}
+            (line,) = ax.plot(result.effects, times * np.array(values), gid=POWER, label="_chance", **look)
+            key.append((line, text))
+        ax.set_ylim(0.0, 104.0 if chance else 1.12 * result.looks[-1])
+        ax.set_xlabel("true difference (std between runs)")
+        ax.set_ylabel("chance of finding it (%)" if chance else "runs of each training")
+        finish(ax, own, key, [_stopping_caption(result)], legend=legend, caption=caption, columns=2 if own else 1)
+    return ax
+
+
+def _stopping_caption(result: StoppingPlan) -> str:
+    shown = [f"{n:,}" for n in result.looks]
+    looks = ", ".join(shown if len(shown) <= 8 else [*shown[:4], "…", shown[-1]])
+    naive = 1 - result.level
+    return (
+        f"Looks at {looks} runs; each stops at p < {format_number(result.nominal_level, 3)}, so that"
+        f" together they err with a chance of {naive:.2g}. Stopping at p < {naive:.2g} would err"
+        f" with {result.naive_error:.2g}."
+    )
+
+
+def plot_stopping_check(
+    result: StoppingCheck, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw the difference at each look so far, with intervals that hold at all looks together.
+
+    Parameters
+    ----------
+    result : StoppingCheck
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    measure = Measure(result.unit)
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.2)
+        states = _path(ax, result, measure)
+        log_sizes(ax, [float(n) for n in result.plan.looks])
+        ax.set_xlim(0.85 * result.plan.looks[0], 1.15 * result.plan.looks[-1])
+        ax.set_xlabel("runs of each training")
+        a, b = safe_names(result.names, 6 if is_narrow(ax) else 10)
+        ax.set_ylabel(f"{a} − {b}{' (%)' if measure.bounded else ''}")
+        key = _check_key(result, states)
+        narrow = is_narrow(ax)
+        if legend and not own:
+            raise_top(ax, 2 if narrow else 1)
+        lines = [_check_caption(result), *warned(result)]
+        columns = 2 if narrow else 4
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns, loc="upper left")
+    return ax
+
+
+def _path(ax: Axes, result: StoppingCheck, measure: Measure) -> Any:
+    """The looks so far, those ahead, and the margin; what each look decided."""
+    estimate, low, high = map(measure.of, ends_of(result.differences))
+    looked, states, also = np.array(result.looked, dtype=np.float64), _states(result), [0.0]
+    if result.margin:
+        margin = float(measure.of(result.margin))
+        also += [-margin, margin]
+        ax.axhspan(-margin, margin, color=NEUTRAL, alpha=0.18, lw=0.0, zorder=0.2, gid=MARGIN)
+    limits = view(estimate, low, high, *also)
+    zero_line(ax, horizontal=True)
+    for state, shade, marker in _LOOKS:
+        part = states == state
+        bars(ax, looked[part], low[part], high[part], shade, limits=limits, width=1.8)
+        ax.plot(looked[part], estimate[part], marker, color=shade, ms=6, gid=PATH, label="_look")
+    for n in result.plan.looks if result.next_look is not None else ():
+        if n > looked[-1]:
+            ax.axvline(n, color=NEUTRAL, ls=":", lw=1.0, zorder=0.5, gid=AHEAD, label="_ahead")
+    ax.set_ylim(*limits)
+    return states
+
+
+def _states(result: StoppingCheck) -> Any:
+    """Of each look: go on, stop, or after the stop, when nothing more is decided."""
+    stops = [d.startswith("stop") for d in result.decisions]
+    first = stops.index(True) if True in stops else len(stops)
+    return np.array(["go on"] * first + ["stop"] * any(stops) + ["later"] * (len(stops) - first - 1))
+
+
+def _check_key(result: StoppingCheck, states: Any) -> list[tuple[Any, str]]:
+    key: list[tuple[Any, str]] = [
+        (Line2D([], [], color=shade, marker=marker, ms=5), state) for state, shade, marker in _LOOKS if state in states
+    ]
+    if result.next_look is not None:
+        key.append((Line2D([], [], color=NEUTRAL, ls=":", lw=1.0), "looks ahead"))
+    if result.margin:
+        key.append((Patch(color=NEUTRAL, alpha=0.25), "margin"))
+    return key
+
+
+def _check_caption(result: StoppingCheck) -> str:
+    measure = Measure(result.unit)
+    then = "" if result.next_look is None else f" Look again at {result.next_look:,} runs."
+    a, b = (shorten(clean(n), 40) for n in result.names)
+    return (
+        f"After {result.runs:,} runs of each, {a} minus {b} is"
+        f" {measure.told(result.difference)}; the intervals hold at all looks together"
+        f" ({100 * result.plan.level:.4g}%). Decision: {result.decision}.{then}"
+    )

@@ -1,0 +1,319 @@
+"""Pictures of what makes runs differ: sources of randomness, and pokes of twins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from curvewise.drawing.axes import (
+    is_narrow,
+    log_sizes,
+    rows_of,
+    spans_decades,
+    thinned,
+    tick_log_values,
+    view,
+    width_of,
+)
+from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
+from curvewise.drawing.marks import CUT, bars, choose, ends_of, finish, mark_value, note, warned
+from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.text import format_number
+from curvewise.types.units import FloatArray
+from curvewise.variance.plot.runs import SERIES, Measure
+from curvewise.variance.sources import SourceShares, TwinDisagreement
+from curvewise.variance.variances import VarianceSweep
+
+LINE = "curvewise-line"
+LEVEL = "curvewise-level"
+
+_VERDICTS = {"suffices": "suffices", "less": "gives less", "more": "gives more", "unclear": "remains unclear"}
+
+
+def plot_sources(
+    result: SourceShares, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw the standard deviations of each source of randomness beside those of all together.
+
+    Parameters
+    ----------
+    result : SourceShares
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    names = [result.baseline, *result.sources]
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=2.2 + 0.5 * len(names))
+        key = _deviations(ax, result)
+        texts = safe_names(names, 14 if is_narrow(ax) else 28)
+        rows_of(ax, texts, room=legend and not own)
+        ax.axhspan(-0.6, 0.5, color=NEUTRAL, alpha=0.12, lw=0.0, zorder=0.2)
+        ax.set_xlabel(Measure(result.unit).label("std between runs"))
+        place: dict[str, Any] = {"loc": "lower left", "indent": max(map(len, texts)) / 14}
+        lines = [_sources_caption(result), *warned(result)]
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, **place)
+    return ax
+
+
+def _deviations(ax: Axes, result: SourceShares) -> list[tuple[Any, str]]:
+    """Two rows of points, the baseline's continued as dotted lines."""
+    measure = Measure(result.unit)
+    seen = [result.baseline_test_set_std, *result.test_set_std]
+    true = [result.baseline_distribution_std, *result.distribution_std]
+    estimate, low, high = map(measure.of, ends_of([*seen, *true]))
+    limits = view(estimate, low, high, 0.0, floor=0.0)
+    key: list[tuple[Any, str]] = []
+    for series, name, text, marker, aside in (
+        (seen, "test set", "test error", "o", -0.13),
+        (true, "distribution", "true error", "D", 0.13),
+    ):
+        estimate, low, high = map(measure.of, ends_of(series))
+        row, shade = np.arange(len(series)) + aside, SERIES[name]
+        bars(ax, row, low, high, shade, limits=limits, horizontal=True)
+        ax.plot(estimate, row, marker, color=shade, ms=5.5, gid=LINE, label="_std")
+        ax.axvline(estimate[0], color=shade, ls=":", lw=1.1, zorder=0.7, gid=LEVEL, label="_all")
+        key.append((Line2D([], [], color=shade, marker=marker, ms=5), text))
+    ax.set_xlim(*limits)
+    return key
+
+
+def _sources_caption(result: SourceShares) -> str:
+    words = [
+        f"{shorten(clean(name), 30)} {_VERDICTS[verdict]}"
+        for name, verdict in zip(result.sources, result.verdicts, strict=True)
+    ]
+    return (
+        f"Bars: {100 * result.level:.4g}% intervals; dotted: {shorten(clean(result.baseline), 30)}."
+        f" Alone, on this test set: {'; '.join(words)}."
+    )
+
+
+def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
+    """Draw how often runs and their twins disagree, by when the twins were poked.
+
+    Parameters
+    ----------
+    result : TwinDisagreement
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    measure = Measure("fraction")
+    numbers = all(isinstance(w, Real) and math.isfinite(w) for w in result.when)
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.2)
+        x = np.array(result.when if numbers else range(len(result.when)), dtype=np.float64)
+        order = np.argsort(x)
+        estimate, low, high = (measure.of(v)[order] for v in ends_of(result.disagreement))
+        level, below, above = measure.interval(result.seeds)
+        limits = 0.0, 1.15 * max(float(high.max()), above)
+        bars(ax, x[order], low, high, colour(0), limits=limits)
+        joined = "-" if numbers else "none"
+        ax.plot(x[order], estimate, color=colour(0), marker="o", ls=joined, gid=LINE, label="_twins")
+        _seeds(ax, level, below, above)
+        ax.set_ylim(*limits)
+        if numbers:
+            ax.set_xlabel("when the twin was poked")
+        else:
+            _categories(ax, result.when)
+            ax.set_xlim(-0.6, len(x) - 0.4)
+            ax.set_xlabel("what was done to the twin")
+        ax.set_ylabel("disagreement (%)" if result.measured == "predictions" else "one right, one wrong (%)")
+        finish(ax, own, [], [_twins_caption(result), *warned(result)], caption=caption)
+    return ax
+
+
+def _seeds(ax: Axes, level: float, low: float, high: float) -> None:
+    """The level of different seeds."""
+    ax.axhspan(low, high, color=NEUTRAL, alpha=0.3, lw=0.0, zorder=0.4, gid=LEVEL)
+    ax.axhline(level, color="#4D4D4D", ls="--", lw=1.1, zorder=0.5, gid=LEVEL, label="_seeds")
+    note(
+        ax,
+        "different seeds",
+        (0.99, high),
+        xycoords=ax.get_yaxis_transform(),
+        xytext=(0, 2),
+        textcoords="offset points",
+        ha="right",
+        color="#4D4D4D",
+    )
+
+
+def _categories(ax: Axes, names: Sequence[Any]) -> None:
+    """Names under the axis, aslant where they would touch."""
+    room = int(width_of(ax) / len(names) / 0.085)
+    if room >= 14 or max(len(str(n)) for n in names) <= room:
+        ax.set_xticks(range(len(names)), labels=safe_names(map(str, names), room))
+        return
+    texts = safe_names(map(str, names), 22)
+    ax.set_xticks(range(len(names)), labels=texts, rotation=25, ha="right", rotation_mode="anchor")
+
+
+def _twins_caption(result: TwinDisagreement) -> str:
+    most = max(zip(result.fraction, result.when, strict=True), key=lambda pair: pair[0].estimate)
+    part, low, high = (f"{100 * x:.0f}%" for x in (most[0].estimate, most[0].low, most[0].high))
+    return (
+        f"Bars: {100 * result.level:.4g}% intervals. {result.runs:,} runs with their twins on"
+        f" {result.examples:,} examples; those that differ most"
+        f" ({shorten(clean(str(most[1])), 40)}) show {part} [{low}, {high}] of the disagreement of"
+        " different seeds."
+    )
+
+
+# Pictures of the variance between runs along a hyperparameter.
+
+EXCESS = "curvewise-excess"
+
+_CALM = "largest without excess"
+
+
+def plot_sweep(
+    result: VarianceSweep,
+    ax: Axes | None = None,
+    *,
+    what: str = "std",
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the standard deviations between runs along a hyperparameter, or the mean error.
+
+    Parameters
+    ----------
+    result : VarianceSweep
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    what : {"std", "error"}
+        Standard deviations, with the excess over independent errors shaded; or the mean error.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    choose("what", what, ("std", "error"))
+    measure, x = Measure(result.unit), np.array(result.values)
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.6)
+        if what == "std":
+            key = _deviations_variance_sweep(ax, result, measure, x)
+            ax.set_ylabel(measure.label("std between runs"))
+        else:
+            estimate, low, high = map(measure.of, ends_of(result.error))
+            limits = view(estimate, low, high)
+            _series(ax, x, result.error, measure, colour(0), "o", limits)
+            ax.set_ylim(*limits)
+            ax.set_ylabel(measure.label("mean error"))
+            key = []
+        if spans_decades(x):
+            log_sizes(ax, x.tolist())
+        else:
+            ax.set_xticks(thinned(ax, x.tolist()))
+        ax.set_xlabel(safe_text(result.name, 24 if is_narrow(ax) else 50))
+        _marks(ax, result)
+        lines = [_sweep_caption(result), *warned(result)]
+        narrow = is_narrow(ax)
+        columns = 1 if narrow else 2
+        key = key[:3] if narrow else key
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns)
+    return ax
+
+
+def _deviations_variance_sweep(
+    ax: Axes, result: VarianceSweep, measure: Measure, x: FloatArray
+) -> list[tuple[Any, str]]:
+    seen = measure.of([i.estimate for i in result.test_set_std])
+    alone = measure.of(result.independent_std)
+    true = ends_of(result.distribution_std)
+    limits = _std_limits(ax, seen, alone, measure.of([i.high for i in result.test_set_std]))
+    ax.fill_between(
+        x,
+        alone,
+        seen,
+        where=(seen > alone).tolist(),
+        interpolate=True,
+        color=SERIES["test set"],
+        alpha=0.15,
+        linewidth=0.0,
+        gid=EXCESS,
+    )
+    _series(ax, x, result.test_set_std, measure, SERIES["test set"], "o", limits)
+    ax.plot(x, alone, color=SERIES["independent"], ls="--", marker="s", ms=4, gid=LINE, label="_alone")
+    _series(ax, x, result.distribution_std, measure, SERIES["distribution"], "D", limits)
+    below = measure.of(true[0]) < limits[0]
+    if below.any():
+        edge = np.full(int(below.sum()), limits[0])
+        ax.plot(x[below], edge, "v", color=SERIES["distribution"], clip_on=False, gid=CUT)
+    ax.set_ylim(*limits)
+    handles = [
+        Line2D([], [], color=SERIES[name], marker=m, ms=4.5, ls=ls)
+        for name, m, ls in (("test set", "o", "-"), ("independent", "s", "--"), ("distribution", "D", "-"))
+    ]
+    labels = ["test error", "independent errors", "true error", "excess"]
+    return list(zip([*handles, Patch(color=SERIES["test set"], alpha=0.15)], labels, strict=True))
+
+
+def _std_limits(ax: Axes, seen: FloatArray, alone: FloatArray, high: FloatArray) -> tuple[float, float]:
+    """From 0, unless the values span decades."""
+    both = np.concatenate([seen, alone])
+    if not spans_decades(both, 12.0):
+        return 0.0, 1.06 * float(np.clip(high, None, 1.6 * seen.max()).max())
+    ax.set_yscale("log")
+    limits = float(both.min()) / 6, 1.3 * float(seen.max())
+    ax.set_ylim(*limits)
+    tick_log_values(ax)
+    return limits
+
+
+def _series(
+    ax: Axes,
+    x: FloatArray,
+    intervals: Sequence[Any],
+    measure: Measure,
+    shade: str,
+    marker: str,
+    limits: tuple[float, float],
+) -> None:
+    estimate, low, high = map(measure.of, ends_of(intervals))
+    bars(ax, x, low, high, shade, limits=limits, width=1.1)
+    estimate = np.where(estimate < limits[0], np.nan, estimate)
+    ax.plot(x, estimate, color=shade, linewidth=1.5, marker=marker, ms=4.5, gid=LINE, label="_std")
+
+
+def _marks(ax: Axes, result: VarianceSweep) -> None:
+    """Vertical lines at the best value and at the largest without excess; in short, if narrow."""
+    largest = result.largest_without_excess
+    best, calm = ("best", "no excess") if is_narrow(ax) else ("lowest error", _CALM)
+    if largest == result.best:
+        mark_value(ax, result.best, f"{best}, {calm}")
+        return
+    mark_value(ax, result.best, best)
+    if largest is not None:
+        mark_value(ax, largest, calm, "-.")
+
+
+def _sweep_caption(result: VarianceSweep) -> str:
+    found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
+    said = f"shown at {', '.join(found)}" if found else "shown at no value"
+    others = [format_number(v) for v in result.tied if v != result.best]
+    tied = f" Its error is not told from that at {', '.join(others[:8])}." if others else ""
+    return (
+        f"Bars: {100 * result.level:.4g}% intervals. Excess over independent errors is {said}"
+        f" (Holm over the values). The mean error is lowest at {format_number(result.best)}.{tied}"
+    )

@@ -1,0 +1,441 @@
+"""Pictures of agreement: two runs against one, ensembles, and examples that err together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.lines import Line2D
+
+from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, view, width_of
+from curvewise.drawing.labels import clean, safe_names, shorten
+from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, note, warned, zero_line
+from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.text import format_pvalue
+from curvewise.types.results import Interval
+from curvewise.types.units import FloatArray
+from curvewise.variance.calibration import Bipartitions, Calibration
+from curvewise.variance.pairs import DependentPairs
+from curvewise.variance.plot.runs import SERIES, Measure
+from curvewise.variance.votes import Disagreement, Ensemble
+
+POINT = "curvewise-point"
+BINS = "curvewise-bins"
+LINE = "curvewise-line"
+BAND = "curvewise-band"
+PAIRS = "curvewise-pairs"
+LABEL = "curvewise-label"
+
+_LABELLED = 5
+_MANY_BARS = 60
+
+
+def plot_disagreement(
+    result: Disagreement,
+    ax: Axes | None = None,
+    *,
+    what: str = "mean",
+    name: str | None = None,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw how often two runs disagree against how often one errs.
+
+    Drawn again on the same Axes, another training gets the next colour.
+
+    Parameters
+    ----------
+    result : Disagreement
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    what : {"mean", "examples"}
+        The means over all examples with their intervals; or means over examples on which runs
+        disagree alike.
+    name : str, optional
+        What to write beside it.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    choose("what", what, ("mean", "examples"))
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.8)
+        drawn = [line for line in ax.lines if line.get_gid() in (POINT, BINS)]
+        shade = colour(len(drawn))
+        if what == "mean":
+            _mean(ax, result, name, shade)
+        else:
+            _like_examples(ax, result, shade)
+        ax.set_xlabel("error of a run (%)")
+        ax.set_ylabel("disagreement of two runs (%)")
+        measure = Measure("fraction")
+        of = f" of {shorten(clean(name), 40)}" if name else ""
+        lines = [
+            "Dashed: equal, as for calibrated votes.",
+            f"Error minus disagreement{of}: {measure.told(result.gap)} ({format_pvalue(result.pvalue)}).",
+            *warned(result),
+        ]
+        finish(ax, own, [], lines, caption=caption)
+    return ax
+
+
+def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
+    measure = Measure("fraction")
+    x, left, right = measure.interval(result.error)
+    y, low, high = measure.interval(result.disagreement)
+    bars(ax, [x], [low], [high], shade, limits=(0.0, 100.0))
+    bars(ax, [y], [left], [right], shade, limits=(0.0, 100.0), horizontal=True)
+    ax.plot([x], [y], "o", color=shade, ms=6.5, gid=POINT, label="_training")
+    ends = np.array([low, high, left, right, *_drawn_ends(ax)])
+    start = 0.0 if ends.min() < 0.5 * ends.max() else float(ends.min())
+    pad = 0.08 * max(float(ends.max()) - start, 1.0)
+    limits = max(0.0, start - pad), min(100.0, float(ends.max()) + pad)
+    _square(ax, *limits)
+    if name:
+        right_half = x > sum(limits) / 2
+        note(
+            ax,
+            shorten(clean(name), 24),
+            (x, y),
+            xytext=(-6 if right_half else 6, -5),
+            textcoords="offset points",
+            ha="right" if right_half else "left",
+            va="top",
+            color=shade,
+        )
+
+
+def _drawn_ends(ax: Axes) -> list[float]:
+    """What of earlier calls must stay in view."""
+    points = [line for line in ax.lines if line.get_gid() == POINT]
+    return [float(v[0]) for p in points for v in (np.asarray(p.get_xdata()), np.asarray(p.get_ydata()))]
+
+
+def _square(ax: Axes, low: float, high: float) -> None:
+    for line in [line for line in ax.lines if line.get_gid() == "curvewise-diagonal"]:
+        line.remove()
+    diagonal(ax, low, high)
+    ax.set_xlim(low, high)
+    ax.set_ylim(low, high)
+
+
+def _like_examples(ax: Axes, result: Disagreement, shade: str, count: int = 10) -> None:
+    """Means over examples in equal ranges of disagreement; area by their number."""
+    disagree, error = result.example_disagreement, result.example_errors
+    top = float(disagree.max()) or 1.0
+    place = np.minimum((disagree / top * count).astype(int), count - 1)
+    size = np.bincount(place, minlength=count)
+    some = size > 0
+    x, y = (100 * np.bincount(place, v, count)[some] / size[some] for v in (error, disagree))
+    ax.plot(x, y, color=shade, lw=1.0, alpha=0.7, gid=BINS, label="_bins")
+    ax.scatter(x, y, s=12 + 120 * np.sqrt(size[some] / size.sum()), color=shade, zorder=2.5, lw=0.0)
+    _square(ax, 0.0, 1.06 * float(max(x.max(), y.max())) or 1.0)
+
+
+def plot_ensemble(result: Ensemble, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
+    """Draw the error of ensembles against their size, on a log scale of sizes.
+
+    Parameters
+    ----------
+    result : Ensemble
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    measure = Measure("fraction")
+    estimate, low, high = map(measure.of, ends_of(result.errors))
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=4.0)
+        sizes = result.sizes.astype(np.float64)
+        shade = colour(0)
+        ax.fill_between(sizes, low, high, color=shade, alpha=0.18, lw=0.0, gid=BAND)
+        ax.plot(sizes, estimate, color=shade, marker="o", ms=5, gid=LINE, label="_error")
+        ax.axhline(estimate[0], color=NEUTRAL, ls="--", lw=0.9, zorder=0.6, label="_single")
+        note(
+            ax,
+            "a single run",
+            (0.99, estimate[0]),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="right",
+            color="#6E6E6E",
+        )
+        ax.set_ylim(*view(estimate, low, high, floor=0.0))
+        log_sizes(ax, sizes.tolist())
+        ax.set_xlabel("runs in the ensemble")
+        ax.set_ylabel("error (%)")
+        how = {"vote": "vote by plurality", "average": "averaged scores"}[result.method]
+        said = (
+            f"All {result.runs:,} runs ({how}) gain {measure.told(result.gain)} over a single run."
+            f" Shaded: {100 * result.level:.4g}% intervals for new examples."
+        )
+        finish(ax, own, [], [said, *warned(result)], caption=caption)
+    return ax
+
+
+def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
+    """Draw how often both examples of a pair are right against what independence would give.
+
+    Parameters
+    ----------
+    result : DependentPairs
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    x, y = 100 * result.expected_correct, 100 * result.both_correct
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=5.0)
+        diagonal(ax, 0.0, 100.0)
+        effect = 100 * result.min_effect
+        edge = np.array([0.0, 100.0])
+        ax.fill_between(edge, edge - effect, edge + effect, color=NEUTRAL, alpha=0.15, lw=0.0, gid=BAND)
+        if 0 < len(x) <= _MANY_BARS:
+            _, low, high = ends_of(result.differences)
+            bars(ax, x, x + 100 * low, x + 100 * high, colour(0), limits=(0.0, 100.0), width=1.0)
+        dots = _dots(ax, x, y)
+        dots.set_gid(PAIRS)
+        ax.set_xlim(0.0, 100.0)
+        ax.set_ylim(0.0, 100.0)
+        _label_pairs(ax, result, x, y)
+        ax.set_xlabel("both right if independent (%)")
+        ax.set_ylabel("both right (%)")
+        finish(ax, own, [], [_pairs_caption(result), *warned(result)], caption=caption)
+    return ax
+
+
+def _dots(ax: Axes, x: FloatArray, y: FloatArray) -> PathCollection:
+    look: dict[str, Any] = {"s": 22 if len(x) <= _MANY_BARS else 10, "linewidths": 0.0}
+    return ax.scatter(x, y, color=colour(0), zorder=2.6, rasterized=len(x) > 2000, **look)
+
+
+def _label_pairs(ax: Axes, result: DependentPairs, x: FloatArray, y: FloatArray) -> None:
+    """Names of the first few, unless another name or the edge is too near."""
+    if len(x) == 0:
+        at = {"xycoords": "axes fraction", "ha": "center", "gid": LABEL}
+        note(ax, "no pair is shown to be dependent", (0.5, 0.06), **at)
+        return
+    far = (30.0, 8.0) if is_narrow(ax) else (18.0, 5.0)
+    kept: list[int] = []
+    for i in range(min(_LABELLED, len(x))):
+        clear = all(abs(x[i] - x[k]) > far[0] or abs(y[i] - y[k]) > far[1] for k in kept)
+        names = (shorten(clean(str(n)), 14) for n in (result.first_ids[i], result.second_ids[i]))
+        text, above = ", ".join(names), y[i] > x[i]
+        size = 8.5 * len(text) / width_of(ax)
+        if not clear or not (size < x[i] if above else x[i] + size < 100):
+            continue
+        kept.append(i)
+        note(
+            ax,
+            text,
+            (float(x[i]), float(y[i])),
+            xytext=(-6, 3) if above else (6, -3),
+            textcoords="offset points",
+            ha="right" if above else "left",
+            va="bottom" if above else "top",
+            gid=LABEL,
+        )
+
+
+def _pairs_caption(result: DependentPairs) -> str:
+    measure = Measure("fraction")
+    listed = len(result.first)
+    shown = f"; the {listed:,} largest are drawn" if listed < result.dependent else ""
+    named = " Numbers: the two examples." if listed else ""
+    return (
+        f"{result.dependent:,} of {result.pairs:,} pairs lie {measure.said(result.min_effect)} or"
+        f" more off the diagonal (outside the grey band) over {result.runs:,} runs, and not by"
+        f" chance{shown}.{named}"
+    )
+
+
+# Pictures of calibration: votes of an ensemble, predicted variance, disagreement, pairs.
+
+TASKS = "curvewise-tasks"
+POINTS = "curvewise-points"
+
+_VIEWS = ("reliability", "std", "classes")
+_SHOWN = 30
+_VERDICTS = {
+    "holds": "The formulas of class-wise calibration may be used here.",
+    "close": "Not quite calibrated, but the formulas of calibration may be used here.",
+    "fails": "Not class-wise calibrated: its formulas must not be used here.",
+    "undecided": "Too few runs and examples to tell whether the formulas may be used.",
+}
+
+
+def plot_calibration(
+    result: Calibration, ax: Axes | None = None, *, what: str = "reliability", caption: bool | None = None
+) -> Axes:
+    """Draw how far the votes of the runs are calibrated, and the variance that follows from it.
+
+    Parameters
+    ----------
+    result : Calibration
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    what : {"reliability", "std", "classes"}
+        How often a class is true, by the share of runs that vote for it; the measured standard
+        deviation beside those predicted; or what each class adds to error minus disagreement.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    choose("what", what, _VIEWS)
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=_height(result, what))
+        lines, indent = _DRAWN[what](ax, result)
+        said = [*lines, _VERDICTS[result.verdict], *warned(result)]
+        finish(ax, own, [], said, caption=caption, indent=indent)
+    return ax
+
+
+def _height(result: Calibration, what: str) -> float:
+    if what == "reliability":
+        return 5.0
+    rows = len(result.predicted) + 2 if what == "std" else min(_SHOWN, len(result.class_checks))
+    return 2.0 + 0.28 * rows
+
+
+def _reliability(ax: Axes, result: Calibration) -> tuple[list[str], float]:
+    table = result.reliability_columns()
+    known = table["cells"] > 0
+    x, y, low, high = (100 * table[k][known] for k in ("confidence", "frequency", "low", "high"))
+    order = np.argsort(x)  # bins are by the votes of all runs, confidences leave one out
+    x, y, low, high = x[order], y[order], low[order], high[order]
+    diagonal(ax, 0.0, 100.0)
+    bars(ax, x, low, high, colour(0), limits=(0.0, 100.0))
+    ax.plot(x, y, color=colour(0), marker="o", ms=5, lw=1.2, gid=BINS, label="_bins")
+    ax.set_xlim(-3, 103)
+    ax.set_ylim(-3, 103)
+    ax.set_xlabel("votes for a class (% of runs)")
+    ax.set_ylabel("class is true (%)")
+    gap = result.checks[0]
+    text = (
+        f"Bars: {100 * result.level:.4g}% intervals. Error minus disagreement:"
+        f" {Measure('fraction').told(gap.difference)}."
+    )
+    return [text], 0.0
+
+
+def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
+    """The measured standard deviation and those predicted, true differences between runs added."""
+    measure, nothing = Measure("fraction"), Interval(result.independent_std, math.nan, math.nan)
+    rows = {"measured": result.measured, "independent errors": nothing, **result.total}
+    shades = [SERIES["test set"], SERIES["independent"], *[colour(3)] * len(result.total)]
+    estimate, low, high = map(measure.of, ends_of(rows.values()))
+    limits = view(estimate, low, high)
+    ax.axvspan(low[0], high[0], color=shades[0], alpha=0.12, lw=0.0, zorder=0.3, gid=POINTS)
+    _forest(ax, estimate, low, high, shades, limits)
+    words = {"two classes": "two classes, err/2n", "lower bound": "at least err/nk"}
+    names = [words.get(name, name) for name in rows]
+    rows_of(ax, names)
+    ax.set_xlim(*limits)
+    ax.set_xlabel("std between runs (%)")
+    return ["Predictions have the variance of true error added; independent errors have not."], 1.3
+
+
+def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
+    measure = Measure("fraction")
+    order = np.argsort([c.adjusted for c in result.class_checks], kind="stable")[:_SHOWN]
+    checks = [result.class_checks[i] for i in np.sort(order)]
+    estimate, low, high = map(measure.of, ends_of(c.difference for c in checks))
+    shades = [colour(1) if c.adjusted < 1 - result.level else colour(0) for c in checks]
+    limits = view(estimate, low, high, 0.0)
+    zero_line(ax)
+    _forest(ax, estimate, low, high, shades, limits)
+    names = safe_names((str(c.name) for c in checks), 12 if is_narrow(ax) else 28)
+    rows_of(ax, names)
+    ax.set_xlim(*limits)
+    ax.set_xlabel("part of error − disagreement (%)")
+    said = "Orange-red: differs from 0 (Holm over the classes)."
+    if len(checks) < len(result.class_checks):
+        said += f" The {len(checks)} clearest of {len(result.class_checks)} classes are shown."
+    return [said], max(map(len, names)) / 14
+
+
+_DRAWN = {"reliability": _reliability, "std": _stds, "classes": _classes}
+
+
+def _forest(
+    ax: Axes,
+    estimate: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    shades: Sequence[str],
+    limits: tuple[float, float],
+) -> None:
+    for i, shade in enumerate(shades):
+        part = slice(i, i + 1)
+        bars(ax, [i], low[part], high[part], shade, limits=limits, horizontal=True)
+        ax.plot(estimate[part], [i], "o", color=shade, ms=5.5, gid=POINTS, label="_estimate")
+
+
+def plot_bipartitions(
+    result: Bipartitions, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw predicted against measured standard deviations of all two-class tasks.
+
+    Parameters
+    ----------
+    result : Bipartitions
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    measure = Measure("fraction")
+    measured = measure.of(result.measured)
+    series = (
+        ("binomial", measure.of(result.binomial), result.binomial_r_squared, colour(4), "s"),
+        ("calibrated, err/2n", measure.of(result.calibrated), result.r_squared, colour(0), "o"),
+    )
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=5.0)
+        every = np.concatenate([measured, *(s[1] for s in series)])
+        low, high = float(every.min()), float(every.max())
+        pad = 0.05 * (high - low) or 0.05 * high
+        limits = max(0.0, low - pad), high + pad
+        line = diagonal(ax, *limits)
+        key: list[tuple[Any, str]] = []
+        for name, predicted, r, shade, marker in series:
+            dots = ax.scatter(predicted, measured, s=14, color=shade, marker=marker, alpha=0.6, lw=0.0, zorder=2.2)
+            dots.set_gid(TASKS)
+            dot = Line2D([], [], color=shade, marker=marker, ms=5, linestyle="none")
+            key.append((dot, f"{name}: R² = {r.estimate:.2f}"))
+        key = [*key[::-1], *([] if is_narrow(ax) else [(line, "equal")])]
+        ax.set_xlim(*limits)
+        ax.set_ylim(*limits)
+        ax.set_xlabel("predicted std (%)")
+        ax.set_ylabel("measured std (%)")
+        lines = [_tasks_caption(result), *warned(result)]
+        columns = 1 if not own else 3
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns, loc="upper left")
+    return ax
+
+
+def _tasks_caption(result: Bipartitions) -> str:
+    which = f"All {result.tasks:,}" if result.tasks == result.possible else f"{result.tasks:,} of the possible"
+    r, b = result.r_squared, result.binomial_r_squared
+    return (
+        f"{which} two-class tasks from {result.classes} classes, {result.runs:,} runs."
+        f" R² = 1 − SSE/SST: {r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}], binomial"
+        f" {b.estimate:.2f} [{b.low:.2f}, {b.high:.2f}]. Error and disagreement differ on"
+        f" {result.rejected:,} tasks."
+    )

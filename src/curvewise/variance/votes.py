@@ -1,0 +1,525 @@
+"""How often two runs disagree, beside how often one errs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.text import format_interval, format_pvalue
+from curvewise.types.coercion import as_predictions
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import Interval, Result, check_level, interval_columns
+from curvewise.types.units import FloatArray
+from curvewise.variance.anova import Test, chance, example_interval, example_variance, mean_test
+from curvewise.variance.counts import class_counts
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """How many of R runs gave each example each class.
+
+    Attributes
+    ----------
+    counts : ndarray of int, shape (examples, classes)
+        Only classes that are true or predicted somewhere have a column.
+    truth : ndarray of int, shape (examples,)
+        Column of the true class.
+    column : ndarray of int
+        Column of each class number.
+    names : tuple
+        What the classes of the columns are called.
+    runs : int
+        R.
+    groups : ndarray of int or None
+        Group of each example, numbered from 0.
+    """
+
+    counts: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    column: NDArray[np.int64]
+    names: tuple[Any, ...]
+    runs: int
+    groups: NDArray[np.int64] | None
+
+    @property
+    def classes(self) -> int:
+        """How many classes occur."""
+        return int(self.counts.shape[1])
+
+    @property
+    def examples(self) -> int:
+        """How many examples."""
+        return len(self.truth)
+
+    @property
+    def right(self) -> NDArray[np.int64]:
+        """How many runs were right on each example."""
+        return np.take_along_axis(self.counts, self.truth[:, None], axis=1)[:, 0]
+
+    @property
+    def error(self) -> FloatArray:
+        """Share of runs that were wrong on each example."""
+        return 1 - self.right / self.runs
+
+    @property
+    def disagreement(self) -> FloatArray:
+        """Share of pairs of different runs that disagree on each example: Σ q(1 − q), unbiased."""
+        same = np.einsum("ij,ij->i", self.counts, self.counts) - self.runs
+        values: FloatArray = 1 - same / (self.runs * (self.runs - 1))
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Disagreement(Result):
+    """How often two runs of one training disagree.
+
+    Attributes
+    ----------
+    runs, examples, classes : int
+        The size of the experiment; classes that occur.
+    groups : int or None
+        Number of groups of examples that belong together.
+    disagreement : Interval
+        Chance that two different runs predict different classes for an example.
+    error : Interval
+        Chance that a run is wrong on an example.
+    gap : Interval
+        Error minus disagreement: 0 if the ensemble is class-wise calibrated.
+    pvalue : float
+        Of no gap.
+    level : float
+        Coverage of the intervals, for which examples (or groups of them) are sampled.
+    """
+
+    runs: int
+    examples: int
+    classes: int
+    groups: int | None
+    disagreement: Interval
+    error: Interval
+    gap: Interval
+    pvalue: float
+    level: float
+    warnings: tuple[str, ...]
+    _votes: Votes
+
+    @property
+    def example_disagreement(self) -> FloatArray:
+        """Disagreement of two runs on each example."""
+        return self._votes.disagreement
+
+    @property
+    def example_errors(self) -> FloatArray:
+        """Share of runs that err on each example."""
+        return self._votes.error
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per quantity: estimate, low, high."""
+        rows = {"disagreement": self.disagreement, "error": self.error, "gap": self.gap}
+        return interval_columns(rows)
+
+    def summary(self) -> str:
+        """Disagreement and error in a few sentences."""
+        design = f" in {self.groups:,} groups" if self.groups else ""
+        if self.pvalue >= 1 - self.level:
+            verdict = "no more than chance makes of equal ones"
+        else:
+            less = self.gap.estimate > 0
+            verdict = (
+                f"so the runs agree {'more' if less else 'less'} often than a calibrated ensemble of this error would"
+            )
+        return " ".join(
+            [
+                f"Two of {self.runs:,} runs disagree on"
+                f" {format_interval(self.disagreement, 'fraction')} of {self.examples:,}"
+                f" examples{design}; a run errs on {format_interval(self.error, 'fraction')}.",
+                f"Error minus disagreement is {format_interval(self.gap, 'fraction')}"
+                f" ({format_pvalue(self.pvalue)}): {verdict}.",
+                *(f"Beware: {w}" for w in self.warnings),
+            ]
+        )
+
+
+def measure_disagreement(
+    predictions: Predictions | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+) -> Disagreement:
+    """Measure how often two runs disagree, over all pairs of runs, in one pass.
+
+    With c runs out of R for a class, R(R − 1) − Σ c(c − 1) ordered pairs disagree on the example,
+    so that no pair need be formed. The intervals are those of a new sample of examples for these
+    runs; :func:`measure_calibration` counts the runs as sampled, too.
+
+    Parameters
+    ----------
+    predictions : Predictions or array_like, shape (runs, examples)
+        Predicted labels, or probabilities with an axis for the classes.
+    labels : array_like, shape (examples,), optional
+        True classes.
+    kind : {"labels", "probabilities"}, optional
+        What the values are, where they do not say it.
+    axes : sequence of str, optional
+        What the axes are, where the shape does not say it.
+    groups : array_like, shape (examples,), optional
+        Which examples belong together: they are sampled together.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> d = measure_disagreement([[0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]], [0, 1, 0, 1])
+    >>> round(d.disagreement.estimate, 3), round(d.error.estimate, 3)
+    (0.333, 0.417)
+    """
+    check_level(level)
+    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    votes = count_votes(given)
+    test = _gap(votes, level)
+    return Disagreement(
+        runs=votes.runs,
+        examples=votes.examples,
+        classes=votes.classes,
+        groups=None if votes.groups is None else int(votes.groups.max()) + 1,
+        disagreement=chance(example_interval(votes.disagreement, votes.groups, level)),
+        error=chance(example_interval(votes.error, votes.groups, level)),
+        gap=test.estimate,
+        pvalue=test.pvalue,
+        level=level,
+        warnings=(),
+        _votes=votes,
+    )
+
+
+def _gap(votes: Votes, level: float) -> Test:
+    gap = votes.error - votes.disagreement
+    parts = {"examples": example_variance(gap, votes.groups)}
+    return mean_test(float(gap.mean()), parts, 0.0, level)
+
+
+# What several runs together are worth: votes and averages of 1, 2, 4, … runs.
+
+METHODS = ("auto", "vote", "average")
+BLOCK_CELLS = 2**22
+"""Predictions of an ensemble that are read at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble(Result):
+    """Error of ensembles of one training's runs, by their size.
+
+    Attributes
+    ----------
+    runs, examples : int
+        The size of the experiment.
+    groups : int or None
+        Number of groups of examples that belong together.
+    method : {"vote", "average"}
+        Plurality of predicted classes (a tie counts as a random choice among the tied), or the
+        highest of averaged probabilities.
+    mean_error : Interval
+        Of a single run.
+    error : Interval
+        Of the ensemble of all runs.
+    gain : Interval
+        Of the ensemble of all runs over a single run: how much less it errs.
+    sizes : ndarray of int
+        Sizes of ensembles; 1 and all runs among them.
+    draws : ndarray of int
+        How many random subsets of the runs stand for each size.
+    errors, gains : tuple of Interval
+        Error of each size, and how much less it is than that of a single run.
+    level : float
+        Coverage of the intervals: examples (or groups) are sampled, and subsets of these runs.
+    """
+
+    runs: int
+    examples: int
+    groups: int | None
+    method: str
+    mean_error: Interval
+    error: Interval
+    gain: Interval
+    sizes: NDArray[np.int64]
+    draws: NDArray[np.int64]
+    errors: tuple[Interval, ...]
+    gains: tuple[Interval, ...]
+    level: float
+    warnings: tuple[str, ...]
+
+    @property
+    def accuracy(self) -> Interval:
+        """Of the ensemble of all runs."""
+        e = self.error
+        return Interval(1 - e.estimate, 1 - e.high, 1 - e.low, e.level)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per size."""
+        return {
+            "size": self.sizes,
+            "error": [e.estimate for e in self.errors],
+            "low": [e.low for e in self.errors],
+            "high": [e.high for e in self.errors],
+            "gain": [g.estimate for g in self.gains],
+            "gain low": [g.low for g in self.gains],
+            "gain high": [g.high for g in self.gains],
+            "draws": self.draws,
+        }
+
+    def summary(self) -> str:
+        """What the ensemble gains, in a few sentences."""
+        how = {"vote": "vote by plurality", "average": "averaged scores"}[self.method]
+        design = f" in {self.groups:,} groups" if self.groups else ""
+        sentences = [
+            f"A single run errs on {format_interval(self.mean_error, 'fraction')} of"
+            f" {self.examples:,} examples{design}, the ensemble of all {self.runs:,} runs"
+            f" ({how}) on {format_interval(self.error, 'fraction')}: it gains"
+            f" {format_interval(self.gain, 'fraction')}."
+        ]
+        if self.gain.estimate > 0:
+            half = [g.estimate >= 0.9 * self.gain.estimate for g in self.gains].index(True)
+            if self.sizes[half] < self.runs:
+                sentences.append(f"{self.sizes[half]:,} runs have nine tenths of that gain.")
+        return " ".join([*sentences, *(f"Beware: {w}" for w in self.warnings)])
+
+
+def measure_ensemble(
+    predictions: Predictions | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    method: str = "auto",
+    sizes: Sequence[int] | None = None,
+    draws: int = 10,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Ensemble:
+    """Measure the error of ensembles of 1, 2, 4, … and all runs.
+
+    Parameters
+    ----------
+    predictions : Predictions or array_like, shape (runs, examples)
+        Predicted labels, or probabilities (or logits) with an axis for the classes.
+    labels : array_like, shape (examples,), optional
+        True classes.
+    kind, axes
+        As in :func:`decompose_variance`.
+    groups : array_like, shape (examples,), optional
+        Which examples belong together: they are sampled together.
+    method : {"auto", "vote", "average"}
+        Plurality vote, or average of the scores as they are given; "auto" averages where there
+        are scores.
+    sizes : sequence of int, optional
+        Sizes to measure beside 1 and all runs: powers of two by default.
+    draws : int
+        Random subsets of the runs for each size.
+    level : float
+        Coverage of the intervals.
+    rng : int or Generator
+        Determines the subsets.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 5, 1000)
+    >>> slips = rng.random((33, 1000)) < 0.3
+    >>> e = measure_ensemble(np.where(slips, rng.integers(0, 5, (33, 1000)), labels), labels)
+    >>> e.sizes.tolist(), round(e.mean_error.estimate, 2), e.error.estimate
+    ([1, 2, 4, 8, 16, 32, 33], 0.24, 0.0)
+    """
+    check_level(level)
+    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    how = _method(given, method)
+    chosen = _sizes(given.runs, sizes)
+    if draws < 1:
+        raise InputError(f"draws={draws} must be at least 1.")
+    votes = count_votes(given)
+    single, all_runs = _ends(votes, given, how)
+    generator, classes = np.random.default_rng(rng), len(votes.column)
+    outcomes = []
+    for size in chosen:
+        if size in (1, given.runs):
+            outcomes.append(single[None] if size == 1 else all_runs[None])
+            continue
+        rows = [generator.permutation(given.runs)[:size] for _ in range(draws)]
+        outcomes.append(np.stack([_subset(given, np.sort(r), how, classes) for r in rows]))
+    return _result(given, how, chosen, outcomes, votes.groups, level)
+
+
+def _result(
+    given: Predictions,
+    method: str,
+    sizes: list[int],
+    outcomes: list[FloatArray],
+    codes: NDArray[np.int64] | None,
+    level: float,
+) -> Ensemble:
+    single = outcomes[0][0]
+    errors = [chance(_interval(o, codes, level)) for o in outcomes]
+    gains = [_interval(single - o, codes, level) for o in outcomes]
+    return Ensemble(
+        runs=given.runs,
+        examples=given.examples,
+        groups=None if codes is None else int(codes.max()) + 1,
+        method=method,
+        mean_error=errors[0],
+        error=errors[-1],
+        gain=gains[-1],
+        sizes=np.array(sizes),
+        draws=np.array([len(o) for o in outcomes]),
+        errors=tuple(errors),
+        gains=tuple(gains),
+        level=level,
+        warnings=(),
+    )
+
+
+def _interval(outcomes: FloatArray, codes: NDArray[np.int64] | None, level: float) -> Interval:
+    """Mean over draws and examples; both are sampled."""
+    values = outcomes.mean(axis=0)
+    draws = len(outcomes)
+    if draws == 1:
+        return example_interval(values, codes, level)
+    by_draw = float(np.var(outcomes.mean(axis=1), ddof=1)) / draws
+    parts = {"examples": example_variance(values, codes), "draws": (by_draw, draws - 1.0)}
+    return mean_test(float(values.mean()), parts, 0.0, level).estimate
+
+
+def _method(given: Predictions, method: str) -> str:
+    if method not in METHODS:
+        raise InputError(f"method={method!r} is not known: use one of {', '.join(METHODS)}.")
+    if method == "average" and given.kind != "probabilities":
+        raise InputError(f"method='average' needs probabilities, and predictions are {given.kind}: use 'vote'.")
+    if method == "auto":
+        return "average" if given.kind == "probabilities" else "vote"
+    return method
+
+
+def _sizes(runs: int, sizes: Sequence[int] | None) -> list[int]:
+    wanted = [2**i for i in range(1, max(1, runs).bit_length())] if sizes is None else list(sizes)
+    if sizes is not None and any(not 1 <= s <= runs or s != int(s) for s in wanted):
+        raise InputError(f"sizes={sizes} must be whole numbers from 1 to the {runs:,} runs.")
+    return sorted({1, runs, *(int(s) for s in wanted if s <= runs)})
+
+
+def _ends(votes: Votes, given: Predictions, method: str) -> tuple[FloatArray, FloatArray]:
+    """Of each example: share of single runs that err, and error of all runs together."""
+    if method == "vote":
+        return votes.error, vote_errors(votes.counts, votes.truth)
+    return votes.error, _averaged(given, (block for _, block in given.blocks()))
+
+
+def _subset(given: Predictions, rows: NDArray[Any], method: str, classes: int) -> FloatArray:
+    """Error of an ensemble of some runs on each example."""
+    assert given.labels is not None
+    parts = _read(given, rows)
+    if method == "average":
+        return _averaged(given, (np.asarray(p.values) for p in parts))
+    blocks = (block for p in parts for _, block in p.label_blocks())
+    return vote_errors(class_counts(blocks, given.examples, classes), given.labels)
+
+
+def _read(given: Predictions, rows: NDArray[Any]) -> Iterator[Predictions]:
+    """Some runs, a few at a time; a source is read one run after the other."""
+    width = int(np.prod(given.values.shape[1:]))
+    step = max(1, BLOCK_CELLS // width)
+    for start in range(0, len(rows), step):
+        some = [np.asarray(given.values[int(r) : int(r) + 1]) for r in rows[start : start + step]]
+        yield replace(given, values=np.concatenate(some), run_ids=None)
+
+
+def vote_errors(counts: NDArray[Any], truth: NDArray[np.int64]) -> FloatArray:
+    """Chance that a plurality vote is wrong on each example, ties decided at random."""
+    best = counts.max(axis=1)
+    tied = np.count_nonzero(counts == best[:, None], axis=1)
+    right = np.take_along_axis(counts, truth[:, None], axis=1)[:, 0] == best
+    return np.where(right, 1 - 1 / tied, 1.0)
+
+
+def _averaged(given: Predictions, blocks: Iterator[NDArray[Any]]) -> FloatArray:
+    assert given.labels is not None
+    total = np.zeros(given.values.shape[1:])
+    for block in blocks:
+        total += block.sum(axis=0, dtype=np.float64)
+    return vote_errors(total, given.labels)
+
+
+# How the runs voted on each example: counts of classes, and what they estimate without bias.
+
+MOST_CELLS = 2 * 10**9
+"""Examples × classes beyond which the classes are taken for a mistake."""
+
+
+def count_votes(predictions: Predictions, least: int = 2) -> Votes:
+    """Count the classes in one pass; a second only if a class is predicted that no label has."""
+    if predictions.repeats > 1:
+        raise InputError(
+            "predictions has several repeats of each example: votes need one class from each run."
+            " Pick one repeat, or put the repeats along the runs."
+        )
+    if predictions.runs < least:
+        raise InputError(f"predictions holds {predictions.runs} run(s): {least} are needed here.")
+    if predictions.examples < 2:
+        raise InputError("predictions holds one example: a test set needs at least two.")
+    counts = _counts(predictions)
+    assert predictions.labels is not None
+    known = counts.shape[1]
+    used = counts.any(axis=0) | (np.bincount(predictions.labels, minlength=known) > 0)
+    column = np.cumsum(used) - 1
+    names = np.flatnonzero(used).tolist()
+    if predictions.classes is not None:
+        names = [predictions.classes[i] for i in names]
+    return Votes(
+        counts=counts if used.all() else counts[:, used],
+        truth=column[predictions.labels],
+        column=column,
+        names=tuple(names),
+        runs=predictions.runs,
+        groups=group_codes(predictions),
+    )
+
+
+def _counts(predictions: Predictions) -> NDArray[np.int64]:
+    n, known = predictions.examples, class_number(predictions)
+    try:
+        return class_counts((block for _, block in predictions.label_blocks()), n, known)
+    except InputError:
+        highest = max(int(block.max()) for _, block in predictions.label_blocks())
+        if highest < known:
+            raise
+    if n * (highest + 1) > MOST_CELLS:
+        raise InputError(
+            f"predictions holds class {highest:,}, and the labels end at {known - 1:,}: number the"
+            " classes 0, 1, …, or pass their names."
+        )
+    return class_counts((block for _, block in predictions.label_blocks()), n, highest + 1)
+
+
+def class_number(predictions: Predictions) -> int:
+    """How many classes the predictions say there are, without reading them."""
+    if predictions.kind == "probabilities":
+        return int(predictions.values.shape[2])
+    assert predictions.labels is not None or not predictions.has_classes
+    named = 0 if predictions.classes is None else len(predictions.classes)
+    return max(named, 0 if predictions.labels is None else int(predictions.labels.max()) + 1)
+
+
+def group_codes(predictions: Predictions) -> NDArray[np.int64] | None:
+    """Groups numbered from 0 in order; at least two of them."""
+    if predictions.groups is None:
+        return None
+    found, codes = np.unique(predictions.groups, return_inverse=True)
+    if len(found) < 2:
+        raise InputError("groups puts all examples into one group: at least two are needed.")
+    return codes.ravel().astype(np.int64)

@@ -1,0 +1,95 @@
+"""What headings and help say, and the learners that are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+import curvewise as cw
+
+
+@pytest.mark.parametrize(
+    ("options", "heading"),
+    [
+        (("--form", "auto"), "Predicted at n = 5,748 (95% prediction intervals, form auto)"),
+        ((), "Predicted at n = 5,748 (95% confidence intervals, form power)"),
+    ],
+)
+def test_rank_heading_names_interval_and_form(call, errors, options, heading):
+    assert heading in call("learning", "rank", errors, "--at", "5748", *options).out
+
+
+@pytest.mark.parametrize(
+    ("options", "heading"),
+    [
+        ((), "Predicted (95% confidence intervals)"),
+        (("--form", "auto"), "Predicted (95% prediction intervals for one new run)"),
+        (("--interval", "prediction"), "Predicted (95% prediction intervals for one new run)"),
+    ],
+)
+def test_heading_of_predictions_says_what_for(call, errors, options, heading):
+    assert heading in call("learning", "fit", errors, "--predict", "3000", *options).out
+
+
+def test_predictions_are_for_one_new_run(call, errors):
+    options = ("--predict", "3000", "--interval", "prediction", "--json")
+    row = call("learning", "fit", errors, *options).document["predictions"][0]
+    curve = cw.fit_learning_curves(cw.load_measurements(errors))[row["learner"]]
+    assert row["low"] == pytest.approx(curve.band([3000], "prediction", runs=1)["low"][0])
+
+
+def words(text: str) -> str:
+    """The text of a help page without its frames and line breaks."""
+    return " ".join(text.replace("│", " ").split())
+
+
+def test_help_of_compare_describes_a_and_b(call):
+    text = words(call("learning", "compare", "--help").out)
+    assert "--a STR Name of the learner to judge" in text
+    assert "--b STR Name of the learner to judge it against." in text
+
+
+def test_help_of_reach_says_that_it_is_an_error(call):
+    text = words(call("learning", "fit", "--help").out)
+    assert "An error in the unit of the file" in text
+    assert "5 for an accuracy of 95 percent" in text
+
+
+def test_reach_is_an_error_for_accuracies_too(call, tmp_path, errors):
+    m = cw.load_measurements(errors)
+    path = tmp_path / "accuracies.csv"
+    rows = zip(m.learner, m.n, m.error, strict=True)
+    lines = [f"{name},{n:.0f},{100 * (1 - e)}" for name, n, e in rows]
+    path.write_text("learner,n,accuracy\n" + "\n".join(lines) + "\n")
+    options = ("--unit", "percent", "--reach", "5", "--json")
+    sizes = [
+        [a["estimate"] for a in call("learning", "fit", *c).document["samples_to_reach"]]
+        for c in ((path, *options), (errors, "--reach", "0.05", "--json"))
+    ]
+    assert sizes[0] == pytest.approx(sizes[1], rel=1e-3)
+
+
+def test_fit_of_some_learners(call, table):
+    path = table("three.csv", {"resnet-18": (0.1, 1), "resnet-50": (0.1, 1.2), "vit": (0.2, 1)})
+    every = call("learning", "fit", path, "--json").document
+    some = call("learning", "fit", path, "--learner", "vit", "--learner", "resnet-18", "--json").document
+    assert list(some["curves"]) == ["resnet-18", "vit"]
+    for name, curve in some["curves"].items():
+        assert curve["alpha"] == pytest.approx(every["curves"][name]["alpha"])
+    out = call("learning", "fit", path, "--learner", "vit", "--learner", "vit").out
+    assert "vit" in out
+    assert "resnet" not in out
+
+
+def test_fit_of_an_unknown_learner_suggests_one(call, errors):
+    done = call("learning", "fit", errors, "--learner", "naive bays")
+    assert done.code == 2
+    assert "Did you mean 'naive Bayes'?" in done.err
+    assert done.out == ""
+
+
+def test_fit_of_some_learners_keeps_runs_and_variances(call, tmp_path):
+    path = tmp_path / "means.csv"
+    rows = [f"{k},{n},{2 / n**0.5},{r},1e-4" for k, r in (("a", 5), ("b", 7)) for n in (50, 99)]
+    path.write_text("learner,n,error,k,v\n" + "\n".join(rows) + "\n")
+    options = ("--runs-column", "k", "--variance-column", "v", "--learner", "b", "--json")
+    assert call("learning", "fit", path, *options).document["curves"]["b"]["runs"] == [7, 7]

@@ -1,0 +1,223 @@
+"""Comparing and ranking learners: known truths, coverage, symmetry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.learning.fit import build_curve
+from curvewise.learning.power import group_runs
+
+N = np.repeat([25, 50, 100, 200, 400.0], [16, 8, 4, 2, 1])
+
+
+def learner(rng, alpha, eta, name="a", gamma=-0.5, slope=20.0):
+    error = alpha + eta * N**gamma + rng.standard_normal(len(N)) * np.sqrt(0.02 + slope / N)
+    return build_curve(group_runs(N, error), cw.Unit("percent"), learner=name)
+
+
+def test_difference_covers_and_undecided_means_undecided():
+    rng = np.random.default_rng(0)
+    hits, verdicts = [], []
+    for _ in range(150):
+        a, b = learner(rng, 8, 150, "a"), learner(rng, 8, 150, "b")
+        c = cw.compare_learning_curves(a, b, at=400)
+        hits.append(0.0 in c.error_difference)
+        verdicts.append(c.verdict)
+    assert 0.9 < np.mean(hits) <= 1.0
+    assert np.mean([v == "undecided" for v in verdicts]) == np.mean(hits)
+
+
+def test_data_equivalence_recovers_a_multiplier():
+    """b sees data worth 1/1.8 of a's: e_b(1.8 n) = e_a(n), as the paper found for augmentation."""
+    rng = np.random.default_rng(1)
+    factors, hits = [], []
+    for _ in range(60):
+        a = learner(rng, 8, 150, "with")
+        b = learner(rng, 8, 150 * 1.8**0.5, "without")
+        k = cw.compare_learning_curves(a, b, at=400).data_equivalence
+        factors.append(k.estimate)
+        hits.append(1.8 in k)
+    assert np.median(factors) == pytest.approx(1.8, rel=0.1)
+    assert np.mean(hits) > 0.9
+
+
+def test_crossing_is_found_and_covered():
+    """8 + 150 n^-½ and 12 + 70 n^-½ cross at n = 400."""
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(40):
+        a, b = learner(rng, 8, 150, "steep"), learner(rng, 12, 70, "flat")
+        crossing = cw.compare_learning_curves(a, b, at=100).crossing
+        if np.isfinite(crossing.estimate):
+            found.append((crossing.estimate, 400 in crossing))
+    assert len(found) > 30
+    assert np.median([f[0] for f in found]) == pytest.approx(400, rel=0.15)
+    assert np.mean([f[1] for f in found]) > 0.85
+
+
+def test_comparison_is_antisymmetric(simulated):
+    rng = np.random.default_rng(3)
+    a, b = learner(rng, 8, 150, "a"), learner(rng, 12, 70, "b")
+    one, two = (cw.compare_learning_curves(*pair, at=50) for pair in ((a, b), (b, a)))
+    assert one.verdict == "b better"
+    assert two.verdict == "a better"
+    d, e = one.error_difference, two.error_difference
+    assert (d.estimate, d.low, d.high) == pytest.approx((-e.estimate, -e.high, -e.low))
+    assert one.data_equivalence.estimate < 1 < two.data_equivalence.estimate
+    assert one.p_value == pytest.approx(two.p_value, abs=1e-3)
+    assert "is better than" in one.summary()
+
+
+def test_no_crossing_is_said_so():
+    rng = np.random.default_rng(4)
+    a, b = learner(rng, 5, 100, slope=0.5), learner(rng, 40, 100, "b", slope=0.5)
+    c = cw.compare_learning_curves(a, b)
+    assert np.isnan(c.crossing.estimate)
+    assert c.data_equivalence.estimate == np.inf
+    assert "No amount of data" in c.summary()
+
+
+def test_scores_compare_the_right_way_round():
+    rng = np.random.default_rng(5)
+    n = N
+    noise = rng.standard_normal((2, len(n)))
+    good = cw.fit_learning_curve(
+        n, 90 - 50 * n**-0.5 + 0.1 * noise[0], unit="score", higher_is_better=True, learner="good"
+    )
+    bad = cw.fit_learning_curve(
+        n, 70 - 50 * n**-0.5 + 0.1 * noise[1], unit="score", higher_is_better=True, learner="bad"
+    )
+    c = cw.compare_learning_curves(good, bad)
+    assert c.verdict == "a better"
+    assert c.error_difference.low > 15
+    assert cw.rank_learners([bad, good]).learners[0] == "good"
+
+
+def test_units_must_agree(simulated):
+    n, error = simulated
+    a = cw.fit_learning_curve(n, error, unit="percent")
+    b = cw.fit_learning_curve(n, error / 100)
+    with pytest.raises(cw.InputError, match="same unit"):
+        cw.compare_learning_curves(a, b)
+    with pytest.raises(cw.InputError, match="same unit"):
+        cw.rank_learners([a, b])
+    with pytest.raises(cw.InputError, match="empty"):
+        cw.rank_learners([])
+
+
+def test_accuracies_compare_with_errors(simulated):
+    n, error = simulated
+    a = cw.fit_learning_curve(n, error, unit="percent")
+    b = cw.fit_learning_curve(n, 100 - error, unit="percent", higher_is_better=True)
+    assert cw.compare_learning_curves(a, b).error_difference.estimate == pytest.approx(0)
+    assert a.samples_to_reach(12.0).estimate == pytest.approx(b.samples_to_reach(12.0).estimate)
+
+
+def test_ranking_chances_are_calibrated():
+    """The learner ranked first with chance p should be the best one in a share p of cases."""
+    rng = np.random.default_rng(6)
+    said, was = [], []
+    for _ in range(150):
+        alphas = rng.normal(10, 0.5, size=3)
+        curves = [learner(rng, a, 120, str(i)) for i, a in enumerate(alphas)]
+        r = cw.rank_learners(curves, at=400)
+        assert r.probability_best.sum() == pytest.approx(1)
+        said.append(r.probability_best[0])
+        was.append(int(r.learners[0]) == int(np.argmin(alphas)))
+    assert np.mean(said) == pytest.approx(np.mean(was), abs=0.1)
+
+
+def test_chances_are_calibrated_where_the_prior_pulls_the_predictions():
+    """At four times the data and with any γ: what has chance p is the best in a share p."""
+    rng = np.random.default_rng(11)
+    said, was = [], []
+    for _ in range(120):
+        curves, truth = [], []
+        for name in "abc":
+            gamma, alpha, beta = -rng.uniform(0.25, 0.95), *rng.normal(8, 1.5, size=2)
+            eta = beta * 400**-gamma
+            curves.append(learner(rng, alpha, eta, name, gamma=gamma))
+            truth.append(alpha + eta * 1600**gamma)
+        r = cw.rank_learners(curves, at=1600)
+        said += r.probability_best.tolist()
+        was += [name == "abc"[int(np.argmin(truth))] for name in r.learners]
+    chance, best = np.array(said), np.array(was)
+    for low, high in ((0.0, 0.2), (0.2, 0.8), (0.8, 1.1)):
+        some = (chance >= low) & (chance < high)
+        assert some.sum() > 25
+        assert best[some].mean() == pytest.approx(chance[some].mean(), abs=0.1)
+
+
+def test_the_most_probable_learner_leads_and_a_better_prediction_is_explained():
+    """The numbers of Fashion-MNIST at n = 16,000: the prior pulls the prediction of one."""
+    ranking = cw.learning.LearnerRanking(
+        at=16000.0,
+        learners=("augmented", "plain", "small"),
+        error=np.array([0.1092, 0.1101, 0.124]),
+        low=np.array([0.1092, 0.1006, 0.0947]),
+        high=np.array([0.1391, 0.122, 0.142]),
+        probability_best=np.array([0.06, 0.71, 0.23]),
+        level=0.95,
+        kind="confidence",
+        unit=cw.Unit("fraction"),
+    )
+    text = ranking.summary()
+    assert text.startswith("At n = 16,000, plain is most probably the best of 3: its chance is 71%")
+    assert "small has 23%: train both further" in text
+    assert "augmented has the best prediction, 0.1092 [0.1092, 0.1391], yet its chance is 6%" in text
+    agreed = replace(ranking, probability_best=np.array([0.9, 0.06, 0.04])).summary()
+    assert agreed == (
+        "At n = 16,000, augmented is predicted best with 0.1092 [0.1092, 0.1391]; the chance that "
+        "it is the best of 3 is 90%."
+    )
+
+
+def test_far_extrapolation_is_flagged():
+    rng = np.random.default_rng(7)
+    c = cw.compare_learning_curves(learner(rng, 8, 150), learner(rng, 9, 150, "b"), at=1e5)
+    assert any("four times" in w for w in c.warnings)
+
+
+def test_factor_and_crossing_are_covered_when_the_prior_pulls_the_fit():
+    """γ = −1.2 lies outside the search, so the estimates are off; the intervals must not be."""
+    rng = np.random.default_rng(8)
+    n = N
+    true_factor = ((13 - 8) / 6) ** (1 / -0.4)
+    hits, flagged = [], []
+    for _ in range(40):
+        noise = rng.standard_normal((2, len(n))) * np.sqrt(0.02 + 2 / n)
+        a, b = (
+            build_curve(group_runs(n, e), cw.Unit("percent"), learner=k)
+            for k, e in {"a": 11 + 2 * (n / 400) ** -1.2 + noise[0], "b": 8 + 6 * (n / 400) ** -0.4 + noise[1]}.items()
+        )
+        c = cw.compare_learning_curves(a, b, at=400)
+        hits.append(true_factor in c.data_equivalence)
+        flagged.append(any("outside its own 95% interval" in w for w in c.warnings))
+        assert c.data_equivalence.low < c.data_equivalence.high
+        assert not c.data_equivalence.outside
+    assert np.mean(hits) > 0.85
+    assert any(flagged)
+
+
+@pytest.mark.parametrize("at", [0, -1, np.nan, np.inf])
+def test_at_is_checked(simulated, at):
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    for ask in (
+        lambda: cw.compare_learning_curves(curve, curve, at=at),
+        lambda: cw.rank_learners([curve], at=at),
+        lambda: cw.plan_sizes(curve, at=at),
+        lambda: cw.measure_stability(*simulated, unit="percent", at=at),
+    ):
+        with pytest.raises(cw.InputError, match="at="):
+            ask()
+
+
+def test_ranking_is_by_predicted_error():
+    rng = np.random.default_rng(9)
+    curves = [learner(rng, 10 + i, 120, str(i), slope=40 * i + 1) for i in range(4)]
+    ranking = cw.rank_learners(curves, at=400)
+    assert (np.diff(ranking.error) >= 0).all()

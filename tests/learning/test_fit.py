@@ -1,0 +1,163 @@
+"""Many curves at once: the same as one by one, in any kind of table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.errors import CurvewiseWarning
+
+N5 = np.array([25, 50, 100, 200, 400.0])
+RUNS = [16, 8, 4, 2, 1]
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    n = np.repeat(N5, RUNS)
+    curves = {f"m{i}": 10 + i + 120 * n**-0.5 + rng.normal(size=len(n)) * np.sqrt(0.02 + 10 / n) for i in range(6)}
+    return {
+        "learner": np.repeat(list(curves), len(n)),
+        "n": np.tile(n, 6),
+        "error": np.concatenate(list(curves.values())),
+    }
+
+
+@pytest.mark.parametrize("form", ["power", "sqrt", "power2", "auto"])
+def test_same_as_one_by_one(table, form):
+    many = cw.fit_learning_curves(table, unit="percent", form=form)
+    assert list(many.curves) == [f"m{i}" for i in range(6)]
+    for name, curve in many.curves.items():
+        keep = table["learner"] == name
+        one = cw.fit_learning_curve(table["n"][keep], table["error"][keep], unit="percent", form=form)
+        assert curve.error_at(800) == pytest.approx(one.error_at(800), rel=1e-9)
+        assert curve.learner == name
+
+
+def test_order_of_rows_does_not_matter(table):
+    mixed = np.random.default_rng(1).permutation(len(table["n"]))
+    a = cw.fit_learning_curves(table, unit="percent")
+    b = cw.fit_learning_curves({k: v[mixed] for k, v in table.items()}, unit="percent")
+    for name, curve in a.curves.items():
+        assert b[name].error_at(400) == pytest.approx(curve.error_at(400))
+
+
+def test_any_data_frame(table):
+    expected = cw.fit_learning_curves(table, unit="percent")["m3"].alpha
+    for library in ("pandas", "polars"):
+        frame = pytest.importorskip(library).DataFrame(table)
+        assert cw.fit_learning_curves(frame, unit="percent")["m3"].alpha == pytest.approx(expected)
+
+
+def test_pairs_and_measurements(table):
+    keep = table["learner"] == "m3"
+    pair = (table["n"][keep], table["error"][keep])
+    expected = cw.fit_learning_curves(table, unit="percent")["m3"].alpha
+    assert cw.fit_learning_curves({"m3": pair}, unit="percent")["m3"].alpha == expected
+    m = cw.Measurements(table["learner"], table["n"], table["error"], cw.Unit("percent"))
+    assert cw.fit_learning_curves(m)["m3"].alpha == pytest.approx(expected)
+    assert len(m.of("m3")) == 31
+    with pytest.raises(cw.InputError, match="'zzz' is not among"):
+        m.of("zzz")
+    with pytest.raises(cw.InputError, match="measurements are in"):
+        cw.fit_learning_curves(m, unit="loss")
+
+
+def test_accuracy_measurements_are_not_turned_twice(table):
+    unit = cw.Unit("percent", higher_is_better=True)
+    m = cw.Measurements(table["learner"], table["n"], unit.errors(100 - table["error"]), unit.once_read)
+    expected = cw.fit_learning_curves(table, unit="percent")["m0"].error_at(400)
+    assert cw.fit_learning_curves(m)["m0"].error_at(400) == pytest.approx(expected)
+
+
+def test_refits_agree_with_the_profile_and_do_not_depend_on_company(table):
+    many = cw.fit_learning_curves(table, unit="percent", refits=2000, at=400)
+    keep = table["learner"] == "m2"
+    alone = cw.fit_learning_curves({k: v[keep] for k, v in table.items()}, unit="percent", refits=2000, at=400)
+    assert many.columns()["e_N se"][2] == alone.columns()["e_N se"][0]
+    width = many["m2"].interval_at(400).error.width
+    columns = many.columns()
+    assert columns["e_N 97.5%"][2] - columns["e_N 2.5%"][2] == pytest.approx(width, rel=0.35)
+
+
+def test_failures_are_reported_not_dropped(table):
+    table["error"][table["learner"] == "m4"] = np.nan
+    with pytest.warns(CurvewiseWarning, match="could not be fitted"):
+        many = cw.fit_learning_curves(table, unit="percent")
+    assert "m4" in many.failures
+    assert "NaN" in many.failures["m4"]
+    assert "m4" not in many.curves
+    assert "could not be fitted" in many.summary()
+
+
+def test_the_answer_comes_first(table):
+    """Who has the lowest error where all were measured, then how many are flagged."""
+    many = cw.fit_learning_curves(table, unit="percent")
+    n = min(c.largest_n for c in many)
+    best = min(many, key=lambda c: c.error_at(n))
+    said = f"{best.learner} has the lowest error of 6 learners at n = {n:.0f}: "
+    assert many.summary().startswith(said)
+    assert "flagged" not in many.summary()
+    two = cw.fit_learning_curves({k: v[np.isin(table["learner"], ["m0", "m1"])] for k, v in table.items()}, unit="loss")
+    assert " has the lowest loss of 2 learners at n = " in two.summary()
+    keep = table["learner"] == "m2"
+    one = cw.fit_learning_curves({k: v[keep] for k, v in table.items()}, unit="percent")
+    assert one.summary().startswith("m2: e_N ")
+
+
+def test_flagged_curves_are_counted(table):
+    table["error"][table["learner"] == "m1"] = table["error"][table["learner"] == "m1"][::-1]
+    with pytest.warns(CurvewiseWarning, match="1 of 6 curves are flagged"):
+        many = cw.fit_learning_curves(table, unit="percent")
+    assert " 1 of 6 curves flagged." in many.summary().split(" Beware")[0]
+
+
+def test_missing_columns_are_named(table):
+    with pytest.raises(cw.InputError, match="lacks the column"):
+        cw.fit_learning_curves({"learner": table["learner"], "size": table["n"]})
+    with pytest.raises(cw.InputError, match="no curve that can be fitted"):
+        cw.fit_learning_curves({"a": ([1.0], [np.nan])})
+
+
+def test_compact_tables(table):
+    many = cw.fit_learning_curves(table, unit="percent", at=400)
+    assert many.table("markdown").splitlines()[0].startswith("| learner | N")
+    assert r"$\beta_N$ low" in many.table("latex")
+    assert len(many.table("text").splitlines()) == 7
+    with pytest.raises(cw.InputError, match="m9"):
+        many["m9"]
+
+
+def test_lcdb_in_one_call(data_dir):
+    pd = pytest.importorskip("pandas")
+    frame = pd.read_csv(data_dir / "learning_curves" / "lcdb10_error_mean_var.csv.gz")
+    frame = frame[frame.openmlid < 50]
+    table = {
+        "learner": (frame.openmlid.astype(str) + "/" + frame.learner).to_numpy(),
+        "n": frame.size_train.to_numpy(),
+        "error": frame.err_valid_mean.to_numpy(),
+        "runs": frame.n_rep.to_numpy(),
+        "variance": frame.err_valid_var.to_numpy(),
+    }
+    with pytest.warns(CurvewiseWarning, match="curves are flagged"):
+        many = cw.fit_learning_curves(table)
+    assert len(many) == len(set(table["learner"]))
+    assert all(np.isfinite(c.error_at()) for c in many)
+
+
+def test_variance_without_runs_and_nameless_learners_are_refused(table):
+    with pytest.raises(cw.InputError, match="no 'runs'"):
+        cw.fit_learning_curves({**table, "variance": np.ones_like(table["n"])})
+    names = table["learner"].astype(object)
+    names[3] = None
+    with pytest.raises(cw.InputError, match="missing values"):
+        cw.fit_learning_curves({**table, "learner": names}, unit="percent")
+
+
+def test_scores_go_round(table):
+    pytest.importorskip("pandas")
+    unit = cw.Unit("score", higher_is_better=True)
+    m = cw.Measurements(table["learner"], table["n"], -table["error"], unit)
+    again = cw.fit_learning_curves(m.frame(), unit="score", higher_is_better=True)
+    assert again["m0"].error_at(400) == cw.fit_learning_curves(m)["m0"].error_at(400)

@@ -1,0 +1,132 @@
+"""Leave-one-size-out, stability and the variance check, against direct computation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.learning.fit import build_curve
+from curvewise.learning.power import group_runs
+
+N5 = np.array([25, 50, 100, 200, 400.0])
+
+
+@pytest.fixture
+def three_curves():
+    rng = np.random.default_rng(0)
+    n = np.repeat(N5, [16, 8, 4, 2, 1])
+    errors = [10 + 5 * i + 120 * n**-0.5 + rng.normal(size=len(n)) for i in range(3)]
+    names = np.repeat(["a", "b", "c"], len(n))
+    return np.tile(n, 3), np.concatenate(errors), names
+
+
+def test_rmse_is_what_refitting_by_hand_gives(three_curves):
+    n, error, names = three_curves
+    result = cw.leave_one_size_out(n, error, learner=names, unit="percent")
+    squares = []
+    for name in "abc":
+        mine = names == name
+        rest = mine & (n != 400)
+        curve = cw.fit_learning_curve(n[rest], error[rest], unit="percent")
+        squares.append((curve.error_at(400) - error[mine & (n == 400)].mean()) ** 2)
+    assert result.rmse[0, -1] == pytest.approx(np.sqrt(np.mean(squares)))
+    assert list(result.columns())[:4] == ["form", "weights", "R2", "25"]
+    assert len(result.forms) == 8
+    assert result.forms[-1] == "last"
+
+
+def test_last_value_is_the_nearest_size(three_curves):
+    n, error, _ = three_curves
+    n, error = n[:31], error[:31]
+    result = cw.leave_one_size_out(n, error, unit="percent", forms=["last"])
+    means = [error[n == s].mean() for s in N5]
+    assert result.rmse[0, -1] == pytest.approx(abs(means[3] - means[4]))
+    assert result.rmse[0, 0] == pytest.approx(abs(means[1] - means[0]))
+
+
+def test_p_values_are_paired_t_tests(three_curves):
+    stats = pytest.importorskip("scipy.stats")
+    n, error, names = three_curves
+    result = cw.leave_one_size_out(n, error, learner=names, unit="percent", forms=["power", "sqrt"], weights=["size"])
+    misses = []
+    for form in ("power", "sqrt"):
+        row = []
+        for name in "abc":
+            for size in N5:
+                mine = names == name
+                rest = mine & (n != size)
+                curve = cw.fit_learning_curve(n[rest], error[rest], unit="percent", form=form)
+                row.append(abs(curve.error_at(size) - error[mine & (n == size)].mean()))
+        misses.append(row)
+    assert result.p_value[1] == pytest.approx(stats.ttest_rel(*misses).pvalue)
+    assert np.isnan(result.p_value[0])
+
+
+def test_fraction_and_percent_agree(three_curves):
+    n, error, names = three_curves
+    percent = cw.leave_one_size_out(n, error, learner=names, unit="percent")
+    fraction = cw.leave_one_size_out(n, error / 100, learner=names)
+    np.testing.assert_allclose(percent.rmse, fraction.rmse * 100)
+    np.testing.assert_allclose(percent.r_squared, fraction.r_squared)
+
+
+def test_means_leave_out_like_their_runs(three_curves):
+    n, error, _ = three_curves
+    n, error = n[:31], error[:31]
+    data = group_runs(n, error)
+    runs = cw.leave_one_size_out(n, error, unit="percent")
+    means = cw.leave_one_size_out(data.n, data.mean, unit="percent", runs=data.runs, variance=data.variance)
+    np.testing.assert_allclose(means.rmse, runs.rmse)
+
+
+def test_leave_out_needs_three_sizes_and_shared_ones():
+    with pytest.raises(cw.InputError, match="three sizes"):
+        cw.leave_one_size_out([1, 2], [0.2, 0.1])
+    with pytest.raises(cw.InputError, match="share no size"):
+        cw.leave_one_size_out([1, 2, 4, 10, 20, 40], [0.5, 0.4, 0.3] * 2, learner=list("aaabbb"))
+    with pytest.raises(cw.InputError, match="one name per run"):
+        cw.leave_one_size_out([1, 2, 4], [0.5, 0.4, 0.3], learner=["a"])
+
+
+def test_stability_finds_the_asymptote_unstable(golden):
+    """The paper's finding: e_N and β_N are stable, α is not, and γ = −½ is stabler still."""
+    result = cw.measure_stability(*golden["no_pretr_ft"], unit="percent", draws=400)
+    row = dict(zip(result.forms, range(4), strict=True))
+    p = row["power"]
+    assert result.alpha_std[p] > 3 * result.error_std[p]
+    assert result.data_reliance_std[row["sqrt"]] < result.data_reliance_std[p]
+    assert result.held_out.tolist() == [25]
+    assert result.held_out_rmse[p, 0] < result.held_out_rmse[row["sqrt"], 0]
+
+
+def test_stability_is_seeded_and_matches_a_loop(simulated):
+    n, error = simulated
+    error = error + 10
+    a = cw.measure_stability(n, error, unit="percent", draws=50, rng=3)
+    b = cw.measure_stability(n, error, unit="percent", draws=50, rng=3)
+    assert np.array_equal(a.error_std, b.error_std)
+    with pytest.raises(cw.InputError, match="sizes"):
+        cw.measure_stability(n, error, unit="percent", sizes=[1, 2])
+    with pytest.raises(cw.InputError, match="forms"):
+        cw.measure_stability(n, error, unit="percent", forms=["auto"])
+
+
+def test_variance_check_accepts_the_model_and_rejects_another():
+    rng = np.random.default_rng(0)
+    n = np.repeat(N5, 8)
+
+    def check(spread, curves=8):
+        noisy = [20 + 100 * n**-0.5 + rng.standard_normal(len(n)) * spread for _ in range(curves)]
+        unit = cw.Unit("percent")
+        return cw.check_variance_model([build_curve(group_runs(n, e), unit) for e in noisy])
+
+    p = [check(np.sqrt(0.02 + 20 / n), curves=1).p_value for _ in range(200)]
+    assert np.mean(np.array(p) < 0.05) < 0.1
+    assert 0.4 < np.mean(p) < 0.6
+    good, bad = check(np.sqrt(0.02 + 20 / n), 40), check(1.0, 40)
+    np.testing.assert_allclose(good.measured / good.modelled, 1, atol=0.35)
+    assert bad.p_value < 0.01
+    assert "does not describe" in bad.summary()
+    with pytest.raises(cw.InputError, match="one unit"):
+        cw.check_variance_model([])

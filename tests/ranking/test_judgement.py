@@ -1,0 +1,349 @@
+"""Judging measures: averages, unions, references, baselines, comparisons and their tables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.ranking.agreement import ranking_agreement
+from curvewise.ranking.comparison import RankingComparisons
+from curvewise.ranking.judgement import AVERAGE, RankingJudgement, judge_rankings
+from curvewise.ranking.scores import CheckpointScores
+from curvewise.stats import holm, sign_flip_pvalue
+from curvewise.types import Interval
+
+TASKS = ("birds", "cars", "flowers", "pets", "scenes", "textures", "digits")
+
+
+def made(
+    tasks: int = 4,
+    size: int = 14,
+    groups: int = 1,
+    seed: int = 0,
+    noise: tuple[float, ...] = (0.4, 1.0),
+    **options: Any,
+) -> CheckpointScores:
+    """Measures with noise of their own, a baseline of chance, and a reference in every group."""
+    rng = np.random.default_rng(seed)
+    quality = rng.normal(size=(groups, tasks, size))
+    rows: dict[str, list[Any]] = {k: [] for k in ("checkpoint", "task", "group", "accuracy")}
+    for g in range(groups):
+        for t in range(tasks):
+            names = [f"net {g}.{i}" for i in range(size)]
+            rows["checkpoint"] += [*names, "scratch"]
+            rows["task"] += [TASKS[t]] * (size + 1)
+            rows["group"] += [f"group {g}"] * (size + 1)
+            rows["accuracy"] += [*(1 / (1 + np.exp(-quality[g, t]))), 0.3]
+    truth = np.array(rows["accuracy"])
+    logits = np.log(truth / (1 - truth))
+    scores = {f"m{i}": logits + s * rng.normal(size=len(truth)) for i, s in enumerate(noise)}
+    sizes = {name: rng.random() for name in dict.fromkeys(rows["checkpoint"])}
+    scores["parameters"] = np.array([sizes[name] for name in rows["checkpoint"]])
+    for values in scores.values():
+        values[np.array(rows["checkpoint"]) == "scratch"] = np.nan
+    found = {
+        "tasks": rows["task"],
+        "groups": rows["group"],
+        "reference": ("scratch",),
+        "baselines": ("parameters",),
+        "gflops": {"m0": np.full(len(truth), 12.5)},
+    }
+    return CheckpointScores(rows["checkpoint"], truth, scores, **(found | options))
+
+
+def matrix(table: CheckpointScores, values: np.ndarray, group: str | None = None) -> np.ndarray:
+    """Tasks by ranked checkpoints, by another way."""
+    chosen = table.ranked & (True if group is None else table.groups == group)
+    return np.array([values[chosen & (table.tasks == t)] for t in table.task_names])
+
+
+@pytest.fixture(scope="module")
+def table() -> CheckpointScores:
+    return made(groups=2)
+
+
+@pytest.fixture(scope="module")
+def judged(table: CheckpointScores) -> RankingJudgement:
+    return judge_rankings(table)
+
+
+def test_rows_are_those_of_each_task_and_their_mean(table: CheckpointScores, judged: RankingJudgement) -> None:
+    assert judged.groups == ("group 0", "group 1", "union")
+    assert len(judged.rows) == 3 * 5 * 3
+    for group in (None, "group 0"):
+        for name, values in table.scores.items():
+            s, a = (matrix(table, v, group) for v in (values, table.accuracy))
+            row = judged.row(name, group=group or "union")
+            each = [stats.kendalltau(x, y).statistic for x, y in zip(s, a, strict=True)]
+            assert row.kendall.estimate == pytest.approx(np.mean(each))
+            assert row.n == a.size
+            picks = [y[np.argmax(x)] / y.max() for x, y in zip(s, a, strict=True)]
+            assert row.rel[1] == pytest.approx(np.mean(picks))
+            for t, task in enumerate(table.task_names):
+                one = judged.row(name, task, group=group or "union")
+                assert one.kendall.estimate == pytest.approx(each[t])
+                expected = ranking_agreement(s[t], a[t]).intervals["kendall"]
+                np.testing.assert_allclose(list(one.kendall), list(expected))
+
+
+def test_costs_are_averaged_over_checkpoints_and_tasks() -> None:
+    table = made(groups=1, tasks=2, size=5)
+    cost = np.where(table.tasks == "cars", 3.0, 1.0)
+    judged = judge_rankings(replace(table, gflops={"m0": cost}))
+    assert (judged.row("m0", "cars").gflops, judged.row("m0").gflops) == (3.0, 2.0)
+
+
+def test_what_a_group_lacks_is_not_said_of_the_union_again(table: CheckpointScores) -> None:
+    lost = np.where(table.checkpoints == "net 1.3", np.nan, table.scores["m0"])
+    with pytest.warns(CurvewiseWarning, match="1 of 14 checkpoints have no score") as said:
+        judge_rankings(table.with_scores({"m0": lost}))
+    assert [str(w.message).partition(":")[0] for w in said] == ["group 1, m0"]
+
+
+def test_costs_and_baselines_are_marked(judged: RankingJudgement) -> None:
+    assert judged.row("m0").gflops == 12.5
+    assert math.isnan(judged.row("m1").gflops)
+    assert judged.baselines == ("parameters",)
+    assert [r.baseline for r in judged.rows[:3]] == [False, False, True]
+
+
+def test_references_stand_beside_and_are_never_ranked(table: CheckpointScores, judged: RankingJudgement) -> None:
+    assert len(judged.references) == 3 * 4
+    for row in judged.references:
+        group = None if row.group == "union" else row.group
+        others = matrix(table, table.accuracy, group)[table.task_names.index(row.task)]
+        assert (row.below, row.n) == ((others < 0.3).sum(), len(others))
+        assert row.best == others.max()
+    assert "lie below scratch" in judged.summary()
+    assert "of 28" in judged.reference_table("text")
+    best = made()
+    accuracy = np.where(best.ranked, best.accuracy, 1.0)
+    winner = CheckpointScores(best.checkpoints, accuracy, best.scores, tasks=best.tasks, reference=("scratch",))
+    same = judge_rankings(winner), judge_rankings(best)
+    assert same[0].columns()["rel@1"] == same[1].columns()["rel@1"]
+    level = CheckpointScores(["a", "b", "c"], [0.5, 0.6, 0.6], {"m": [1, 2, 3]}, reference=("c",))
+    (row,) = judge_rankings(level).references
+    assert (row.below, row.n, row.best) == (1, 2, 0.6)
+
+
+def test_each_measure_is_tested_against_the_best_baseline(judged: RankingJudgement) -> None:
+    assert judged.against_baseline is not None
+    rows = judged.against_baseline.rows
+    assert [(r.group, r.one, r.two) for r in rows[:2]] == [
+        ("group 0", "m0", "parameters"),
+        ("group 0", "m1", "parameters"),
+    ]
+    last = [r for r in rows if r.group == "union"]
+    assert [r.adjusted for r in last] == holm([r.pvalue for r in last]).tolist()
+    assert last[0].pvalue < 0.001
+    assert last[0].difference.low > 0
+    assert "Better than the best baseline (parameters) at 5%" in judged.summary()
+
+
+def test_the_best_baseline_is_the_one_and_all_comparisons_count() -> None:
+    table = made(noise=(0.4, 0.6))
+    judged = judge_rankings(replace(table, baselines=("m1", "parameters")))
+    assert judged.against_baseline is not None
+    assert [(r.one, r.two) for r in judged.against_baseline.rows] == [("m0", "m1")]
+    plain = judge_rankings(table)
+    assert plain.against_baseline is not None
+    row = replace(plain.against_baseline.rows[0], pvalue=0.03, adjusted=0.06)
+    unsure = replace(plain, against_baseline=RankingComparisons((row,)))
+    assert "at 5%, all comparisons together: none." in unsure.summary()
+    sure = replace(plain, against_baseline=RankingComparisons((replace(row, adjusted=0.04),)))
+    assert "all comparisons together: m0." in sure.summary()
+    other = replace(row, adjusted=0.04, difference=Interval(-0.2, -0.3, -0.1, 0.95))
+    worse = replace(plain, against_baseline=RankingComparisons((other,)))
+    assert "all comparisons together: none." in worse.summary()
+
+
+def test_without_baselines_there_is_no_such_test() -> None:
+    assert judge_rankings(made(baselines=())).against_baseline is None
+
+
+def test_differences_are_paired(judged: RankingJudgement) -> None:
+    found = judged.comparisons(group="group 0")
+    assert [(r.one, r.two) for r in found.rows] == [("m0", "m1"), ("m0", "parameters"), ("m1", "parameters")]
+    row = found.rows[0]
+    one, two = (judged.row(m, group="group 0").kendall.estimate for m in ("m0", "m1"))
+    assert row.difference.estimate == pytest.approx(one - two)
+    assert (row.tasks, row.checkpoints) == (4, 14)
+    assert math.isnan(row.task_pvalue)  # four tasks have 16 arrangements of signs
+    # The interval leaves 0 out exactly where the test finds a difference.
+    for r in found.rows:
+        assert (0 in r.difference) == (r.pvalue > 0.05)
+    with pytest.raises(InputError, match="value='speed'"):
+        judged.comparisons(value="speed")
+    with pytest.raises(InputError, match="there is no such row"):
+        judged.comparisons(["m0", "m9"])
+    with pytest.raises(InputError, match="measures='kendall' must be a list of two or more"):
+        judged.comparisons("kendall")
+
+
+def test_many_tasks_have_an_exact_test_for_the_same_checkpoints() -> None:
+    table = made(tasks=7, seed=3)
+    judged = judge_rankings(table)
+    row = judged.comparisons(["m0", "m1"]).rows[0]
+    differences = [
+        stats.kendalltau(a, y).statistic - stats.kendalltau(b, y).statistic
+        for a, b, y in zip(
+            *(matrix(table, v) for v in (table.scores["m0"], table.scores["m1"], table.accuracy)), strict=True
+        )
+    ]
+    assert row.task_pvalue == pytest.approx(sign_flip_pvalue(np.array(differences)))
+    rel = judged.comparisons(["m0", "m1"], value="rel@1").rows[0]
+    assert rel.test == "bootstrap over checkpoints and tasks"
+    assert rel.difference.estimate == pytest.approx(judged.row("m0").rel[1] - judged.row("m1").rel[1])
+    assert (0 in rel.difference) == (rel.pvalue > 0.05)
+
+
+def test_the_same_scores_do_not_differ() -> None:
+    table = made(noise=(0.5,))
+    table = table.with_scores({"again": 2 * table.scores["m0"] + 5})
+    row = judge_rankings(table).comparisons(["m0", "again"]).rows[0]
+    assert (row.difference.estimate, row.pvalue, row.adjusted) == (0.0, 1.0, 1.0)
+    rel = judge_rankings(table).comparisons(["m0", "again"], value="rel@1").rows[0]
+    assert (rel.difference.estimate, rel.pvalue) == (0.0, 1.0)
+
+
+def test_measures_are_compared_where_both_have_scores() -> None:
+    table = made(noise=(0.4, 0.4))
+    lost = table.scores["m1"].copy()
+    lost[(table.checkpoints == "net 0.3")] = np.nan
+    with pytest.warns(CurvewiseWarning, match="group 0, m1: 1 of 14 checkpoints have no"):
+        judged = judge_rankings(table.with_scores({"m1": lost}))
+    row = judged.comparisons(["m0", "m1"]).rows[0]
+    assert row.checkpoints == 13
+    kept = table.select(table.checkpoints != "net 0.3")
+    same = judge_rankings(kept).comparisons(["m0", "m1"]).rows[0]
+    assert row.difference.estimate == pytest.approx(same.difference.estimate)
+    assert row.pvalue == pytest.approx(same.pvalue, rel=0.2)
+    assert judged.row("m1").n == 4 * 13
+
+
+def test_a_failed_fine_tuning_is_said() -> None:
+    table = made(noise=(0.4,))
+    accuracy = np.where(table.checkpoints == "net 0.2", np.nan, table.accuracy)
+    accuracy[table.tasks != "cars"] = table.accuracy[table.tasks != "cars"]
+    lost = CheckpointScores(table.checkpoints, accuracy, table.scores, tasks=table.tasks)
+    lost = lost.select(table.ranked)
+    with pytest.warns(CurvewiseWarning, match="cars: 1 of 14 checkpoints have no accuracy"):
+        judged = judge_rankings(lost)
+    assert judged.row("m0", "cars").n == 13
+
+
+def test_a_measure_without_scores_is_shown_as_unknown() -> None:
+    table = made(noise=(0.4,))
+    none = np.full(len(table), np.nan)
+    with pytest.warns(CurvewiseWarning, match="group 0: leep has no score for any checkpoint"):
+        judged = judge_rankings(table.with_scores({"leep": none}))
+    row = judged.row("leep")
+    assert math.isnan(row.kendall.estimate)
+    assert math.isnan(row.rel[1])
+    assert row.n == 0
+    line = next(x for x in judged.table("text").splitlines() if x.startswith("leep"))
+    assert line.split() == ["leep", *["–"] * 8]
+    assert math.isnan(judged.comparisons(["m0", "leep"]).rows[0].pvalue)
+    assert "Best is m0" in judged.summary()
+
+
+def test_table_has_the_papers_columns_best_bold_second_underlined() -> None:
+    accuracy = np.array([0.5, 0.6, 0.7, 0.8, 0.9])
+    table = CheckpointScores(
+        list("abcde"),
+        accuracy,
+        {"good": accuracy, "fair": [1.0, 2.0, 3.0, 5.0, 4.0], "bad|name": -accuracy, "size": [1.0, 2.0, 4.0, 3.0, 5.0]},
+        gflops={"good": np.full(5, 49_500.0), "fair": np.full(5, 12.95)},
+        baselines=("size",),
+    )
+    judged = judge_rankings(table)
+    lines = judged.table(digits=1).splitlines()
+    assert lines[0].replace(" ", "") == ("|Measure|Recall@1|Rel@1|Recall@3|Rel@3|Pearson|Kendall|Weighted|GFLOPs|")
+    assert [c.strip() for c in lines[2].split("|")[1:4]] == ["good", "**100.0**", "**100.0**"]
+    assert lines[2].split("|")[-2].strip() == "4.95E+04"
+    assert "<u>88.9</u>" in lines[3]
+    assert lines[4].startswith(r"| bad\|name ")
+    assert "-100.0" in lines[4]
+    assert lines[5].startswith("| size (baseline)")
+    assert len({len(line.replace(r"\|", "!!")) for line in lines}) == 1
+    assert r"\textbf{100.0}" in judged.table("latex", 1)
+    assert r"\underline{80.0}" in judged.table("latex", 1)
+    assert "100.0*" in judged.table("text", 1)
+    assert "88.9+" in judged.table("text", 1)
+    one = judged.table(task="one task")
+    assert one == judged.table()
+    with pytest.raises(InputError, match="format='word'"):
+        judged.table("word")
+
+
+def test_table_of_a_group_or_a_task(judged: RankingJudgement) -> None:
+    assert judged.table() == judged.table(group="union")
+    assert judged.table(group="group 0") != judged.table()
+    value = judged.row("m0", "cars", group="group 0").kendall.estimate
+    assert f"{100 * value:.2f}" in judged.table(task="cars", group="group 0")
+    with pytest.raises(InputError, match="group='group 7' is none of"):
+        judged.table(group="group 7")
+
+
+def test_columns_and_plain_values(judged: RankingJudgement) -> None:
+    columns = judged.columns()
+    assert {len(v) for v in columns.values()} == {len(judged.rows)}
+    assert columns["task"].count(AVERAGE) == 9
+    plain = judged.to_dict()
+    assert plain["rows"][0]["measure"] == "m0"
+    assert plain["against_baseline"]["rows"][0]["two"] == "parameters"
+
+
+def test_groups_need_not_have_the_same_tasks() -> None:
+    table = made(groups=2)
+    table = table.select((table.groups == "group 0") | (table.tasks != "cars"))
+    judged = judge_rankings(table, union=False)
+    assert judged.groups == ("group 0", "group 1")
+    assert {r.task for r in judged.rows if r.group == "group 1"} == {*("birds", "flowers", "pets"), AVERAGE}
+    assert "In group 0:" in judged.summary()
+    judged = judge_rankings(table)
+    assert any("union: 1 of 4 tasks lack some checkpoints" in w for w in judged.warnings)
+    assert judged.row("m0", "cars").n == 14
+
+
+def test_the_seed_determines_the_answer(table: CheckpointScores, judged: RankingJudgement) -> None:
+    again = judge_rankings(table)
+    assert [r.intervals for r in again.rows] == [r.intervals for r in judged.rows]
+    other = judge_rankings(table, rng=1)
+    assert [r.intervals for r in other.rows] != [r.intervals for r in judged.rows]
+
+
+def test_bad_input(table: CheckpointScores) -> None:
+    with pytest.raises(InputError, match="table is a dict"):
+        judge_rankings({})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="'m7', which is none of"):
+        judge_rankings(table, ["m7"])
+    with pytest.raises(InputError, match="Did you mean 'm0'"):
+        judge_rankings(table, ["m00"])
+    with pytest.raises(InputError, match="is one text"):
+        judge_rankings(table, "m0")
+    with pytest.raises(InputError, match="table has no scores"):
+        judge_rankings(CheckpointScores(["a"], [0.5]))
+    with pytest.raises(InputError, match="references only"):
+        judge_rankings(CheckpointScores(["a"], [0.5], {"m": [1.0]}, reference=("a",)))
+    clash = CheckpointScores(["a", "a"], [0.5, 0.6], {"m": [1, 2]}, groups=["x", "y"])
+    with pytest.raises(InputError, match="several groups with different accuracies"):
+        judge_rankings(clash)
+    two = CheckpointScores(["a", "a"], [0.5, 0.5], {"m": [1, 2]}, groups=["x", "y"])
+    with pytest.raises(InputError, match=r"different scores of m for 'one task' \(1 and 2\)"):
+        judge_rankings(two)
+    lost = CheckpointScores(["a", "a"], [0.5, 0.5], {"m": [np.nan, 2]}, groups=["x", "y"])
+    with pytest.raises(InputError, match="different scores of m"):
+        judge_rankings(lost)
+    mean = CheckpointScores(["a", "b"], [0.5, 0.6], {"m": [1, 2]}, tasks=["average"] * 2)
+    with pytest.raises(InputError, match="tasks holds 'average'"):
+        judge_rankings(mean)
+    named = CheckpointScores(["a", "b"], [0.5, 0.6], {"m": [1, 2]}, groups=["x", "union"])
+    with pytest.raises(InputError, match="rename it"):
+        judge_rankings(named)

@@ -1,0 +1,147 @@
+"""Norms against numpy's singular values and unrolled convolutions."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from curvewise.response.networks.norms import (
+    distance,
+    distance_spectral,
+    frobenius_product,
+    frobenius_sum,
+    kernel_norm,
+    l2_norm,
+    layers_of,
+    operator_norm,
+    operator_product,
+    operator_sum,
+    parameter_count,
+    spectral_product,
+    spectral_sum,
+    stable_rank_sum,
+)
+
+
+def matrices(model: nn.Sequential) -> list[np.ndarray]:
+    """Weights of a network without convolutions."""
+    return [m.weight.detach().double().numpy() for m in model if isinstance(m, nn.Linear)]
+
+
+def unrolled(module: nn.Module, shape: tuple[int, ...]) -> np.ndarray:
+    """The matrix of a layer without its bias, a column for each value of an input."""
+    basis = torch.eye(math.prod(shape)).view(-1, *shape)
+    with torch.no_grad():
+        out = module(basis) - module(torch.zeros(1, *shape))
+    return out.flatten(1).T.double().numpy()
+
+
+def test_sums_and_products_of_layers(subject_of: Any, fitted: Any) -> None:
+    model, x, y = fitted
+    subject = subject_of(model, x, y)
+    weights = matrices(model)
+    frobenius = np.array([np.sum(w**2) for w in weights])
+    spectral = np.array([np.linalg.svd(w)[1][0] ** 2 for w in weights])
+    assert float(frobenius_sum(subject)) == pytest.approx(frobenius.sum(), rel=1e-6)
+    assert float(frobenius_product(subject)) == pytest.approx(np.log(frobenius.prod()), rel=1e-6)
+    for found in (spectral_sum(subject), operator_sum(subject)):
+        assert float(found) == pytest.approx(spectral.sum(), rel=1e-6)
+    for found in (spectral_product(subject), operator_product(subject)):
+        assert float(found) == pytest.approx(np.log(spectral.prod()), rel=1e-6)
+    assert float(stable_rank_sum(subject)) == pytest.approx((frobenius / spectral).sum(), rel=1e-6)
+
+
+def test_count_and_length_are_of_all_parameters(subject_of: Any, normed: Any, images: Any) -> None:
+    subject = subject_of(normed, *images)
+    values = np.concatenate([p.detach().numpy().ravel() for p in normed.parameters()])
+    assert parameter_count(subject) == len(values) == 6 * 27 + 6 + 12 + 4 * 27 + 8 + 68
+    assert float(l2_norm(subject)) == pytest.approx(np.linalg.norm(values), rel=1e-6)
+
+
+def test_batch_norm_is_folded_into_the_layer_before(subject_of: Any, normed: Any, images: Any) -> None:
+    layers = layers_of(subject_of(normed, *images))
+    assert [(layer.name, layer.norm) for layer in layers] == [("0", "1"), ("3", "4"), ("7", None)]
+    # What the pair of modules does, unrolled, has the norm that is claimed for the folded layer.
+    for layer, first in zip(layers, (0, 3), strict=False):
+        matrix = unrolled(normed[first : first + 2], layer.shape)
+        norm = np.linalg.svd(matrix, compute_uv=False)[0]
+        assert float(operator_norm(layer)) == pytest.approx(norm, rel=1e-4)
+
+
+def test_batch_norm_alone_is_a_layer(subject_of: Any, images: Any) -> None:
+    norm = nn.BatchNorm2d(3).eval()
+    nn.init.uniform_(norm.weight, -3, 1)
+    norm.running_var.uniform_(0.5, 2.0)
+    model = nn.Sequential(norm, nn.ReLU(), nn.Flatten(), nn.Linear(192, 4))
+    first, _ = layers_of(subject_of(model, *images))
+    wanted = np.linalg.svd(unrolled(norm, (3, 8, 8)), compute_uv=False)[0]
+    assert float(operator_norm(first)) == pytest.approx(wanted, rel=1e-5)
+    assert float(kernel_norm(first)) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_batch_norm_after_an_activation_in_place_is_not_folded(subject_of: Any, images: Any) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU(inplace=True), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(256, 4))
+    layers = layers_of(subject_of(model.eval(), *images))
+    assert [(layer.name, layer.norm) for layer in layers] == [("0", None), ("2", None), ("4", None)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"padding": 1},
+        {"stride": 2},
+        {"padding": 2, "padding_mode": "circular"},
+        {"groups": 3},
+        {"dilation": 2, "padding": 2},
+    ],
+    ids=["same", "stride", "circular", "groups", "dilation"],
+)
+def test_operator_norm_is_that_of_the_unrolled_convolution(
+    subject_of: Any, images: Any, options: dict[str, Any]
+) -> None:
+    torch.manual_seed(2)
+    convolution = nn.Conv2d(3, 6, 3, **options)
+    model = nn.Sequential(convolution, nn.Flatten(), nn.LazyLinear(4))
+    model(images[0])
+    layer = layers_of(subject_of(model, *images))[0]
+    singular = np.linalg.svd(unrolled(convolution, (3, 8, 8)), compute_uv=False)
+    assert float(operator_norm(layer)) == pytest.approx(singular[0], rel=1e-4)
+
+
+def test_kernel_norm_reshapes_each_group(subject_of: Any, normed: Any, images: Any) -> None:
+    layer = layers_of(subject_of(normed, *images))[1]
+    weight = layer.weight.double().numpy()
+    groups = [weight[:2].reshape(2, -1), weight[2:].reshape(2, -1)]
+    wanted = max(np.linalg.svd(g)[1][0] for g in groups)
+    assert float(kernel_norm(layer)) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_distances_from_initial_weights(subject_of: Any, fitted: Any) -> None:
+    model, x, y = fitted
+    before = {n: torch.randn(p.shape) for n, p in model.named_parameters()}
+    subject = subject_of(model, x, y, initial=before)
+    moved = {n: (p.detach() - before[n]).double().numpy() for n, p in model.named_parameters()}
+    whole = math.sqrt(sum(np.sum(d**2) for d in moved.values()))
+    spectral = sum(np.linalg.svd(moved[f"{i}.weight"])[1][0] ** 2 for i in (0, 2, 4))
+    assert float(distance(subject)) == pytest.approx(whole, rel=1e-6)
+    assert float(distance_spectral(subject)) == pytest.approx(spectral, rel=1e-5)
+
+
+def test_products_ignore_how_the_scale_is_spread_over_layers(subject_of: Any, fitted: Any, rescaled: Any) -> None:
+    model, x, y = fitted
+    other = copy.deepcopy(rescaled(model, 4.0))
+    pairs: list[tuple[Tensor, Tensor]] = [
+        (function(subject_of(model, x, y)), function(subject_of(other, x, y)))
+        for function in (spectral_product, frobenius_product, stable_rank_sum)
+    ]
+    for one, two in pairs:
+        assert float(one) == pytest.approx(float(two), rel=1e-6)
+    assert float(spectral_sum(subject_of(other, x, y))) != pytest.approx(
+        float(spectral_sum(subject_of(model, x, y))), rel=0.01
+    )

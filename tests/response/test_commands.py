@@ -1,0 +1,331 @@
+"""``curvewise response`` as a user calls it, on networks and data of a few kinds."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from sklearn.datasets import load_digits
+from torch import nn
+
+from curvewise.nn.networks import ARCHITECTURES
+
+FREE = ({0: torch.export.Dim.DYNAMIC},)
+
+
+def pixels() -> tuple[np.ndarray, np.ndarray]:
+    digits = load_digits()
+    return (digits.images * (255 / 16)).round().astype(np.uint8)[:, None], digits.target
+
+
+def trained(seed: int, steps: int) -> nn.Module:
+    """A network of digits from 0 to 1 that is nearly always right after 60 steps."""
+    x, y = torch.tensor(pixels()[0] / 255, dtype=torch.float32), torch.tensor(pixels()[1])
+    torch.manual_seed(seed)
+    network = ARCHITECTURES["mlp"]((1, 8, 8), 10, width=32)
+    optimiser = torch.optim.Adam(network.parameters(), 0.02)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(network(x), y).backward()
+        optimiser.step()
+    return network.eval()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of networks, and of digits as an .npz file with a test part."""
+    folder = tmp_path_factory.mktemp("networks")
+    with torch.random.fork_rng(devices=[]):
+        good, other, poor = trained(0, 60), trained(1, 60), trained(2, 4)
+    for name, network in (("good", good), ("other", other), ("poor", poor)):
+        save_file(network.state_dict(), folder / f"{name}.safetensors")
+    example = torch.rand(4, 1, 8, 8)
+    program = torch.export.export(good, (example,), dynamic_shapes=FREE)
+    torch.export.save(program, folder / "good.pt2")
+    torch.save(good, folder / "module.pt")
+    x, y = pixels()
+    np.savez(folder / "digits.npz", x=x[:1200], y=y[:1200], test_x=x[1200:], test_y=y[1200:])
+    return folder
+
+
+WEIGHTS = ("--factory", "mlp", "--factory-option", "width=32")
+
+
+@pytest.fixture
+def measure(call: Callable, files: Path) -> Callable:
+    """Measure networks of the folder on digits."""
+
+    def run(*names: str, data: str = "digits", weights: bool = True, more: tuple = ()):
+        models = [files / (n if "." in n else f"{n}.safetensors") for n in names]
+        given = data if data == "digits" else files / data
+        device = () if "--device" in more else ("--device", "cpu")
+        head = ("response", "measure", *models, "--data", given, *device)
+        return call(*head, *(WEIGHTS if weights else ()), *more)
+
+    return run
+
+
+def by_hand(network: nn.Module, magnitude: float) -> int:
+    """Right answers where pixels are brighter by a share."""
+    x, y = pixels()
+    bright = np.clip(x / 255 * (1 + magnitude), 0, 1)
+    with torch.no_grad():
+        answers = network(torch.tensor(bright, dtype=torch.float32)).argmax(1).numpy()
+    return int((answers == y).sum())
+
+
+def test_counts_are_those_of_a_loop_by_hand(measure, files):
+    options = ("--perturbation", "brightness", "--magnitudes=-0.9,-0.6,0,0.5", "--json")
+    seen = measure("good", more=options)
+    assert seen.code == 0, seen.err
+    network = ARCHITECTURES["mlp"]((1, 8, 8), 10, width=32)
+    from safetensors.torch import load_file
+
+    network.load_state_dict(load_file(files / "good.safetensors"))
+    found = seen.document
+    assert found["type"] == "ResponseCurve"
+    assert found["magnitude"] == [-0.9, -0.6, 0, 0.5]
+    wanted = [by_hand(network.eval(), m) for m in found["magnitude"]]
+    np.testing.assert_allclose(found["correct"], wanted, atol=1)  # clipped after rounding
+    assert found["total"] == [1797] * 4
+    assert found["clean_correct"] == found["correct"][2]
+
+
+def test_one_model_is_shown_saved_and_drawn(measure, tmp_path):
+    outputs = [tmp_path / name for name in ("curve.png", "sheet.png", "curve.csv")]
+    options = ("--plot", outputs[0], "--sheet", outputs[1], "--save", outputs[2])
+    seen = measure("good.pt2", weights=False, more=("--perturbation", "rotation", *options))
+    assert seen.code == 0, seen.err
+    assert "Response of good to rotation at the input" in seen.out
+    assert "relative Gi" in seen.out
+    assert "not normalised" in seen.err
+    assert "exported program" in seen.err
+    assert all(path.stat().st_size > 5000 for path in outputs[:2])
+    with open(outputs[2], newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [float(r["magnitude"]) for r in rows] == np.linspace(-180, 180, 11).tolist()
+    assert {r["perturbation"] for r in rows} == {"rotation"}
+    assert all(float(r["accuracy"]) == int(r["correct"]) / int(r["total"]) for r in rows)
+
+
+def test_layers_by_number_and_by_name_are_alike_in_every_kind_of_file(measure):
+    found = [
+        measure(name, weights="." not in name, more=("--layer", layer, "--json")).document
+        for name in ("good", "good.pt2")
+        for layer in ("1", "name:2")
+    ]
+    assert {f["layer"] for f in found} == {"2"}
+    assert len({tuple(f["correct"]) for f in found}) == 1
+    seen = measure("good", more=("--layer", "conv9"))
+    assert seen.code == 1
+    assert "--layer conv9: the model has no submodule of that name" in " ".join(seen.err.split())
+
+
+def test_several_models_are_compared_in_pairs(measure, tmp_path):
+    options = ("--perturbation", "noise", "--plot", tmp_path / "two.png")
+    seen = measure("good", "poor", more=(*options, "--fail-if", "worse"))
+    assert seen.code == 0, seen.err
+    assert "good withstands the perturbation better than poor" in " ".join(seen.out.split())
+    assert (tmp_path / "two.png").stat().st_size > 5000
+    assert measure("poor", "good", more=("--perturbation", "noise", "--fail-if", "worse")).code == 3
+    assert measure("good", "poor", more=("--fail-if", "better", "--fail-if", "undecided")).code == 3
+    told = measure("good", "other", "poor", more=("--json",)).document
+    assert list(told["curves"]) == ["good", "other", "poor"]
+    assert [(c["a"], c["b"]) for c in told["comparisons"]] == [("good", "other"), ("good", "poor"), ("other", "poor")]
+    assert all(c["paired"] for c in told["comparisons"])
+    shown = measure("good", "other", "poor")
+    assert "The 3 clearest of 3 differences" in shown.out
+    assert "poor: The model is right on" in " ".join(shown.err.split())
+    assert measure("good", "other", "poor", more=("--fail-if", "worse")).code == 2
+    assert measure("good", "good", more=("--fail-if", "worse")).code == 2
+
+
+def test_normalisation_is_what_was_asked_for(measure):
+    plain = measure("good", more=("--json",)).document
+    same = measure("good", more=("--mean", "0", "--std", "1", "--json"))
+    assert same.document["correct"] == plain["correct"]
+    assert "normalised with mean 0 and std 1" in same.err
+    own = measure("good", more=("--normalise",))
+    x = pixels()[0] / 255
+    assert f"normalised with mean {x.mean():.4g} and std {x.std():.4g}" in own.err
+    for more, words in (
+        (("--mean", "0.5"), "belong together"),
+        (("--mean", "0.5,0.5", "--std", "1,1"), "give one for each"),
+        (("--mean", "0.5", "--std", "0"), "above 0"),
+        (("--mean", "0.5", "--std", "1", "--normalise"), "give one of them"),
+    ):
+        seen = measure("good", more=more)
+        assert seen.code == 2
+        assert words in " ".join(seen.err.split())
+
+
+def test_the_test_part_and_a_sample_of_it(measure):
+    options = ("--part", "test", "--examples", "300", "--json")
+    found = measure("good", data="digits.npz", more=options)
+    assert found.document["total"] == [300] * 10
+    assert "597 test examples" in found.err
+    again = measure("good", data="digits.npz", more=options).document
+    other = measure("good", data="digits.npz", more=(*options, "--seed", "1")).document
+    assert again["correct"] == found.document["correct"] != other["correct"]
+    assert measure("good", more=("--part", "test")).code == 2
+
+
+def test_a_perturbation_and_a_factory_of_ones_own(measure, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("own_of_test.py").write_text(
+        "from curvewise.nn.networks import ARCHITECTURES\n"
+        "def gain(x, magnitude, rng):\n    return x * (1 + magnitude)\n"
+        "def make(shape, classes, wide=8):\n"
+        "    return ARCHITECTURES['mlp'](shape, classes, width=wide)\n"
+    )
+    own = ("--factory", "own_of_test:make", "--factory-option", "wide=32")
+    more = (*own, "--perturbation", "own_of_test:gain", "--magnitudes", "0,1,2", "--json")
+    found = measure("good", weights=False, more=more)
+    assert found.code == 0, found.err
+    assert found.document["perturbation"] == "gain"
+    wrong = measure("good", weights=False, more=(*own[:3], "wide=16"))
+    assert wrong.code == 1
+    assert "(32, 64) in the file and (16, 64) in the network" in " ".join(wrong.err.split())
+    assert measure("good", more=("--perturbation", "own_of_test:gian")).code == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (("--perturbation", "rotatoin"), 2, "Did you mean 'rotation'?"),
+        (("--magnitudes", "0,7"), 1, "from 0 to 1"),
+        (("--magnitudes", "0,x"), 2, "magnitudes"),
+        (("--perturbation", "hue"), 1, "is for colours"),
+        (("--perturbation", "feature-swap"), 1, "feature-swap"),
+        (("--save", "curve.txt"), 2, "must end in .csv"),
+        (("--sheet", "sheet.txt"), 2, "must end in .png"),
+        (("--sheet", "s.png", "--layer", "1"), 2, "drop one"),
+        (("--save", "nowhere/at/all.csv"), 2, "there is no folder"),
+        (("--device", "gpu"), 1, "--device gpu is not known"),
+        (("--seed", "-1"), 2, "seed"),
+        (("--examples", "1"), 2, "examples"),
+        (("--factory-option", "width"), 2, "KEY=VALUE"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_done_is_told_before_anything_is_shown(measure, more, code, words):
+    seen = measure("good", more=more)
+    assert seen.code == code
+    assert seen.out == ""
+    assert words in " ".join(seen.err.replace("│", " ").split())
+
+
+def test_files_and_data_that_cannot_be_used(call, files, measure, tmp_path):
+    (tmp_path / "empty.pt2").touch()
+    (tmp_path / "text.onnx").write_text("hello")
+    (tmp_path / "cut.pt2").write_bytes((files / "good.pt2").read_bytes()[:5000])
+    for model, words in (
+        (files / "module.pt", "would run code"),
+        (files / "good.safetensors", "--factory module:function"),
+        (files / "digits.npz", "archive of numpy arrays"),
+        (tmp_path / "empty.pt2", "is empty"),
+        (tmp_path / "text.onnx", "cannot be read"),
+        (tmp_path / "cut.pt2", "cut short"),
+        (tmp_path / "absent.pt2", "there is no such file"),
+        (tmp_path, "is a folder"),
+    ):
+        seen = call("response", "measure", model, "--data", "digits")
+        assert seen.code == 1
+        assert seen.out == ""
+        assert words in " ".join(seen.err.split())
+    unknown = call("response", "measure", files / "good.pt2", "--data", "digitz")
+    assert unknown.code == 1
+    assert "--data digitz is not known" in unknown.err
+    features = call("response", "measure", files / "good.pt2", "--data", "wine")
+    assert features.code == 1
+    assert "exported for inputs of shape (1, 8, 8), and the data has (13,)" in features.err
+    assert call("response", "measure", files / "good.pt2").code == 2
+
+
+def test_torch_itself_says_nothing(start, files):
+    done = start("response", "measure", files / "good.pt2", "--data", "digits", "--json")
+    assert done.document["type"] == "ResponseCurve"
+    assert [line.partition(":")[0] for line in done.err.splitlines()] == ["note", "note"]
+
+
+def test_perturbations_are_listed(call):
+    seen = call("response", "perturbations")
+    assert seen.code == 0
+    assert "degrees" in seen.out
+    told = call("response", "perturbations", "--json").document["perturbations"]
+    rotation = next(p for p in told if p["name"] == "rotation")
+    assert (rotation["low"], rotation["high"], rotation["usual"]) == (-180, 180, [-180, 180])
+
+
+def test_the_shelf_is_listed(call):
+    seen = call("response", "measures")
+    assert seen.code == 0
+    assert "path-norm" in seen.out
+    told = call("response", "measures", "--json").document["measures"]
+    assert {m["name"]: m["orientation"] for m in told}["margin-10"] == -1
+    assert call("response", "measures", "--measure", "l2-norm").code == 2
+
+
+def test_measures_of_networks(call, files):
+    models = [files / f"{name}.safetensors" for name in ("good", "other")]
+    chosen = [w for m in ("l2-norm", "distance", "disagreement") for w in ("--measure", m)]
+    beside = ("--initial", files / "poor.safetensors", "--twin", files / "poor.safetensors")
+    options = ("--data", "digits", *WEIGHTS, *beside, *chosen)
+    seen = call("response", "measures", *models, *options)
+    assert seen.code == 0, seen.err
+    assert "larger gap if" in seen.out
+    told = call("response", "measures", *models, *options, "--json").document["models"]
+    from safetensors.numpy import load_file
+
+    weights, poor = (load_file(files / f"{name}.safetensors") for name in ("good", "poor"))
+    norm = np.sqrt(sum((w.astype(float) ** 2).sum() for w in weights.values()))
+    distance = np.sqrt(sum(((w - poor[k]).astype(float) ** 2).sum() for k, w in weights.items()))
+    assert told["good"]["values"]["l2-norm"] == pytest.approx(norm, rel=1e-5)
+    assert told["good"]["values"]["distance"] == pytest.approx(distance, rel=1e-5)
+    assert 0 < told["good"]["values"]["disagreement"] < 1
+
+
+def test_measures_that_cannot_be_computed(call, files):
+    closed = call("response", "measures", files / "good.pt2", "--data", "digits")
+    assert closed.code == 2
+    assert "give weights (.safetensors) with --factory" in " ".join(closed.err.split())
+    weights = (files / "good.safetensors", *WEIGHTS)
+    assert call("response", "measures", *weights).code == 2
+    unknown = call("response", "measures", *weights, "--data", "digits", "--measure", "l3-norm")
+    assert unknown.code == 1
+    assert "l3-norm" in unknown.err
+
+
+@pytest.mark.parametrize("command", [(), ("measure",), ("judge",), ("measures",), ("perturbations",)], ids=str)
+def test_help(call, command):
+    seen = call("response", *command, "--help")
+    assert seen.code == 0
+    assert seen.err == ""
+    assert max(map(len, seen.out.splitlines())) <= 80
+
+
+def test_help_imports_nothing_heavy(start):
+    heavy = ("numpy", "pandas", "scipy", "matplotlib", "sklearn", "torch", "onnxruntime")
+    code = (
+        "import sys; from curvewise.cli import main; main(['response', 'measure', '--help']);"
+        f"print([m for m in {heavy} if m in sys.modules], file=sys.stderr)"
+    )
+    done = start("-c", code, python=True)
+    assert done.code == 0
+    assert done.err.strip() == "[]"
+
+
+def test_without_torch_it_says_what_to_install(start):
+    code = (
+        "import importlib.util as u, sys; find = u.find_spec;"
+        "u.find_spec = lambda name, *a: None if name == 'torch' else find(name, *a);"
+        "from curvewise.cli import main; sys.exit(main(['response', 'perturbations']))"
+    )
+    done = start("-c", code, python=True)
+    assert done.code == 1
+    assert 'pip install "curvewise[torch]"' in done.err

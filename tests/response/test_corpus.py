@@ -1,0 +1,92 @@
+"""Corpora of trained models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from curvewise.errors import InputError
+from curvewise.response.load import ModelCorpus
+
+
+def make(**changes: object) -> ModelCorpus:
+    parts: dict = {
+        "models": ("a", "b", "c", "d"),
+        "hyperparameters": {"depth": [2, 2, 4, 4], "norm": [None, "batch", None, "layer"]},
+        "gap": [0.1, 0.2, np.nan, 0.4],
+        "measures": {"gi": [1.0, 2.0, 3.0, np.nan]},
+        "orientation": {"gi": 1},
+        "tasks": ["x", "y", "x", "y"],
+        "train_accuracy": [1.0, 0.9, 0.8, 0.7],
+        "notes": ("from somewhere",),
+    }
+    return ModelCorpus(**(parts | changes))
+
+
+def test_by_task_keeps_every_column_and_the_order() -> None:
+    corpus = make()
+    parts = corpus.by_task()
+    assert list(parts) == ["x", "y"]
+    assert parts["y"].models == ("b", "d")
+    assert parts["y"].hyperparameters["norm"].tolist() == ["batch", "layer"]
+    np.testing.assert_array_equal(parts["y"].gap, [0.2, 0.4])
+    np.testing.assert_array_equal(parts["y"].train_accuracy, [0.9, 0.7])
+    assert parts["y"].notes == corpus.notes
+    assert list(make(tasks=None).by_task()) == ["all models"]
+
+
+def test_values_of_different_kinds_stay_what_they_are() -> None:
+    assert make().hyperparameters["norm"].tolist() == [None, "batch", None, "layer"]
+    column = make(hyperparameters={"w": [1, 2.5, True, "x"]}).hyperparameters["w"]
+    assert [type(v) for v in column.tolist()] == [int, float, bool, str]
+
+
+def test_measures_are_added_and_replaced_with_their_orientation() -> None:
+    more = make().with_measures({"gi": [1, 2, 3, 4], "pal": [4, 3, 2, 1]}, {"pal": -1})
+    assert more.orientation == {"pal": -1}  # the new "gi" was declared nothing
+    np.testing.assert_array_equal(more.measures["gi"], [1, 2, 3, 4])
+    assert make().with_measures({"x": [1, 2, 3, 4]}, -1).orientation == {"gi": 1, "x": -1}
+
+
+def test_frame_has_a_row_for_each_model() -> None:
+    pytest.importorskip("pandas")
+    frame = make().frame()
+    assert list(frame) == ["task", "model", "depth", "norm", "train_accuracy", "gap", "gi"]
+    assert frame.loc[1, "norm"] == "batch"
+    assert len(frame) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gap": [0.1, 0.2]}, r"gap has shape \(2,\) for 4 models"),
+        ({"gap": [10.0, 20.0, 5.0, 1.0]}, "gap holds 10.*unit='percent'"),
+        ({"gap": [0.1, np.inf, 0.1, 0.1]}, "gap holds inf"),
+        ({"train_accuracy": [99.0, 98.0, 97.0, 99.0]}, "train_accuracy holds 99.*percent"),
+        ({"train_accuracy": [-0.1, 0.9, 0.9, 0.9]}, "train_accuracy holds -0.1"),
+        ({"measures": {"gi": [1.0]}}, r"measure 'gi' has shape \(1,\)"),
+        ({"measures": {"gi": ["a", "b", "c", "d"]}}, "measure 'gi' must hold numbers"),
+        ({"hyperparameters": {"depth": [1, 2]}}, r"hyperparameter 'depth' has shape \(2,\)"),
+        ({"models": ("a", "a", "a", "d")}, "models holds 'a' 2 times in one task"),
+        ({"models": (), "gap": []}, "models is empty"),
+        ({"hyperparameters": {"gi": [1, 2, 3, 4]}}, "'gi' is a hyperparameter and a measure"),
+        ({"hyperparameters": {"gap": [1, 2, 3, 4]}}, "'gap' is the name of another column"),
+        ({"orientation": {"pal": 1}}, "orientation names 'pal', which is no measure"),
+        ({"orientation": {"gi": 0}}, "orientation of 'gi' is 0: use 1"),
+        ({"tasks": ["x"]}, r"tasks has shape \(1,\)"),
+    ],
+)
+def test_bad_columns_are_named_with_a_remedy(changes: dict, message: str) -> None:
+    if changes.get("models") == ():
+        changes = changes | {"hyperparameters": {}, "measures": {}, "orientation": {}}
+        changes |= {"tasks": None, "train_accuracy": None}
+    with pytest.raises(InputError, match=message):
+        make(**changes)
+
+
+def test_selecting_nothing_or_with_a_mask_of_other_length_is_an_error() -> None:
+    with pytest.raises(InputError, match="selects no model"):
+        make().select(np.zeros(4, dtype=bool))
+    with pytest.raises(InputError, match=r"mask has shape \(2,\)"):
+        make().select([True, False])
+    assert make().select([2, 0]).models == ("c", "a")

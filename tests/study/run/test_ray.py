@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvewise.errors import InputError, MissingDependencyError, StoreError
+from curvewise.nn.training import Training
+from curvewise.store.verify import verify_store
+from curvewise.store.write import list_runs, read_run
+from curvewise.study.data.dataset import Dataset
+from curvewise.study.run.local import run_local
+from curvewise.study.run.options import Event
+from curvewise.study.run.ray import run_ray
+from curvewise.study.spec.design import Design
+from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.study import Study
+
+MODELS = """
+import os, signal, time
+import numpy as np
+
+class Centres:
+    def __init__(self, kill_at=0, random_state=0):
+        self.kill_at, self.random_state = kill_at, random_state
+
+    def get_params(self, deep=True):
+        return {"kill_at": self.kill_at, "random_state": self.random_state}
+
+    def set_params(self, **values):
+        for name, value in values.items():
+            setattr(self, name, value)
+        return self
+
+    def fit(self, x, y):
+        time.sleep(0.1)
+        if self.kill_at == len(x):
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.centres = np.stack([x[y == k].mean(axis=0) for k in range(3)])
+
+    def predict(self, x):
+        return ((x[:, None] - self.centres) ** 2).sum(axis=2).argmin(axis=1)
+"""
+
+
+# Ray gives up on what is slow to start, and kills workers where others have filled the memory.
+PATIENCE = {
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_gcs_server_request_timeout_seconds": "300",
+    "RAY_health_check_failure_threshold": "100",
+    "RAY_memory_monitor_refresh_ms": "0",
+}
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PATIENCE.items():
+        monkeypatch.setenv(name, value)
+
+
+def made_study(folder: Path, seeds: int = 3, **learners: Learner) -> Study:
+    folder.mkdir(exist_ok=True)
+    (folder / "ray_models.py").write_text(MODELS)
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    data = Dataset((rng.normal(size=(90, 4)) + np.eye(3, 4)[y]).astype(np.float32), y)
+    design = Design(sizes=[12, 24], folds=[3, 1], seeds=seeds)
+    return Study(data, learners, design, folder=folder, store=Path("store"))
+
+
+def results(study: Study) -> dict[str, Any]:
+    return {
+        run.id: (run.status, run.arrays, {k: v for k, v in run.metrics.items() if k != "seconds"})
+        for run in list_runs(study.runs_folder)
+    }
+
+
+def listening() -> dict[str, set[str]]:
+    """Addresses on which the processes of Ray that descend from this one listen."""
+    addresses = {}
+    for table in ("tcp", "tcp6"):
+        with suppress(FileNotFoundError):
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A":
+                    addresses[fields[9]] = fields[1].split(":")[0]
+    found: dict[str, set[str]] = {}
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            for handle in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{handle}")
+                inode = re.sub(r"\D", "", target)
+                if target.startswith("socket:") and inode in addresses:
+                    found.setdefault(name, set()).add(addresses[inode])
+    return found
+
+
+def descendants(pid: int) -> Iterator[int]:
+    yield pid
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield from descendants(int(child))
+
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_worker_killed_on_a_real_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    pytest.importorskip("torch")
+    learners = {
+        "own": Learner(estimator="ray_models:Centres"),
+        "net": Learner(training=Training("mlp", rate=(0.1, 0.2), epochs=3, batch=8)),
+    }
+    study, here = (made_study(tmp_path / "ray", **learners), made_study(tmp_path / "here", **learners))
+    # In the study's folder, a file that is called like an installed package is not imported.
+    (study.folder / "threadpoolctl.py").write_text("raise RuntimeError('shadowed')")
+    monkeypatch.chdir(study.folder)
+    heard: list[Event] = []
+    killed: list[int] = []
+    addresses: dict[str, set[str]] = {}
+
+    def tell(event: Event) -> None:
+        heard.append(event)
+        pid = int(event.where.rsplit(":", 1)[1])
+        assert pid != os.getpid()
+        if not addresses:
+            addresses.update(listening())
+        # Twice, workers in the middle of their chunks; what was said by one that is gone is late.
+        if len(killed) < 2 and len(heard) >= (6, 14)[len(killed)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+    outcome = run_ray(study, workers=2, progress=False, tell=tell)
+    assert len(killed) == 2
+    assert (outcome.planned, outcome.failed) == (25, {})
+    assert Counter(e.kind for e in heard if e.kind == "done").total() >= 23
+    assert Path.cwd() == study.folder
+    run_local(here, workers=0, device="cpu", progress=False)
+    assert results(study) == results(here)
+    assert verify_store(study.runs_folder).sound
+    assert not list((study.runs_folder / ".claims").iterdir())
+    assert not [p for p in (study.runs_folder / ".partial").iterdir() if "npy" not in p.name]
+    assert len(addresses) >= 3  # the driver, the control and the node at least
+    assert set().union(*addresses.values()) <= LOOPBACK
+
+
+def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
+    ray = pytest.importorskip("ray")
+    killer = Learner(estimator="ray_models:Centres", options={"kill_at": 24})
+    study = made_study(tmp_path, seeds=1, killer=killer)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="error")
+    try:
+        with pytest.raises(InputError, match="no node of the cluster has that much"):
+            run_ray(study, gpus=0.5, progress=False)
+        outcome = run_ray(study, progress=False)
+        bad = {j.id for j in study.jobs if j.n == 24}
+        assert set(outcome.failed) == bad
+        assert "died 3 times" in str(read_run(study.runs_folder / min(bad)).error)
+        assert outcome.made == 4
+        shutil.rmtree(study.runs_folder / ".partial")
+        (study.runs_folder / ".partial").write_text("in the way")
+        with pytest.raises(StoreError, match="cannot be stored"):
+            run_ray(made_study(tmp_path, own=Learner(estimator="ray_models:Centres")))
+        assert not list((study.runs_folder / ".claims").iterdir())
+        assert ray.is_initialized()
+    finally:
+        ray.shutdown()
+
+
+ON_RAY = """
+import pickle, sys
+from curvewise.errors import Terminated
+from curvewise.store.read.ray import run_ray
+study = pickle.load(open(sys.argv[1], "rb"))
+try:
+    run_ray(study, workers=1, tell=lambda event: print(event.kind, flush=True))
+except Terminated:
+    sys.exit(143)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_scheduler_ends_a_study_on_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    study = made_study(tmp_path, seeds=200, own=Learner(estimator="ray_models:Centres"))
+    (tmp_path / "study.pickle").write_bytes(pickle.dumps(study))
+    with subprocess.Popen(
+        [sys.executable, "-c", ON_RAY, str(tmp_path / "study.pickle")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "done\n"
+        started_by_it = [*descendants(started.pid)]
+        started.terminate()
+        _, said = started.communicate(timeout=600)
+    assert started.returncode == 143
+    assert "run the study again and it goes on" in said
+    limit = time.monotonic() + 300
+    while any(map(is_running, started_by_it)) and time.monotonic() < limit:
+        time.sleep(0.1)
+    # A task that Ray kills while it claims its run may leave that one claim behind.
+    assert len([c for c in (study.runs_folder / ".claims").iterdir() if c.name[0] != "."]) <= 1
+    assert not [pid for pid in started_by_it if is_running(pid)]
+
+
+def is_running(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    study = made_study(tmp_path, own=Learner(estimator="ray_models:Centres"))
+    with pytest.raises(MissingDependencyError, match=r"curvewise\[ray\]"):
+        run_ray(study)
+
+
+@pytest.mark.parametrize("options", [{"cpus": -1}, {"cpus": 0}, {"gpus": -0.5}])
+def test_tasks_need_something(tmp_path: Path, options: dict[str, float]) -> None:
+    study = made_study(tmp_path, own=Learner(estimator="ray_models:Centres"))
+    with pytest.raises(InputError, match="a task needs"):
+        run_ray(study, **options)  # type: ignore[arg-type]

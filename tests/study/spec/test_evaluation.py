@@ -1,0 +1,179 @@
+"""Evaluation sets: the test set, other data with its classes matched, and perturbed copies."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from curvewise.errors import InputError
+from curvewise.response.networks.perturbations import draw_magnitudes, perturb
+from curvewise.study.data.dataset import Dataset
+from curvewise.study.spec.evaluation import Evaluation, make_evaluation_sets
+from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.study import Study
+
+RNG = np.random.default_rng(3)
+LEARNERS = {"svm": Learner(estimator="sklearn.svm:SVC")}
+
+
+def images(n: int = 40, classes: tuple[str, ...] = ("cat", "dog"), seed: int = 0) -> Dataset:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 256, (n, 3, 6, 6), dtype=np.uint8)
+    return Dataset(x, np.arange(n) % len(classes), classes=classes)
+
+
+def study(data: Dataset, seed: int = 0, folder: Path = Path(), **evaluate: Evaluation) -> Study:
+    return Study(data, LEARNERS, evaluate=evaluate, seed=seed, folder=folder)
+
+
+def test_the_test_set_comes_first_and_the_others_in_order() -> None:
+    sets = make_evaluation_sets(study(images(), z=Evaluation(images(10, seed=1)), a=Evaluation(images(12, seed=2))))
+    assert list(sets) == ["test", "z", "a"]
+    assert [len(s.y) for s in sets.values()] == [8, 10, 12]
+
+
+def test_other_data_is_normalised_as_the_training_data_and_its_test_part_taken() -> None:
+    parts = images(10, seed=1), images(6, seed=2)
+    other = Dataset(parts[0].x, parts[0].y, parts[1].x, parts[1].y, classes=("cat", "dog"))
+    sets = make_evaluation_sets(study(images(), other=Evaluation(other)))
+    assert np.array_equal(sets["other"].x, parts[1].x)
+    assert sets["other"].mean == sets["test"].mean
+    assert sets["other"].classes == 2
+
+
+def test_classes_are_matched_by_name() -> None:
+    other = Dataset(images(6).x, np.array([0, 1, 2, 0, 1, 2]), classes=("dog", "bird", "cat"))
+    own = images(40, ("bird", "cat", "dog"))
+    found = make_evaluation_sets(study(own, other=Evaluation(other)))["other"].y
+    assert found.tolist() == [2, 0, 1, 2, 0, 1]
+
+
+def test_classes_that_are_only_numbers_are_matched_by_number() -> None:
+    numbers = Dataset(images(4).x, np.array([1, 0, 1, 1]))
+    found = make_evaluation_sets(study(images(), other=Evaluation(numbers)))["other"].y
+    assert found.tolist() == [1, 0, 1, 1]
+
+
+def test_names_that_nothing_uses_do_not_matter_and_unknown_classes_do() -> None:
+    unused = Dataset(images(4).x, np.array([0, 0, 1, 1]), classes=("dog", "cat", "bird"))
+    found = make_evaluation_sets(study(images(), other=Evaluation(unused)))["other"].y
+    assert found.tolist() == [1, 1, 0, 0]
+    with pytest.raises(InputError, match=r"evaluate.other has classes .*'bird'"):
+        make_evaluation_sets(study(images(), other=Evaluation(images(6, ("cat", "dog", "bird")))))
+    numbers = Dataset(images(4).x, np.array([0, 1, 2, 3]))
+    with pytest.raises(InputError, match="classes that the study does not"):
+        make_evaluation_sets(study(images(), other=Evaluation(numbers)))
+
+
+def test_data_may_be_named_as_in_a_study_file(tmp_path: Path) -> None:
+    np.savez(tmp_path / "shifted.npz", x=images(6).x, y=np.array(["dog", "cat"] * 3))
+    found = make_evaluation_sets(study(images(), folder=tmp_path, shifted=Evaluation({"path": "shifted.npz"})))
+    assert found["shifted"].y.tolist() == [1, 0] * 3
+
+
+def test_perturbed_copies_depend_on_the_seed_and_share_their_noise() -> None:
+    def made(seed: int) -> dict[str, np.ndarray]:
+        weak, strong = Evaluation(None, "noise", 0.05), Evaluation(None, "noise", 0.1)
+        sets = make_evaluation_sets(study(grey(), seed=seed, weak=weak, strong=strong))
+        assert np.array_equal(sets["weak"].y, sets["test"].y)
+        return {k: s.x.astype(float) - 128 for k, s in sets.items()}
+
+    def grey() -> Dataset:
+        return Dataset(np.full((40, 1, 6, 6), 128, np.uint8), np.arange(40) % 2)
+
+    first, again, other = made(1), made(1), made(2)
+    assert np.array_equal(first["weak"], again["weak"])
+    assert not np.array_equal(first["weak"], other["weak"])
+    assert np.corrcoef(first["weak"].ravel(), first["strong"].ravel())[0, 1] > 0.99
+    assert np.abs(first["strong"]).sum() > 1.8 * np.abs(first["weak"]).sum()
+
+
+def test_a_rotated_copy_is_the_test_set_rotated_and_other_data_can_be_too() -> None:
+    other = images(10, seed=4)
+    sets = make_evaluation_sets(
+        study(images(), turned=Evaluation(None, "rotation", 30), both=Evaluation(other, "rotation", -30.0))
+    )
+    assert np.array_equal(sets["turned"].x, perturb(sets["test"].x, "rotation", 30.0))
+    assert np.array_equal(sets["both"].x, perturb(other.x, "rotation", -30.0))
+
+
+def test_a_range_draws_a_magnitude_for_each_example() -> None:
+    flat = Dataset(np.full((2000, 1, 4, 4), 100, np.uint8), np.arange(2000) % 2)
+
+    def drawn(seed: int, low: float, high: float) -> np.ndarray:
+        evaluation = Evaluation(None, "brightness", (low, high))
+        x = make_evaluation_sets(study(flat, seed, some=evaluation))["some"].x
+        assert (x == x[:, :, :1, :1]).all()
+        return x[:, 0, 0, 0] / 100 - 1
+
+    first = drawn(1, -0.5, 0.5)
+    assert stats.kstest(first, "uniform", (-0.5, 1)).pvalue > 0.001
+    assert np.array_equal(first, drawn(1, -0.5, 0.5))
+    other = drawn(2, -0.5, 0.5)
+    assert abs(np.corrcoef(first, other)[0, 1]) < 0.2
+    np.testing.assert_allclose(drawn(1, 0, 1), first + 0.5, atol=0.011)  # two roundings
+
+
+def test_each_example_of_a_range_is_perturbed_by_its_own_magnitude() -> None:
+    wide = Evaluation(None, "noise", [-0.2, 0.2])
+    sets = make_evaluation_sets(study(images(200), seed=3, wide=wide))
+    once = np.random.SeedSequence([3, zlib.crc32(b"noise")]).generate_state(2)
+    magnitudes = draw_magnitudes(-0.2, 0.2, 40, int(once[1]))
+    assert len(set(magnitudes)) == 40
+    for i, magnitude in enumerate(magnitudes):
+        whole = perturb(sets["test"].x, "noise", float(magnitude), int(once[0]))
+        assert np.array_equal(sets["wide"].x[i], whole[i])
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "message"),
+    [
+        (Evaluation(None, "rotaton", 30.0), "evaluate.other: .*Did you mean 'rotation'"),
+        (Evaluation(None, "rotation", 400.0), "evaluate.other: magnitude=400.0"),
+        (Evaluation(None, "rotation", (-10, 400)), "evaluate.other: magnitude=400 of 'rotation'"),
+        (Evaluation(None, "mixup-intra", 0.3), "evaluate.other: .*mixes examples in pairs"),
+        (Evaluation(None, "token-dropout", 0.3), "evaluate.other: .* is for tokens"),
+        (Evaluation({"name": "digits"}), r"inputs of shape \(1, 8, 8\), the study's data of \(3"),
+        (Evaluation("nowhere.npz"), "nowhere.npz"),
+    ],
+)
+def test_what_does_not_fit_is_said(evaluation: Evaluation, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_evaluation_sets(study(images(), other=evaluation))
+
+
+def test_a_wrong_perturbation_is_found_before_other_data_is_loaded() -> None:
+    sets = {"far": Evaluation("nowhere.npz"), "wrong": Evaluation(None, "hew", 0.1)}
+    with pytest.raises(InputError, match=r"evaluate.wrong: .*hue"):
+        make_evaluation_sets(study(images(), **sets))
+
+
+FEATURES = Dataset(RNG.random((20, 5)).astype(np.float32), np.arange(20) % 2)
+TOKENS = Dataset(RNG.integers(1, 9, (20, 5)), np.arange(20) % 2, padding=0)
+
+
+def test_tables_and_texts_have_perturbations_of_their_own() -> None:
+    noisy = Evaluation(None, "feature-noise", 0.5)
+    sets = make_evaluation_sets(study(FEATURES, noisy=noisy))
+    moved = (sets["noisy"].x - sets["test"].x) / (0.5 * sets["test"].x.std(axis=0))
+    assert 0.5 < moved.std() < 1.5
+    sets = make_evaluation_sets(study(TOKENS, gone=Evaluation(None, "token-dropout", 0.4)))
+    gone = sets["gone"].x == 0
+    assert (gone.sum(axis=1) == 2).all()
+    assert np.array_equal(sets["gone"].x[~gone], sets["test"].x[~gone])
+
+
+def test_perturbations_are_for_their_kind_of_data_and_tokens_are_not_features() -> None:
+    with pytest.raises(InputError, match=r"evaluate.other: .*is for images"):
+        make_evaluation_sets(study(FEATURES, other=Evaluation(None, "noise", 0.1)))
+    with pytest.raises(InputError, match="holds tokens, the study's data features"):
+        make_evaluation_sets(study(FEATURES, other=Evaluation(TOKENS)))
+    unpadded = Dataset(TOKENS.x, TOKENS.y)
+    with pytest.raises(InputError, match="padding token None"):
+        make_evaluation_sets(study(TOKENS, other=Evaluation(unpadded)))
+    with pytest.raises(InputError, match=r"evaluate.gone: .*which token is the padding"):
+        make_evaluation_sets(study(unpadded, gone=Evaluation(None, "token-dropout", 0.4)))

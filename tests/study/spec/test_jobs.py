@@ -1,0 +1,170 @@
+"""The runs that follow from a study, and their names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from curvewise.errors import InputError
+from curvewise.nn.training import Training
+from curvewise.store.record import run_id
+from curvewise.study import Dataset, Design, Learner, Study
+
+DATA = Dataset(np.arange(80.0).reshape(40, 2), np.arange(40) % 2)
+NET = Learner(Training("mlp", options={"width": 8}, rate=(0.1, 0.2)))
+SVM = Learner(estimator="sklearn.svm:SVC", options={"C": 2})
+
+
+def study(**design: object) -> Study:
+    given = {"sizes": [10, 20], "folds": [2, 1], "seeds": 2, **design}
+    return Study(DATA, {"net": NET, "svm": SVM}, Design(**given))
+
+
+def ids(of: Study) -> list[str]:
+    return [job.id for job in of.jobs]
+
+
+def test_ids_stay_what_they_were():
+    """A changed id makes stored runs useless: only with a new recipe version."""
+    found = ids(study(poke={"epoch": 1}))
+    assert len(found) == 13
+    digest = hashlib.sha256("".join(found).encode()).hexdigest()
+    assert digest[:16] == "d094025ce2ca58eb"
+
+
+def test_an_id_is_the_hash_of_the_coordinates():
+    jobs = study(grid={"batch": [8, 16]}).jobs
+    assert len({j.id for j in jobs}) == len(jobs)
+    for job in jobs:
+        assert job.id == run_id(job.coordinates)
+
+
+def test_a_larger_study_keeps_the_runs_of_the_smaller():
+    small = set(ids(study(sizes=[10], folds=2)))
+    more = study(sizes=[10, 20], folds=[2, 1], seeds=4, grid={})
+    larger = {j.id for j in more.jobs if not j.is_search}
+    searches = {j.id for j in study(sizes=[10], folds=2).jobs if j.is_search}
+    svm = {j.id for j in study(sizes=[10], folds=2).jobs if j.name == "svm"}
+    assert svm <= larger
+    assert small - svm - searches  # the networks hang on a search on another subset
+    assert not (small - svm - searches) & larger
+
+
+def test_settled_rates_do_not_hang_on_a_search():
+    net = replace(NET, training=replace(NET.training, rate=0.1))
+    few = Study(DATA, {"net": net}, Design(sizes=[10], folds=2))
+    many = Study(DATA, {"net": net, "svm": SVM}, Design(sizes=[10, 20], folds=[2, 1], seeds=3))
+    assert set(ids(few)) <= set(ids(many))
+    assert all(job.needs is None for job in many.jobs)
+
+
+def test_searches_come_first_and_runs_name_theirs():
+    jobs = study(grid={"batch": [8, 16]}).jobs
+    searches = [j for j in jobs if j.is_search]
+    assert jobs[:2] == searches
+    assert {j.needs for j in jobs if j.name == "net" and not j.is_search} == {s.id for s in searches}
+    for job in jobs:
+        if job.needs is not None:
+            (search,) = [s for s in searches if s.id == job.needs]
+            assert search.settings == job.settings
+            assert job.coordinates["search"] == search.id
+
+
+def test_further_variations_add_runs_and_share_none():
+    flat = Study(DATA, {"svm": SVM}, Design(seeds=3))
+    every = ["init", "order", "augmentation"]
+    several = replace(flat, design=Design(seeds=3, vary=[every, ["init"], ["order"]]))
+    assert ids(several)[:3] == ids(flat)
+    assert len(set(ids(several))) == 9
+    assert [j.varies for j in several.jobs] == (["init+order+augmentation"] * 3 + ["init"] * 3 + ["order"] * 3)
+
+
+def test_a_poked_run_is_the_twin_of_one_that_is_not():
+    every = ["init", "order"]
+    design = Design(seeds=3, vary=[every, [*every, "poke"]], poke={"epoch": 2, "factor": 1.01})
+    jobs = Study(DATA, {"svm": SVM}, design).jobs
+    plain, poked = jobs[:3], jobs[3:]
+    assert [j.seeds for j in plain] == [j.seeds for j in poked]
+    assert all(j.poke is None for j in plain)
+    assert {(j.poke.epoch, j.poke.factor) for j in poked} == {(2, 1.01)}
+    assert len({j.id for j in jobs}) == 6
+
+
+def test_other_weights_are_another_run(tmp_path):
+    def first(content: bytes) -> str:
+        (tmp_path / "w.pt").write_bytes(content)
+        learner = Learner(Training("mlp", weights="w.pt"))
+        return ids(Study(DATA, {"net": learner}, folder=tmp_path))[0]
+
+    assert first(b"one") == first(b"one")
+    assert first(b"one") != first(b"two")
+
+
+def test_a_grid_reaches_those_whom_it_means_something():
+    learners = {
+        "net": NET,
+        "svm": SVM,
+        "mine": Learner(command="train --batch {batch} --out {out}"),
+        "other": Learner(command="train --out {out}"),
+    }
+    grid = {"batch": [8, 16], "svm": {"C": [1, 2, 3]}, "net": {"depth": [1, 2]}}
+    made = Study(DATA, learners, Design(grid=grid))
+    found = {name: [dict(j.settings) for j in made.jobs if j.name == name and not j.is_search] for name in learners}
+    assert found == {
+        "net": [{"batch": b, "depth": d} for b in (8, 16) for d in (1, 2)],
+        "svm": [{"C": c} for c in (1, 2, 3)],
+        "mine": [{"batch": b} for b in (8, 16)],
+        "other": [{}],
+    }
+    assert made.design.settings == ("batch", "C", "depth")
+    with pytest.raises(InputError, match="'forest', which is no learner"):
+        Study(DATA, learners, Design(grid={"forest": {"C": [1]}}))
+
+
+def test_a_grid_over_weights_reads_each_file(tmp_path):
+    (tmp_path / "a.pt").write_bytes(b"one")
+    (tmp_path / "b.pt").write_bytes(b"two")
+    design = Design(grid={"weights": ["a.pt", "b.pt"]})
+    jobs = Study(DATA, {"net": Learner(Training("mlp"))}, design, folder=tmp_path).jobs
+    found = [j.coordinates["weights"] for j in jobs]
+    assert found == [hashlib.sha256(c).hexdigest()[:32] for c in (b"one", b"two")]
+
+
+def test_missing_weights_are_named(tmp_path):
+    learner = Learner(Training("mlp", weights="none.pt"))
+    with pytest.raises(InputError, match=r"weights='none\.pt': there is no file"):
+        _ = Study(DATA, {"net": learner}, folder=tmp_path).jobs
+
+
+def test_the_cost_of_a_run_counts_examples_looked_at():
+    learner = Learner(Training("mlp", epochs=3, batch=10), members=2)
+    (job,) = Study(DATA, {"net": learner}, Design(sizes=[20], folds=1)).jobs
+    assert job.cost == 2 * (3 * 20 + 1)
+
+
+def test_numbers_that_are_equal_make_one_training():
+    assert Training(epochs=20, rate=[1]) == Training(epochs=20.0, rate=1.0)
+    alike = [{"epochs": 20, "rate": (0.2, 0.1)}, {"epochs": 20.0, "rate": [0.1, 0.2]}]
+    texts = {json.dumps(Training(**settings).as_dict()) for settings in alike}
+    assert len(texts) == 1
+
+
+def test_more_classes_are_another_training():
+    more = replace(DATA, classes=tuple("abcdefghijkl"))
+    one, other = (Study(d, {"net": NET}, Design(sizes=[10], folds=1)) for d in (DATA, more))
+    assert not set(ids(one)) & set(ids(other))
+
+
+def test_a_folder_of_a_model_counts_by_its_content(tmp_path):
+    (tmp_path / "bert").mkdir()
+    found = set()
+    for content in ("a", "b", "a"):
+        (tmp_path / "bert" / "model.safetensors").write_text(content)
+        learner = Learner(Training("hf:bert"))
+        study = Study(DATA, {"text": learner}, Design(sizes=[10], folds=1), folder=tmp_path)
+        found.add(ids(study)[0])
+    assert len(found) == 2

@@ -1,0 +1,322 @@
+"""``curvewise variance`` as a user calls it."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Predictions of three trainings on one test set; c is worse by two points."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 3000)
+    hard = rng.random(3000) ** 5
+
+    def train(name, runs, more):
+        wrong = rng.random((runs, 3000)) < np.minimum(1, hard + more)
+        preds = np.where(wrong, (labels + 1) % 5, labels).astype(np.uint8)
+        np.savez_compressed(tmp_path / f"{name}.npz", preds=preds, labels=labels)
+        return tmp_path / f"{name}.npz"
+
+    return {"a": train("a", 12, 0), "b": train("b", 14, 0), "c": train("c", 12, 0.02)}
+
+
+def test_decompose(call, files):
+    seen = call("variance", "decompose", files["a"])
+    assert seen.code == 0
+    assert "On the distribution, the standard deviation between runs is" in seen.out
+    assert "distribution std" in seen.out
+    assert "values from 'preds'" in seen.err
+    told = call("variance", "decompose", files["a"], "--json").document
+    assert told["type"] == "VarianceDecomposition"
+    assert told["runs"] == 12
+    assert told["distribution_interval"]["low"] <= told["distribution_std"]
+
+
+def test_decompose_draws(call, files, tmp_path):
+    seen = call("variance", "decompose", files["a"], "--plot", tmp_path / "v.png")
+    assert seen.code == 0
+    assert (tmp_path / "v.png").stat().st_size > 5000
+
+
+def test_decompose_from_totals(call, tmp_path):
+    rng = np.random.default_rng(1)
+    errors = rng.random((20, 300)) < rng.random(300) ** 3
+    (tmp_path / "runs.csv").write_text(
+        "run,accuracy\n" + "".join(f"{i},{1 - e.mean()}\n" for i, e in enumerate(errors))
+    )
+    rows = "".join(f'"he said\t{i}\t{c}\n' for i, c in enumerate((~errors).sum(axis=0)))
+    (tmp_path / "right.tsv").write_text(f"text\tindex\tright\n{rows}")
+    options = ("--scores", "--counts-column", "right")
+    seen = call(
+        "variance",
+        "decompose",
+        tmp_path / "runs.csv",
+        "--counts",
+        tmp_path / "right.tsv",
+        *options,
+        "--value-column",
+        "accuracy",
+        "--json",
+    )
+    assert seen.code == 0, seen.err
+    covariance = np.cov(errors.T)
+    expected = (covariance.sum() - np.trace(covariance)) / (300 * 299)
+    assert seen.document["distribution_variance"] == pytest.approx(expected)
+
+
+def test_compare_as_a_gate(call, files):
+    worse = call("variance", "compare", files["c"], files["a"], "--fail-if", "worse")
+    assert worse.code == 3
+    assert "a is better than c on the distribution" in " ".join(worse.out.split())
+    assert "exit status 3" in worse.err
+    gate = ("--margin", 0.005, "--fail-if", "worse")
+    assert call("variance", "compare", files["c"], files["a"], *gate).code == 3
+    assert call("variance", "compare", files["a"], files["c"], *gate).code == 0
+    assert call("variance", "compare", files["b"], files["a"], *gate).code == 0
+    lax = call("variance", "compare", files["c"], files["a"], "--margin", 0.2, "--fail-if", "worse")
+    assert lax.code == 0
+    same = call("variance", "compare", files["b"], files["a"], "--margin", 0.05, "--fail-if", "equivalent")
+    assert same.code == 3
+    unsure = call("variance", "compare", files["b"], files["a"], "--fail-if", "maybe-worse")
+    assert unsure.code == 3
+
+
+def test_compare_many(call, files):
+    seen = call("variance", "compare", *files.values())
+    assert seen.code == 0
+    assert "The 3 clearest of 3 pairs" in seen.out
+    told = call("variance", "compare", *files.values(), "--baseline", "a", "--json").document
+    assert told["pairs"] == [["b", "a"], ["c", "a"]]
+    assert told["verdicts"] == ["undecided", "b better"]
+    refused = call("variance", "compare", *files.values(), "--fail-if", "worse")
+    assert refused.code == 2
+    two = call("variance", "compare", *files.values(), "--a", "c", "--b", "a", "--fail-if", "worse")
+    assert two.code == 3
+
+
+def test_compare_scores(call, tmp_path):
+    rng = np.random.default_rng(2)
+    path = tmp_path / "losses.csv"
+    with open(path, "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["recipe", "val_loss"])
+        for recipe, mean, runs in (("old", 3.28, 10), ("new", 3.27, 12), ("lone", 3.0, 1)):
+            rows.writerows([recipe, rng.normal(mean, 0.001)] for _ in range(runs))
+    options = ("--scores", "--by", "recipe", "--unit", "loss")
+    lone = call("variance", "compare", path, *options)
+    assert lone.code == 2
+    assert "--min-runs 2" in " ".join(lone.err.split())
+    seen = call("variance", "compare", path, *options, "--min-runs", 2, "--json")
+    assert seen.code == 0
+    assert "1 training(s) have fewer than 2 runs and are left out: 'lone'" in seen.err
+    assert seen.document["scope"] == "test set"
+    assert seen.document["verdict"] == "b better"
+    assert "scores alone" in seen.err
+
+
+def test_one_table_of_two_trainings(call, tmp_path):
+    rng = np.random.default_rng(3)
+    with open(tmp_path / "both.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["model", "run", "example", "prediction", "label"])
+        for model, rate in (("old", 0.3), ("new", 0.1)):
+            for run in range(6):
+                for i, wrong in enumerate(rng.random(200) < rate):
+                    rows.writerow([model, run, i, (i + wrong) % 3, i % 3])
+    seen = call("variance", "compare", tmp_path / "both.csv", "--a", "new", "--b", "old", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["verdict"] == "a better"
+    assert seen.document["paired"]
+
+
+def test_tables_of_what_is_examined(call, files):
+    seen = call("variance", "examine", files["a"], "--what", "luck", "--table", "markdown")
+    assert "| correlation " in seen.out
+    assert "%" not in seen.out.split("| correlation")[1].splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "what", ["accuracy", "luck", "calibration", "disagreement", "ensemble", "pairs", "bipartitions"]
+)
+def test_every_question_has_a_table(call, files, what):
+    seen = call("variance", "examine", files["a"], "--what", what, "--table", "markdown")
+    assert seen.code == 0
+    assert seen.out.startswith("| ")
+
+
+def test_shared_folders_of_names_are_left_out(call, tmp_path):
+    rng = np.random.default_rng(4)
+    rows = ["recipe,loss"]
+    for name in ("x", "y", "z"):
+        rows += [f"records/short/{name},{v:.4f}" for v in rng.normal(3, 0.1, 5)]
+    (tmp_path / "l.csv").write_text("\n".join(rows))
+    options = ("--scores", "--by", "recipe", "--unit", "loss", "--baseline", "records/short/y")
+    seen = call("variance", "compare", tmp_path / "l.csv", *options, "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["pairs"] == [["x", "y"], ["z", "y"]]
+    assert "names without records/short/" in seen.err
+
+
+def test_plan(call, files):
+    seen = call("variance", "plan", files["a"], files["c"], "--difference", 0.01)
+    assert seen.code == 0
+    assert "runs of each training" in seen.out
+    told = call(
+        "variance", "plan", "--difference", 0.002, "--test-set-std", 0.002, "--target", "test set", "--json"
+    ).document
+    assert told["runs"] == 17
+    refused = call("variance", "plan")
+    assert refused.code == 1
+    assert "--difference" in refused.err
+
+
+def test_examine(call, files, tmp_path):
+    seen = call("variance", "examine", files["a"])
+    assert seen.code == 0
+    for word in ("luckiest", "correlation", "disagree", "ensemble", "violate"):
+        assert word in seen.out
+    one = call("variance", "examine", files["a"], "--what", "luck", "--json").document
+    assert set(one) == {"luck"}
+    assert call("variance", "examine", files["a"], "--plot", tmp_path / "x.png").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("decompose", "absent.npz"), 1, "no such file"),
+        (("decompose", "-"), 2, "not from stdin"),
+        (("compare", "{a}"), 2, "one training"),
+        (("compare", "{a}", "{a}"), 2, "one training"),
+        (("compare", "{a}", "{b}", "--unit", "loss"), 2, "for --scores"),
+        (("compare", "{a}", "{b}", "--margin", "-1"), 2, "margin"),
+        (("decompose", "{a}", "--level", "95"), 2, "level"),
+        (("decompose", "{a}", "--column", "run"), 2, "PART=COLUMN"),
+        (("decompose", "{a}", "--axes", "examples,runs"), 1, "label"),
+        (("decompose", "{a}", "--counts", "{b}"), 2, "--scores"),
+        (("plan", "{a}", "{b}", "{c}"), 2, "one file or two"),
+        (("decompose", "{a}", "--scores"), 2, "cannot be decomposed"),
+        (("compare", "{a}", "{b}", "--margin", "1"), 1, "half a percentage point"),
+    ],
+)
+def test_wrong_calls_say_what_to_do(call, files, arguments, code, message):
+    seen = call("variance", *(a.format(**{k: str(v) for k, v in files.items()}) for a in arguments))
+    assert seen.code == code
+    assert message in " ".join(seen.err.split()) + " ".join(seen.out.split())
+
+
+def test_runs_of_a_store_are_chosen_by_their_coordinates(call, tmp_path):
+    from curvewise.store.write import write_run
+
+    for n in (50, 300):
+        for seed in range(6):
+            wrong = (np.arange(40) + seed) % (n // 10) == 0
+            coordinates = {"learner": "a", "n": n, "seed": seed}
+            write_run(tmp_path, coordinates, wrong.astype(int), labels=np.zeros(40, dtype=int))
+    refused = call("variance", "decompose", tmp_path)
+    assert refused.code == 1
+    assert "--where 'n=" in refused.err
+    assert call("variance", "decompose", tmp_path, "--where", "n=300").code == 0
+    assert call("variance", "decompose", tmp_path, "--where", "n").code == 2
+
+
+def test_hits_and_errors_are_asked_for_and_give_one_answer(call, tmp_path):
+    """The same verdict from Python and from files, however the values are told."""
+    import curvewise as cw
+
+    rng = np.random.default_rng(5)
+    hits = {name: rng.random((6, 900)) < p for name, p in (("new", 0.66), ("old", 0.56))}
+    for name, right in hits.items():
+        np.save(tmp_path / f"{name}.npy", right)
+        np.savez(tmp_path / f"{name}.npz", correct=right)
+        np.savez(tmp_path / f"{name}_wrong.npz", wrong=~right)
+    new, old = tmp_path / "new.npy", tmp_path / "old.npy"
+    refused = call("variance", "compare", new, old)
+    assert refused.code == 1
+    assert "pass --kind errors or --kind correct" in " ".join(refused.err.split())
+    expected = cw.compare_runs(hits["new"], hits["old"], kind="correct", names=("new", "old"))
+    assert expected.verdict == "a better"
+    for files in (
+        (new, old, "--kind", "correct"),
+        (tmp_path / "new.npz", tmp_path / "old.npz"),
+        (tmp_path / "new_wrong.npz", tmp_path / "old_wrong.npz"),
+    ):
+        found = call("variance", "compare", *files, "--json").document
+        assert found["verdict"] == "a better"
+        assert found["difference"]["estimate"] == pytest.approx(expected.difference.estimate)
+
+
+def test_a_leaderboard_is_not_turned_round(call, tmp_path):
+    path = tmp_path / "board.csv"
+    path.write_text("model,pass1\n" + "a,0.80\na,0.81\na,0.82\n" + "b,0.60\nb,0.61\nb,0.62\n")
+    asked = ("variance", "compare", path, "--scores", "--by", "model", "--value-column", "pass1")
+    refused = call(*asked)
+    assert refused.code == 1
+    assert "--higher-is-better for accuracies or --lower-is-better for errors" in refused.err
+    assert call(*asked, "--accuracy", "--json").document["verdict"] == "a better"
+    rows = [f"{m},{s},{q},{r}" for m, r in (("a", 0.8), ("b", 0.6)) for s in "xyz" for q in range(9)]
+    path.write_text("model,run,question,pass1\n" + "\n".join(rows))
+    wrong = call("variance", "compare", path, "--a", "a", "--b", "b", "--kind", "correct")
+    assert wrong.code == 1
+    found = call("variance", "compare", path, "--a", "a", "--b", "b", "--json").document
+    assert found["unit"] == "score"
+    assert found["difference"]["estimate"] == pytest.approx(-0.2)
+
+
+def test_names_of_users_are_not_rewritten(call, tmp_path):
+    rng = np.random.default_rng(6)
+    names = ("compare_runs", "plan_runs", "lr=3,paired=True", "key= of runs")
+    for name in names:
+        np.savez(tmp_path / f"{name}.npz", correct=rng.random((6, 90)) < 0.5)
+    files = [tmp_path / f"{name}.npz" for name in names]
+    seen = call("variance", "compare", *files)
+    assert seen.code == 0
+    said = " ".join(seen.err.split())
+    for name in names:
+        assert f"{name}.npz: Predictions(6 runs" in said
+    np.savez(tmp_path / "odd.npz", **{"paired=True": np.eye(3, 9), "kind='errors'": np.eye(3, 9)})
+    odd = " ".join(call("variance", "decompose", tmp_path / "odd.npz").err.split())
+    assert "'paired=True'" in odd
+    assert "kind='errors'" in odd
+
+
+def test_single_runs_of_several_trainings(call, files, tmp_path):
+    for name in ("one", "two"):
+        held = np.load(files["c"])
+        np.savez(tmp_path / f"{name}.npz", preds=held["preds"][:1], labels=held["labels"])
+    seen = call("variance", "compare", files["a"], tmp_path / "one.npz", tmp_path / "two.npz")
+    assert seen.code == 0
+    assert "one run only, which is weak evidence" in " ".join(seen.err.split())
+    sure = ("--distribution-std", "0", "--json")
+    pair = call("variance", "compare", files["a"], tmp_path / "one.npz", *sure).document
+    assert pair["verdict"] == "a better"
+
+
+def test_what_is_asked_of_hits_names_the_file_and_the_option(call, tmp_path):
+    rng = np.random.default_rng(7)
+    paths = [tmp_path / f"bool{name}.npy" for name in "AB"]
+    for path in paths:
+        np.save(path, rng.random((12, 300)) < 0.9)
+    for refused in (call("variance", "examine", paths[0]), call("variance", "compare", *paths)):
+        said = " ".join(refused.err.split())
+        assert refused.code == 1
+        assert "boolA.npy holds 0 and 1, and nothing says" in said
+        assert "taken as errors" not in said
+    seen = call("variance", "decompose", paths[0])
+    assert "pass --kind correct if it means right" in " ".join(seen.out.split())
+    assert call("variance", "examine", paths[0], "--what", "pairs").code == 0
+
+
+@pytest.mark.parametrize("models", ["ab", "abc"])
+def test_one_score_per_training_cannot_be_compared(call, tmp_path, models):
+    path = tmp_path / "leader.csv"
+    path.write_text("model,pass1\n" + "".join(f"{m},0.{i + 5}\n" for i, m in enumerate(models)))
+    asked = ("--scores", "--by", "model", "--value-column", "pass1", "--higher-is-better")
+    refused = call("variance", "compare", path, *asked)
+    said = " ".join(refused.err.split())
+    assert refused.code == 2
+    assert "one score per training cannot be compared" in said
+    assert "--min-runs" not in said
