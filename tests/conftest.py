@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -24,6 +30,11 @@ hypothesis.settings.load_profile("steady")
 # What a user may have set for terminals and clusters.
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "RAY_ADDRESS"):
     os.environ.pop(name, None)
+
+# The mathematics of the lenses is tested where only numpy and scipy are installed. What reads files, draws, trains
+# or prints is tested where all is there.
+if find_spec("pandas") is None:
+    collect_ignore_glob = ["*/plot/*", "*/test_plot*", "*/networks/*", "*/test_commands*", "*/test_load*"]
 
 # Errors simulated once from a power law, so that the tests have a curve where no data is mounted.
 SIZES = np.repeat([25, 50, 100, 200, 400], [16, 8, 4, 2, 1]).astype(float)
@@ -63,3 +74,116 @@ def simulated() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(7)
     noise = rng.standard_normal(len(SIZES)) * np.sqrt(0.02 + 40 / SIZES)
     return SIZES.copy(), 8 + 150 * SIZES**-0.5 + noise
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures() -> Iterator[None]:
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+FEWER_SIZES = np.repeat([25.0, 50.0, 100.0, 200.0, 400.0], [6, 5, 4, 2, 1])
+
+
+@pytest.fixture
+def fit() -> Callable[..., Any]:
+    """Fit α + η n^γ with a little noise, quietly."""
+
+    from curvewise.errors import CurvewiseWarning
+    from curvewise.learning import fit_learning_curve
+
+    def make(
+        learner: str = "plain",
+        alpha: float = 10.0,
+        eta: float = 200.0,
+        gamma: float = -0.5,
+        seed: int = 0,
+        noise: float = 0.3,
+        n: Any = FEWER_SIZES,
+        **options: Any,
+    ) -> Any:
+        sizes = np.asarray(n, dtype=float)
+        scatter = np.random.default_rng(seed).normal(0.0, noise, len(sizes))
+        error = alpha + eta * sizes**gamma + scatter
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CurvewiseWarning)
+            return fit_learning_curve(sizes, error, **{"unit": "percent", "learner": learner, **options})
+
+    return make
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Strict JSON: NaN and Infinity are refused."""
+
+        def refuse(token: str) -> None:
+            raise AssertionError(f"{token} is not JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+
+@pytest.fixture
+def errors() -> Path:
+    """Measurements of bagged trees and naive Bayes, 94 rows."""
+    return ROOT / "examples" / "errors.csv"
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Call the command line in this process."""
+    from curvewise.cli import main
+
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: object) -> Outcome:
+        capsys.readouterr()
+        code = main([str(a) for a in arguments])
+        return Outcome(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def start() -> Callable[..., Outcome]:
+    """Start the command line as a user would, in a process of its own."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "80"}
+
+    def run(*arguments: object, python: bool = False, **options: Any) -> Outcome:
+        head = [sys.executable] + ([] if python else ["-m", "curvewise.cli"])
+        done = subprocess.run(
+            [*head, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=1800,
+            env=environment,
+            check=False,
+            **options,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Callable[..., Path]:
+    """Write a CSV of curves that fall as a + b/√n."""
+
+    def write(name: str, learners: dict[str, tuple[float, float]], column: bool = True) -> Path:
+        path = tmp_path / name
+        lines = ["learner,n,error" if column else "n,error"]
+        for learner, (a, b) in learners.items():
+            for n in (100, 200, 400, 800):
+                for wiggle in (-0.004, 0.001, 0.003):
+                    head = f'"{learner}",' if column else ""
+                    lines.append(f"{head}{n},{a + b * n**-0.5 + wiggle:.5f}")
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    return write

@@ -13,7 +13,7 @@ import pytest
 from cyclopts import App
 
 import curvewise as cw
-from curvewise.cli import app
+from curvewise.cli.app import app
 
 READING = "io:load_measurements"
 FITTING = "learning:fit_learning_curves"

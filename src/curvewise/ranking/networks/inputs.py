@@ -308,6 +308,7 @@ class Preparation:
     notes: tuple[str, ...] = ()
 
     def __call__(self, batch: Batch) -> Given:
+        """Prepare a batch."""
         return self.ready(batch)
 
 

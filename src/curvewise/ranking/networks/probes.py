@@ -293,6 +293,7 @@ def standardised(train: Labelled, test: Labelled, place: torch.device) -> tuple[
 
 
 def logits(x: Tensor, weights: Tensor) -> Tensor:
+    """Return the logits of a linear probe whose last row of weights is the bias."""
     return torch.addmm(weights[-1], x, weights[:-1])
 
 
