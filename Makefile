@@ -32,7 +32,7 @@ core: .venv-core/.done
 
 # Reading and drawing with every base dependency at its lower bound. What newer packages say of these is not an error.
 floor: .venv-floor/.done
-	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest -q -W ignore::DeprecationWarning tests/io tests/plot
+	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest -q -W ignore::DeprecationWarning tests/reading tests/drawing $(wildcard tests/*/plot tests/*/test_plot*.py tests/*/test_load*.py)
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html

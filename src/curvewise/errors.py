@@ -1,8 +1,14 @@
-"""What curvewise raises and warns with."""
+"""Errors and warnings of curvewise."""
 
 from __future__ import annotations
 
 import errno
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from curvewise.text import UNSET, Message, arg
 
 _REMEDIES = {
     errno.ENOSPC: "make room there",
@@ -20,8 +26,40 @@ class CurvewiseError(Exception):
 class InputError(CurvewiseError, ValueError):
     """An argument cannot be used.
 
-    The message names the argument, the value seen, what is allowed and what to do.
+    Parameters
+    ----------
+    problem : str
+        What is wrong, and what is allowed.
+    argument : str, optional
+        The argument that cannot be used; the message begins with it.
+    value : optional
+        The value seen; only the argument is named without one.
+    remedy : str
+        What to do, as a sentence.
+
+    Attributes
+    ----------
+    message : Message
+        All of it, which the command line words with its options.
+
+    Examples
+    --------
+    >>> error = InputError("must be above 0.", argument="margin", value=-1, remedy="Pass a margin such as 0.005.")
+    >>> str(error), error.argument, error.value
+    ('margin=-1: must be above 0. Pass a margin such as 0.005.', 'margin', -1)
     """
+
+    def __init__(self, problem: str, *, argument: str | None = None, value: Any = UNSET, remedy: str = "") -> None:
+        self.argument, self.value, self.remedy = argument, value, remedy
+        marked = problem.marked if isinstance(problem, Message) else problem
+        if argument is not None:
+            marked = f"{arg(argument, value)}: {marked}" if value is not UNSET else f"{arg(argument)}: {marked}"
+        self.message = Message(f"{marked} {remedy}" if remedy else marked)
+        super().__init__(self.message)
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[Message]]:
+        """Cross the border of a process with the whole message."""
+        return type(self), (self.message,)
 
 
 class UntrustedCodeError(InputError):
@@ -69,3 +107,11 @@ def parse_reason(error: Exception) -> str:
 
 class CurvewiseWarning(UserWarning):
     """Something in the data or the fit deserves a look; also kept on the result."""
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep back warnings that are on the result, where they will be shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        yield

@@ -1,21 +1,105 @@
-"""Numbers and names as people read them."""
+"""Numbers and names as people read them, and messages that mention arguments.
+
+A message that says ``unit='percent'`` to someone who writes Python says ``--unit percent`` on the command line. It is
+written once, with :func:`arg` in the place of the argument, and becomes a :class:`Message`.
+"""
 
 from __future__ import annotations
 
+import ast
 import difflib
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from curvewise.types.results import Interval
 
 
+# Marks around an argument inside a text, from the private area of Unicode so that no user's text holds them.
+_ARGUMENT, _EITHER, _THEN, _END = "\ue000", "\ue001", "\ue002", "\ue003"
+_MARKED = re.compile("([\ue000\ue001])([^\ue000-\ue003]*)\ue002([^\ue000-\ue003]*)\ue003")
+_MARKS = re.compile("[\ue000-\ue003]")
+UNSET: Any = object()
+"""No value: the argument is only named."""
+
+
+def arg(name: str, value: Any = UNSET) -> str:
+    """Mention an argument, and perhaps a value for it, inside the text of a :class:`Message`.
+
+    >>> Message(f"Pass {arg('unit', 'percent')}, or {arg('labels')} for classes.")
+    "Pass unit='percent', or labels=… for classes."
+    """
+    text = "…" if value is UNSET else _MARKS.sub("", brief(value, 200))
+    return f"{_ARGUMENT}{name}{_THEN}{text}{_END}"
+
+
+def either(python: str, command: str) -> str:
+    """Mention something that Python and the command line call by different names.
+
+    >>> Message(f"Make one with {either('cw.blind_guess(…)', '`curvewise transfer blind`')}.")
+    'Make one with cw.blind_guess(…).'
+    """
+    return f"{_EITHER}{python}{_THEN}{command}{_END}"
+
+
+class Message(str):
+    """A text in the terms of Python that can also be worded in those of the command line.
+
+    Parameters
+    ----------
+    text : str
+        With arguments written by :func:`arg` and :func:`either`.
+    """
+
+    __slots__ = ("marked",)
+    marked: str
+
+    def __new__(cls, text: str) -> Self:
+        """Keep the marks aside and show the terms of Python."""
+        marked = text.marked if isinstance(text, Message) else text
+        plain = _MARKED.sub(lambda m: f"{m[2]}={m[3]}" if m[1] == _ARGUMENT else m[2], marked)
+        message = super().__new__(cls, plain)
+        message.marked = marked
+        return message
+
+    def __reduce__(self) -> tuple[type[Message], tuple[str]]:
+        """Copy and pickle with the marks, as messages of workers are."""
+        return type(self), (self.marked,)
+
+    def worded(self, option: Callable[[str, Any], str]) -> str:
+        """Return the message with each argument as ``option(name, value)`` writes it.
+
+        >>> Message(f"Pass {arg('unit', 'percent')}.").worded(lambda name, value: f"--{name} {value}")
+        'Pass --unit percent.'
+        """
+
+        def write(found: re.Match[str]) -> str:
+            if found[1] == _EITHER:
+                return found[3]
+            try:
+                value = UNSET if found[3] == "…" else ast.literal_eval(found[3])
+            except (ValueError, SyntaxError):  # a value that was cut, or that only Python can write
+                value = found[3]
+            return option(found[2], value)
+
+        return _MARKED.sub(write, self.marked)
+
+
+def prefix(head: str, text: str) -> str:
+    """Put a head before a text, which remains a :class:`Message` if it is one.
+
+    >>> prefix("resnet: ", "the fit is poor")
+    'resnet: the fit is poor'
+    """
+    return Message(head + text.marked) if isinstance(text, Message) else head + text
+
+
 def brief(value: Any, width: int = 60) -> str:
-    """``repr`` cut to a width, so that a hostile cell cannot flood a message.
+    """Return ``repr`` cut to a width, so that a hostile cell cannot flood a message.
 
     >>> import numpy as np
     >>> brief("a"), brief(np.int64(10))
@@ -33,7 +117,7 @@ def brief(value: Any, width: int = 60) -> str:
 def format_path(path: PurePath | str) -> str:
     r"""Name a file in a message: quoted if the name could do something to a terminal.
 
-    >>> print(shown("runs.npy"), shown("a\x1b[2J.npy"))
+    >>> print(format_path("runs.npy"), format_path("a\x1b[2J.npy"))
     runs.npy 'a\x1b[2J.npy'
     """
     name = path if isinstance(path, str) else path.name
@@ -41,7 +125,7 @@ def format_path(path: PurePath | str) -> str:
 
 
 def list_names(names: Iterable[Any], most: int = 20) -> str:
-    """Names in quotes, the first few of many."""
+    """Write names in quotes, the first few of many."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(brief(name) for name in names[:most]) + more
@@ -56,9 +140,9 @@ def suggest(name: Any, options: Iterable[str]) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Errors as percentages, losses as they are.
+    """Write an error as a percentage, a loss as it is.
 
-    >>> said(0.00163, "fraction"), said(3.2763, "loss"), said(float("nan"), "fraction")
+    >>> format_value(0.00163, "fraction"), format_value(3.2763, "loss"), format_value(float("nan"), "fraction")
     ('0.163%', '3.276', 'unknown')
     """
     if unit != "fraction" or not math.isfinite(value):
@@ -67,20 +151,23 @@ def format_value(value: float, unit: str) -> str:
     return f"{percent:.2f}%" if abs(percent) >= 1 else f"{percent:.3f}%"
 
 
-def format_interval(interval: Interval, unit: str) -> str:
-    """An estimate with its limits in brackets.
+def format_interval(interval: Interval, unit: str = "", write: Callable[[float], str] | None = None) -> str:
+    """Write an estimate with its limits in brackets: errors as percentages, or as ``write`` writes numbers.
 
-    >>> said_interval(Interval(0.00163, 0.00115, 0.00217), "fraction")
+    >>> from curvewise.types import Interval
+    >>> format_interval(Interval(0.00163, 0.00115, 0.00217), "fraction")
     '0.163% [0.115%, 0.217%]'
+    >>> format_interval(Interval(1, 0.5, 2), write="{:.1f}".format)
+    '1.0 [0.5, 2.0]'
     """
-    low, high = format_value(interval.low, unit), format_value(interval.high, unit)
-    return f"{format_value(interval.estimate, unit)} [{low}, {high}]"
+    write = write or (lambda value: format_value(value, unit))
+    return f"{write(interval.estimate)} [{write(interval.low)}, {write(interval.high)}]"
 
 
 def format_pvalue(p: float) -> str:
-    """A p-value in two digits.
+    """Write a p-value with two digits.
 
-    >>> said_pvalue(9.1e-7), said_pvalue(0.034), said_pvalue(0.0)
+    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0)
     ('p = 9e-07', 'p = 0.034', 'p < 1e-300')
     """
     if p < 1e-300:
@@ -91,9 +178,9 @@ def format_pvalue(p: float) -> str:
 def format_number(value: float, digits: int = 4) -> str:
     """Write a number for people: about four significant digits, ``∞`` for infinity.
 
-    >>> number(1234567.8), number(0.12345), number(400.0), number(18.861)
+    >>> format_number(1234567.8), format_number(0.12345), format_number(400.0), format_number(18.861)
     ('1,235,000', '0.1235', '400', '18.86')
-    >>> number(float("inf")), number(float("nan"))
+    >>> format_number(float("inf")), format_number(float("nan"))
     ('∞', 'unknown')
     """
     if math.isnan(value):
@@ -114,9 +201,9 @@ def format_number(value: float, digits: int = 4) -> str:
 
 
 def format_size(n: float) -> str:
-    """A training size that was estimated: three digits, and from 10 on whole.
+    """Write an estimated training size: three digits, and from 10 on whole.
 
-    >>> about(299_825.2), about(50.84), about(float("inf"))
+    >>> format_size(299_825.2), format_size(50.84), format_size(float("inf"))
     ('300,000', '51', '∞')
     """
     if not math.isfinite(n):
@@ -126,24 +213,22 @@ def format_size(n: float) -> str:
 
 
 def as_count(n: float) -> int | float:
-    """A training size as an int if it is one.
+    """Return a training size as an int if it is one.
 
-    >>> whole(400.0), whole(0.5)
+    >>> as_count(400.0), as_count(0.5)
     (400, 0.5)
     """
     return int(n) if float(n).is_integer() else float(n)
 
 
 _BREAKS = re.compile(r"[\r\n\t\v\f\x1c-\x1e\x85\u2028\u2029]+")
-
-
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def one_line(text: object) -> str:
-    r"""One line without control characters and switches of writing direction.
+    r"""Return one line without control characters and switches of writing direction.
 
-    >>> clean("a\x1b[31mred\nb")
+    >>> one_line("a\x1b[31mred\nb")
     'a[31mred b'
     """
     found = str(text)

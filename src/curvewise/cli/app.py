@@ -24,6 +24,8 @@ from curvewise.cli.console import (
     hear_warnings,
     note,
     remember_words,
+    text_of,
+    use_options,
 )
 from curvewise.cli.demo import demo
 from curvewise.cli.options import STDIN
@@ -150,6 +152,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     remember_words(arguments)
+    group = sys.modules.get(f"curvewise.{arguments[0] if arguments else ''}.commands")
+    use_options(getattr(group, "OPTIONS", {}))
     # cyclopts would take a lone hyphen for an option.
     arguments = [STDIN if word == "-" else word for word in arguments]
     try:
@@ -157,12 +161,12 @@ def _run(arguments: list[str]) -> int:
     except CycloptsError:  # cyclopts has told the user
         return USAGE
     except UsageError as error:
-        fail(str(error))
+        fail(text_of(error))
         return USAGE
     except BrokenPipeError:
         raise
     except CurvewiseError as error:
-        fail(str(error))
+        fail(text_of(error))
         return FAILED
     except OSError as error:
         fail(f"{os_reason(error)}.")

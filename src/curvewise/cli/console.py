@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning
-from curvewise.text import one_line as clean
+from curvewise.text import UNSET, Message, one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,10 +82,65 @@ def hear_warnings() -> None:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in told:
             told.add(str(message))
-            _message("warning: ", "yellow", str(message))
+            _message("warning: ", "yellow", text_of(message))
 
     warnings.simplefilter("always", CurvewiseWarning)
     warnings.showwarning = show
+
+
+_OPTIONS: dict[str, str] = {}
+"""Names of arguments and of the options that stand for them in the command that runs."""
+
+
+def use_options(options: Mapping[str, str]) -> None:
+    """Word the messages that follow with these options for the arguments of the same meaning.
+
+    An argument that is not named there has an option of its own name; an empty name stands for a value that is given
+    without an option.
+    """
+    _OPTIONS.clear()
+    _OPTIONS.update({"columns": "column", "rng": "seed"} | dict(options))
+
+
+def text_of(error: BaseException | str) -> str:
+    """Return the text of an error or a warning, as a :class:`Message` if it is one."""
+    if isinstance(error, str):
+        return error
+    first = error.args[0] if error.args else ""
+    return first if isinstance(first, Message) else str(error)
+
+
+def in_options(text: str) -> str:
+    """Word a message with the options of the command that runs.
+
+    >>> from curvewise.text import arg
+    >>> use_options({})
+    >>> in_options(Message(f"Pass {arg('unit', 'percent')}, {arg('columns', {'n': 'size'})} or {arg('paired', True)}."))
+    'Pass --unit percent, --column n=size or --paired.'
+    """
+    return text.worded(_option_of) if isinstance(text, Message) else as_options(text)
+
+
+def _option_of(name: str, value: Any) -> str:
+    option = _OPTIONS.get(name, name).replace("_", "-")
+    flag = f"--{option}" if option else ""
+    if value is UNSET or value is True:
+        return flag
+    if value is False:
+        return "--lower-is-better" if name == "higher_is_better" else f"--no-{option}"
+    if value is None:
+        return f"{flag}="
+    if isinstance(value, dict):
+        pairs = ((k, v) for k, vs in value.items() for v in (vs if isinstance(vs, list | tuple) else [vs]))
+        return " ".join(f"{flag} {_quoted(f'{k}=' if v is None else f'{k}={v}')}".strip() for k, v in pairs)
+    if isinstance(value, list | tuple | set):
+        value = ",".join(map(str, value))
+    return f"{flag} {_quoted(str(value))}".strip()
+
+
+def _quoted(value: str) -> str:
+    # shlex would quote the dots of an ellipsis and percent signs, which no shell minds.
+    return value if value and not re.search(r"[^\w…=/@%+:,.-]", value) else shlex.quote(value)
 
 
 _TYPED: set[str] = set()
@@ -179,7 +235,7 @@ def _message(head: str, style: str, message: str) -> None:
 
     sys.stdout.flush()  # so that it follows what it belongs to, where both go into one pipe
     to = console(stderr=True)
-    text = Text.assemble((head, style), clean(as_options(message)))
+    text = Text.assemble((head, style), one_line(in_options(message)))
     to.print(text, soft_wrap=not to.is_terminal)
 
 
@@ -211,7 +267,7 @@ class Page:
         to = console(stderr=self.markup is not None)
         if not close:
             self._space(to)
-        to.print(Text(clean(text), style=style), soft_wrap=not to.is_terminal)
+        to.print(Text(one_line(text), style=style), soft_wrap=not to.is_terminal)
 
     def table(self, title: str, columns: Columns, digits: int | None) -> None:
         """Print columns of text, numbers and intervals; ``digits`` as in :func:`digits_of`."""
@@ -223,14 +279,14 @@ class Page:
             to = console()
             self._space(to)
             table = rich_table(columns, digits)
-            to.print(Text(clean(title), style="bold"))
+            to.print(Text(one_line(title), style="bold"))
             # Numbers are never cut: a table too wide for the terminal runs over its edge.
             to.width = max(to.width, width_of(table)[0])  # print(width=) takes no more than this
             to.print(table, crop=False)
             return
         from curvewise.tables import format_table
 
-        safe = {k: [clean(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
+        safe = {k: [one_line(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
         text = format_table(safe, self.markup, 4 if digits is None else digits)
         for symbol, command in _LATEX.items() if self.markup == "latex" else ():
             text = text.replace(symbol, command)
@@ -240,14 +296,14 @@ class Page:
     def code(self, lines: str) -> None:
         """Print lines to copy, indented, as they are."""
         if not self.as_json:
-            sys.stdout.write("".join(f"  {clean(line)}\n" for line in lines.splitlines()))
+            sys.stdout.write("".join(f"  {one_line(line)}\n" for line in lines.splitlines()))
 
     def close(self, code: int = DONE) -> int:
         """Print the JSON document if that was asked for, and give the exit status."""
         if self.as_json:
             from curvewise.types.results import plain
 
-            json.dump(plain(self.document), sys.stdout, indent=2, allow_nan=False)
+            json.dump(_in_options_all(plain(self.document)), sys.stdout, indent=2, allow_nan=False)
             sys.stdout.write("\n")
         return code
 
@@ -255,6 +311,15 @@ class Page:
         if self._started and not to.stderr:
             sys.stdout.write("\n")
         self._started = self._started or not to.stderr
+
+
+def _in_options_all(value: Any) -> Any:
+    """Word every message of a JSON document with options."""
+    if isinstance(value, dict):
+        return {k: _in_options_all(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_in_options_all(v) for v in value]
+    return in_options(value) if isinstance(value, Message) else value
 
 
 def rich_table(columns: Columns, digits: int | None) -> Table:
@@ -266,9 +331,9 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, values in columns.items():
         if any(isinstance(v, str) and not _NUMBER.fullmatch(v) for v in values):
-            table.add_column(Text(clean(name)), overflow="fold", max_width=30)
+            table.add_column(Text(one_line(name)), overflow="fold", max_width=30)
         else:
-            table.add_column(Text(clean(name)), justify="right", no_wrap=True)
+            table.add_column(Text(one_line(name)), justify="right", no_wrap=True)
     for row in zip(*columns.values(), strict=True):
         table.add_row(*(_cell(v, FEWER.get(k, digits)) for k, v in zip(columns, row, strict=True)))
     return table
@@ -298,7 +363,7 @@ def _write(value: Any, digits: int | None) -> str:
     if value is None or value != value:
         return "–"
     if isinstance(value, str):
-        return clean(value)
+        return one_line(value)
     if isinstance(value, int):  # which may be beyond all floats
         from decimal import Decimal
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from curvewise.cli.console import FAILED, Page, UsageError, sentences, warn_each
-from curvewise.cli.options import quietly
-from curvewise.errors import CurvewiseError, MissingDependencyError
+from curvewise.errors import CurvewiseError, MissingDependencyError, quietly
 from curvewise.learning.commands import Fitting, fit_files, show_curves
 from curvewise.text import format_size
 

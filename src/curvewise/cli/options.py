@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -19,7 +17,7 @@ from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensErro
 from cyclopts.validators import Number
 
 from curvewise.cli.console import Page, UsageError, check_folder, note
-from curvewise.errors import CurvewiseWarning, MissingDependencyError
+from curvewise.errors import MissingDependencyError
 
 READING = Group("How to read the file", sort_key=2)
 FITTING = Group("How to fit", sort_key=3)
@@ -189,14 +187,6 @@ def names_of(files: Sequence[str]) -> dict[str, str]:
     files = list(dict.fromkeys(files))
     stems = [Path(f).stem for f in files]
     return dict(zip(files, stems if len(set(stems)) == len(stems) else files, strict=True))
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Keep warnings back that are on the result, from where they are shown."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)
-        yield
 
 
 def choose(option: str, wanted: str | None, names: Sequence[str]) -> str:

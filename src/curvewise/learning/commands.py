@@ -41,11 +41,10 @@ from curvewise.cli.options import (
     Texts,
     choose,
     names_of,
-    quietly,
     read_where,
     save_plot,
 )
-from curvewise.errors import InputError
+from curvewise.errors import InputError, quietly
 from curvewise.text import as_count
 
 if TYPE_CHECKING:

@@ -369,7 +369,7 @@ def selection_intervals(
     level, several = kendall.level, len(scores) > 1
     if not len(scores):
         return {name: Interval(math.nan, math.nan, math.nan, level) for name in estimates}
-    imagined = _imagined(scores, accuracy, k, tuple(kendall), rng)
+    imagined = _imagined(scores, accuracy, k, (kendall.low, kendall.high), rng)
     drawn = resampled(scores, accuracy, k, rng) if several else {}
     found = {}
     for name, value in estimates.items():

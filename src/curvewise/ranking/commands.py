@@ -42,12 +42,11 @@ from curvewise.cli.options import (
     Words,
     check_picture,
     names_of,
-    quietly,
     read_options,
     read_where,
     save_plot,
 )
-from curvewise.errors import InputError
+from curvewise.errors import InputError, quietly
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

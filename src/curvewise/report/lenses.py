@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning
+from curvewise.errors import CurvewiseError, quietly
 from curvewise.report.content import Section, Table
 from curvewise.report.results import QUESTIONS, section_of, sentences
 from curvewise.text import format_number
@@ -444,14 +442,6 @@ class Looking:
         """A picture that was made, by its name."""
         every = (f for s in self.sections for f in s.figures)
         return next((f for f in every if f.name == name), None)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Keep warnings back that are on the result, from where they are shown."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)
-        yield
 
 
 def drawn(section: Section, name: str, table: str = "Numbers") -> Section:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curvewise.errors import CurvewiseError
-from curvewise.report.lenses import error_columns, quietly
+from curvewise.errors import CurvewiseError, quietly
+from curvewise.report.lenses import error_columns
 from curvewise.report.results import first_sentences
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import plain

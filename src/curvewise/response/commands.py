@@ -38,11 +38,10 @@ from curvewise.cli.options import (
     check_picture,
     names_of,
     need_torch,
-    quietly,
     read_options,
     save_plot,
 )
-from curvewise.errors import InputError
+from curvewise.errors import InputError, quietly
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -40,12 +40,11 @@ from curvewise.cli.options import (
     Showing,
     Texts,
     Words,
-    quietly,
     read_where,
     save_plot,
     told,
 )
-from curvewise.errors import InputError
+from curvewise.errors import InputError, quietly
 from curvewise.text import format_number
 
 if TYPE_CHECKING:

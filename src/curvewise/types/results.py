@@ -57,8 +57,8 @@ class Interval:
         return self.high - self.low
 
     def __iter__(self) -> Iterator[float]:
-        """Unpack as ``low, high``."""
-        return iter((self.low, self.high))
+        """Unpack as ``estimate, low, high``."""
+        return iter((self.estimate, self.low, self.high))
 
     def __contains__(self, value: float) -> bool:
         return bool(self.low <= value <= self.high)
@@ -104,7 +104,7 @@ class Result(ABC):
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw on ``ax`` (a new figure's if None) and return the Axes."""
-        return import_module("curvewise.plot").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
+        return import_module("curvewise.drawing").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
 
     def table(self, format: str = "markdown", digits: int = 2) -> str:
         """The main table as text.

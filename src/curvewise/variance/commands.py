@@ -23,20 +23,8 @@ from curvewise.cli.console import (
     warn,
     warn_each,
 )
-from curvewise.cli.options import (
-    READING,
-    STDIN,
-    Drawing,
-    Files,
-    Level,
-    Showing,
-    Words,
-    choose,
-    names_of,
-    quietly,
-    save_plot,
-)
-from curvewise.errors import InputError
+from curvewise.cli.options import READING, STDIN, Drawing, Files, Level, Showing, Words, choose, names_of, save_plot
+from curvewise.errors import InputError, quietly
 
 if TYPE_CHECKING:
     from curvewise.types.predictions import Predictions

@@ -512,7 +512,7 @@ def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, 
     with style():
         own = ax is None
         ax = ax or new_axes(height=2.0 + 0.24 * len(names))
-        estimate, low, high = (100 * v for v in (result.score, *result.value))
+        estimate, low, high = (100 * v for v in (result.score, result.value.low, result.value.high))
         limits = view([estimate, *values[sets]], [low], [high], 0.0)
         zero_line(ax)
         bars(ax, [0.0], [low], [high], colour(0), limits=limits, horizontal=True)
