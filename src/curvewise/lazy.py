@@ -46,8 +46,8 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         setattr(sys.modules[package], name, value)
         return value
 
-    names = sorted(homes)
-    return __getattr__, lambda: names, names
+    names = sorted(name for name, home in homes.items() if home != package)
+    return __getattr__, lambda: sorted(homes), names
 
 
 def public_names(file: str) -> dict[str, str]:

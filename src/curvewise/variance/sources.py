@@ -292,7 +292,7 @@ def _check_one_test_set(totals: Mapping[str, Totals]) -> None:
 def _percent(share: Interval) -> str:
     if math.isnan(share.estimate):
         return "an unknown share"
-    low, high = (f"{100 * x:.0f}%" if math.isfinite(x) else "∞" for x in share)
+    low, high = (f"{100 * x:.0f}%" if math.isfinite(x) else "∞" for x in (share.low, share.high))
     estimate = f"{100 * share.estimate:.0f}%" if math.isfinite(share.estimate) else "∞"
     return f"{estimate} [{low}, {high}]"
 
