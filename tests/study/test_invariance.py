@@ -20,7 +20,7 @@ from curvewise.study.response import judge_invariance, measure_invariance
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 
 torch = pytest.importorskip("torch")
 

@@ -17,13 +17,12 @@ from curvewise.ranking.judgement import judge_rankings
 from curvewise.ranking.moments import MEASURES as LOGME
 from curvewise.ranking.moments import MEASURES_H_SCORE as H_SCORE
 from curvewise.ranking.rank import add_rankings, rank_features
-from curvewise.store.write import list_runs
+from curvewise.store.read import list_runs
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.ranking import checkpoint_files, ranking_table
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.recipes import study_recipe
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study, study_recipe
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")

@@ -88,7 +88,7 @@ def report_of(source: Any, *, title: str | None = None, question: str | None = N
         return source
     if isinstance(source, Result | Mapping) or (isinstance(source, Sequence) and not isinstance(source, str | bytes)):
         return results_report(source, title=title, question=question)
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
 
     if not isinstance(source, Study):
         raise InputError(f"source={source!r:.60}: give a result, several of them, or a study (cw.load_study).")

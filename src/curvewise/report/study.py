@@ -18,9 +18,8 @@ from curvewise.report.results import QUESTIONS, first_sentences, sentences
 from curvewise.text import format_number
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
-    from curvewise.study.standing import Planned
-    from curvewise.study.status import Status
+    from curvewise.study.status import Planned, Status
+    from curvewise.study.study import Study
 
 
 BEST = "Which learner is best, and how sure is that?"
@@ -74,7 +73,7 @@ def study_report(
     >>> study_report(study).answer[0]
     'study: 0 of 6 runs done, 6 to do.'
     """
-    from curvewise.study.standing import looked_up_once
+    from curvewise.study.status import looked_up_once
 
     with looked_up_once(study) as planned:
         status = study.status()
@@ -196,8 +195,8 @@ def _counted(environments: Sequence[Mapping[str, Any]], key: str) -> str:
 
 
 def _columns(study: Study, runs: Sequence[Planned]) -> dict[str, Sequence[Any]]:
+    from curvewise.store.tables import reason_of
     from curvewise.study.results import label_of
-    from curvewise.study.status import reason_of
 
     word = "loss" if study.dataset.is_numbers else "error"
     environments = [run.record.get("environment", {}) for run in runs]

@@ -44,7 +44,7 @@ def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
         Folder of the store.
     """
     page = (showing or Showing()).page()
-    from curvewise.store.write import list_runs
+    from curvewise.store.read import list_runs
 
     _check_store(folder)
     runs = list_runs(folder)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
-from curvewise.store.read import Run, without_collecting
-from curvewise.store.write import AnyPath, list_runs
+from curvewise.store.read import AnyPath, Run, list_runs, without_collecting
 from curvewise.tables import csv_cell
 
 ENDINGS = (".parquet", ".csv", ".json")

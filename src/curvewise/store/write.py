@@ -1,9 +1,8 @@
-"""Runs on disk: one directory per run, written aside and renamed into place."""
+"""Write runs to a store: one directory per run, written aside and renamed into place; no link is ever followed."""
 
 from __future__ import annotations
 
 import errno
-import math
 import os
 import re
 import shutil
@@ -12,7 +11,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from os import PathLike
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -22,26 +20,24 @@ from curvewise.errors import InputError, StoreError, os_reason
 from curvewise.store.read import (
     ASIDE,
     LABELS,
-    MOST_RECORD,
     OPENS_IN_FOLDERS,
-    RECORD,
     REPLACED,
-    SCHEMA,
+    AnyPath,
     MissingRun,
     ReplacedRun,
-    Run,
+    check_folder,
     is_folder,
     open_folder,
-    part_file,
     read_checked,
     read_part,
     read_record,
-    read_records,
     replaced_id,
-    without_collecting,
 )
 from curvewise.store.record import (
+    MOST_RECORD,
     PREDICTIONS,
+    RECORD,
+    SCHEMA,
     TEST,
     capture_environment,
     check_distinct,
@@ -51,14 +47,11 @@ from curvewise.store.record import (
     metric_values,
     named_arrays,
     npy_bytes,
+    part_file,
     record_bytes,
     run_id,
     weights_bytes,
 )
-
-AnyPath: TypeAlias = "str | PathLike[str]"
-MOST_READS = 10
-"""How often a run is read anew that another process replaced while it was read."""
 
 
 def write_run(
@@ -144,16 +137,20 @@ def write_run(
     """
     identity = run_id(coordinates)
     kept = {k: npy_bytes(v, k) for k, v in named_arrays(predictions, arrays).items()}
-    weights = _weights(checkpoints or {})
+    check_distinct(checkpoints or {}, "checkpoints")
+    weights = {}
+    for name, values in (checkpoints or {}).items():
+        check_name(name, "checkpoints")
+        weights[name] = weights_bytes(values, f"checkpoints[{name!r}]")
     truth = encode_labels(labels)
     _check_lengths(kept, truth)
-    values, lost = metric_values(metrics or {})
+    measured, lost = metric_values(metrics or {})
     record = {
         "schema": SCHEMA,
         "id": identity,
         "coordinates": jsonable(coordinates, "coordinates"),
         "status": status,
-        "metrics": values,
+        "metrics": measured,
         "error": error_text(status, error),
         "environment": {
             **capture_environment(),
@@ -226,76 +223,6 @@ def _check_published(folder: Path) -> None:
         raise StoreError(f"{folder} was written and is not as it was written: {error} Store it again.") from error
 
 
-def read_run(path: AnyPath) -> Run:
-    """Read one run and check it against its checksums.
-
-    Parameters
-    ----------
-    path : path
-        The run's directory.
-
-    Returns
-    -------
-    Run
-        With its predictions for the test set; what else it has is read when asked for.
-
-    Raises
-    ------
-    StoreError
-        If a file is missing or damaged; the message names it.
-    """
-    folder = Path(path)
-    for left in reversed(range(MOST_READS)):
-        run = _as_run(folder, folder.name, read_record(folder))
-        try:
-            if PREDICTIONS in run.arrays:
-                object.__setattr__(run, "predictions", run.array(PREDICTIONS))
-        except ReplacedRun:  # since its record was read
-            if not left:
-                raise
-        else:
-            break
-    return run
-
-
-def list_runs(store: AnyPath) -> list[Run]:
-    """Read the records of all runs in a store, without their arrays.
-
-    What an interrupted write left behind is ignored. Nothing in the store is changed.
-
-    Parameters
-    ----------
-    store : path
-        Folder of the store. One that does not exist yet has no runs.
-
-    Returns
-    -------
-    list of Run
-        Ordered by id; ``read_run(run.path)`` loads a run's predictions.
-
-    Raises
-    ------
-    StoreError
-        If a record is damaged; the message names it.
-    """
-    folder = Path(store)
-    if not folder.exists():
-        return []
-    check_folder(folder)
-    with without_collecting():
-        records = read_records(folder)
-        return [_as_run(Path(path), os.path.basename(path), r) for path, r in records.items()]
-
-
-def _weights(checkpoints: Mapping[str, Mapping[str, ArrayLike]]) -> Encoded:
-    check_distinct(checkpoints, "checkpoints")
-    found = {}
-    for name, weights in checkpoints.items():
-        check_name(name, "checkpoints")
-        found[name] = weights_bytes(weights, f"checkpoints[{name!r}]")
-    return found
-
-
 def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:
     """Whether the run is there already and stays; a different one is an error."""
     if not os.path.lexists(final):
@@ -318,22 +245,6 @@ def _results(record: Mapping[str, Any]) -> list[Any]:
     """What two runs with the same coordinates must agree in; time is not among it."""
     metrics = {k: v for k, v in record["metrics"].items() if not k.endswith("seconds")}
     return [record["status"], metrics, record["arrays"], record["files"]]
-
-
-def _as_run(folder: Path, identity: str, record: Mapping[str, Any]) -> Run:
-    return Run(
-        id=identity,
-        path=folder,
-        coordinates=record["coordinates"],
-        status=record["status"],
-        metrics={k: math.nan if v is None else v for k, v in record["metrics"].items()},
-        error=record.get("error"),
-        environment=record["environment"],
-        notes=tuple(record["notes"]),
-        arrays=record["arrays"],
-        files=record["files"],
-        label_digests=record["labels"],
-    )
 
 
 # True classes of evaluation sets, stored once for all runs that have the same.
@@ -400,12 +311,6 @@ def store_labels(store: Path, truth: Encoded) -> None:
             read_checked(store / LABELS / name, about["sha256"])
         except StoreError:
             write_file(store, LABELS, name, data)
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a store that is a file."""
-    if folder.exists() and not folder.is_dir():
-        raise StoreError(f"store={str(folder)!r} is not a folder.")
 
 
 # Directories and files of a store that appear whole or not at all; no link is ever followed.

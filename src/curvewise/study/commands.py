@@ -18,8 +18,8 @@ from curvewise.errors import CurvewiseError, MissingDependencyError, os_reason
 if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
     from curvewise.study.plan import Plan
-    from curvewise.study.spec.study import Study
     from curvewise.study.status import Status
+    from curvewise.study.study import Study
 
 
 study = App(
@@ -52,7 +52,7 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         response, transfer, ranking, ranking-checkpoints. By default two small learners on the
         digits data.
     """
-    from curvewise.study.spec.recipes import starter_text
+    from curvewise.study.spec.document import starter_text
 
     text = starter_text(recipe)
     try:
@@ -274,7 +274,7 @@ def _watch(loaded: Study, port: int, open_browser: bool) -> int:
 
 def show_plan(page: Page, found: Plan) -> None:
     """Print a plan: a table, sentences, warnings."""
-    from curvewise.study.plan import duration
+    from curvewise.study.status import duration
 
     page.document = found.to_dict()
     columns = dict(found.columns())
@@ -306,7 +306,7 @@ def show_status(page: Page, found: Status) -> None:
 
 
 def _load(file: Path, trust: bool) -> Study:
-    from curvewise.study.spec.document import load_study
+    from curvewise.study.study import load_study
 
     if not file.exists():
         raise UsageError(f"There is no file {file}: `curvewise study new {file}` writes one.")

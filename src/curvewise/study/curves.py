@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
 from curvewise.learning.partition import Partition, entropy_of, geometric_sizes, partition_training_set
+from curvewise.store.read import AnyPath
 from curvewise.store.record import data_digest, describe
-from curvewise.store.write import AnyPath
 from curvewise.study.run.estimators import (
     Data,
     Metric,

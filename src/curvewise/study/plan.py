@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import shutil
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +16,13 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError
 from curvewise.nn.task import IMAGES
-from curvewise.nn.training import Training
 from curvewise.study.spec.learner import FIELDS
 from curvewise.study.spec.study import Job
-from curvewise.study.standing import Planned, planned_runs
+from curvewise.study.status import UNKNOWN, Clock, Planned, duration, kind_of, mixture, planned_runs
 from curvewise.types.results import Result
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
+    from curvewise.study.spec.study import Job, StudySpec
 
 
 SEARCH = " (search for the rate)"
@@ -33,7 +31,7 @@ NETWORKS = (
     *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
     *("resnet9", "resnet18", "resnet34", "resnet50"),
 )
-"""Names of ``curvewise.nn.networks.ARCHITECTURES``, known here where torch is missing."""
+"""Names of ``curvewise.nn.architectures.ARCHITECTURES``, known here where torch is missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +153,7 @@ class Plan(Result):
         return {**super().to_dict(), **hours}
 
 
-def plan_study(study: Study, *, measure: bool = True, device: str | None = None) -> Plan:
+def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = None) -> Plan:
     """Say what a study will do, without doing it."""
     devices = usual_devices(study, device)
     device = devices[0]
@@ -209,7 +207,7 @@ def _space(needed: float, free: float) -> list[str]:
     return [f"The runs take about {said_bytes(needed)}, and {said_bytes(free)} are free."]
 
 
-def _warnings(study: Study, planned: Sequence[Planned], device: str) -> list[str]:
+def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list[str]:
     states = Counter(run.state for run in planned)
     found = [*study.partition.warnings, *_few_classes(study), *_idle(study)]
     if states["outdated"]:
@@ -232,7 +230,7 @@ def _runs(count: int) -> str:
     return f"{count:,} run" + ("" if count == 1 else "s")
 
 
-def _unimported(study: Study) -> list[str]:
+def _unimported(study: StudySpec) -> list[str]:
     """Say what is not known of learners whose code may not be imported."""
     found = {}
     for job in study.jobs:  # a grid may name code, too
@@ -249,7 +247,7 @@ def _unimported(study: Study) -> list[str]:
     return list(found.values())
 
 
-def _few_classes(study: Study) -> list[str]:
+def _few_classes(study: StudySpec) -> list[str]:
     y = study.dataset.y
     if study.dataset.is_numbers:
         return []
@@ -257,7 +255,7 @@ def _few_classes(study: Study) -> list[str]:
     return [f"n={n}: some subsets hold a single class." for n in sorted(single)]
 
 
-def _idle(study: Study) -> list[str]:
+def _idle(study: StudySpec) -> list[str]:
     """Say whose runs will all be the same, because what varies means nothing to them."""
     found = []
     for name, learner in study.learners.items():
@@ -277,7 +275,7 @@ def _idle(study: Study) -> list[str]:
     return found
 
 
-def _bad_learners(study: Study, jobs: Sequence[Job]) -> dict[str, list[str]]:
+def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]:
     """Learners none of whose runs can be made, and why: known before a run is tried."""
     checks = {"network": _check_network, "estimator": _check_estimator, "command": _check_command}
     found: dict[str, list[str]] = {}
@@ -293,7 +291,7 @@ def _bad_learners(study: Study, jobs: Sequence[Job]) -> dict[str, list[str]]:
     return found
 
 
-def _check_network(_: Study, job: Job) -> None:
+def _check_network(_: StudySpec, job: Job) -> None:
     assert job.learner.training is not None
     name = job.learner.training.architecture
     known = (*NETWORKS, *IMAGES)
@@ -306,13 +304,13 @@ def _check_network(_: Study, job: Job) -> None:
         )
 
 
-def _check_estimator(study: Study, job: Job) -> None:
+def _check_estimator(study: StudySpec, job: Job) -> None:
     from curvewise.study.run.estimators import make_estimator
 
     make_estimator(job.learner, study.folder)
 
 
-def _check_command(_: Study, job: Job) -> None:
+def _check_command(_: StudySpec, job: Job) -> None:
     from curvewise.study.run.programs import fill_command
 
     given = job.learner.options
@@ -322,134 +320,10 @@ def _check_command(_: Study, job: Job) -> None:
     fill_command(str(job.learner.command), {**dict.fromkeys(FIELDS, 0), **words, **given})
 
 
-def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
-    """Say where runs of one training were made in different ways, which may differ a little."""
-    words = {"device": "on different devices", "cpu": "on different kinds of CPU", "path": "in different ways"}
-    seen: dict[str, dict[tuple[str, ...], dict[str, None]]] = {name: {} for name in words}
-    for run in planned:
-        if run.job.learner.kind != "network" or run.job.is_search:
-            continue
-        training = (run.job.name, repr(sorted(run.job.settings.items())), str(run.job.n))
-        about = run.record.get("environment", {}) if run.state != "failed" else {}
-        for name, found in seen.items():
-            if about.get(name):
-                found.setdefault(training, {})[kind_of(str(about[name]))] = None
-        if device is not None and run.standing.is_due() and training in seen["device"]:
-            seen["device"][training][kind_of(device)] = None
-    notes = []
-    for name, found in seen.items():
-        mixed = [ways for ways in found.values() if len(ways) > 1]
-        if mixed:
-            ways = dict.fromkeys(way for ways in mixed for way in ways)
-            notes.append(
-                f"Runs of one training were or will be made {words[name]} ({'; '.join(ways)}), and "
-                "may differ by more than their seeds: see the guide to studies."
-            )
-    return notes
-
-
 # How long runs will take: from stored ones, or from a short measurement.
 
-MOST_SECONDS = 60.0
-"""Of measuring: a large grid is planned without waiting for each of its networks."""
 
-# What decides how long a training lasts, and not how long a step takes.
-_PLAIN: dict[str, Any] = {"schedule": "constant", "warmup": 0.0, "drops": (), "validation": 0.0, "patience": None}
-
-STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Seconds of a run, and where the number comes from; NaN if nothing is known."""
-
-    seconds: float
-    source: str
-
-
-class Clock:
-    """Estimates runs of one study on one device.
-
-    A run takes as long as stored runs of the same learner and settings on that device, those of
-    its size first, in proportion to the examples looked at. Networks that were never trained there
-    are measured for a few steps.
-
-    Parameters
-    ----------
-    study : Study
-        Whose runs.
-    planned : sequence of Planned
-        Its runs with what is stored.
-    device : str
-        Where they will be made.
-    measure : bool
-        Whether to measure what the store does not know.
-    """
-
-    def __init__(self, study: Study, planned: Sequence[Planned], device: str, *, measure: bool = True) -> None:
-        self.study, self.device, self.measure = study, device, measure
-        self.problems: dict[str, None] = {}
-        self._stored = _rates(planned, device)
-        self._measured: dict[tuple[str, ...], float] = {}
-        self._spent = 0.0
-
-    def estimate(self, job: Job) -> Estimate:
-        """Seconds that a run will take."""
-        for key in ((*_key(job), str(job.n)), _key(job)):
-            if key in self._stored:
-                return Estimate(self._stored[key] * job.cost, STORED)
-        known = job.learner.training is not None and self.study.unimported(job.learner) is None
-        if self.measure and known:
-            seconds = self._measure(job)
-            return Estimate(seconds, MEASURED if math.isfinite(seconds) else UNKNOWN)
-        return Estimate(math.nan, UNKNOWN)
-
-    def _measure(self, job: Job) -> float:
-        """Seconds of a run, by what an example costs a network of this kind in such batches."""
-        training = job.learner.training
-        assert training is not None
-        step = replace(training, rate=training.rates[0], epochs=1, steps=None, **_PLAIN)
-        key = (repr(step), str(step.batch_for(job.n)))
-        if key not in self._measured:
-            looks = step.steps_for(job.n) * step.batch_for(job.n)
-            self._measured[key] = self._seconds(job.name, step, job.n) / looks
-        return self._measured[key] * job.cost
-
-    def _seconds(self, name: str, step: Training, n: int) -> float:
-        """Seconds of one pass over n examples."""
-        if self._spent > MOST_SECONDS:
-            self.problems[f"Measuring took {duration(self._spent)}, so not all was measured."] = None
-            return math.nan
-        start = time.monotonic()
-        try:
-            from curvewise.nn.engine import measure_seconds
-
-            return measure_seconds(step, self.study.examples, n, device=self.device, folder=self.study.folder)
-        except Exception as error:  # whatever a factory of one's own raises
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.problems[f"{name} could not be measured: {first}"] = None
-            return math.nan
-        finally:
-            self._spent += time.monotonic() - start
-
-
-def _key(job: Job) -> tuple[str, ...]:
-    return (job.name, repr(sorted(job.settings.items())), str(job.is_search))
-
-
-def _rates(planned: Sequence[Planned], device: str) -> Mapping[tuple[str, ...], float]:
-    """Seconds per unit of cost of stored runs, by kind and by kind and size."""
-    spent: dict[tuple[str, ...], list[tuple[float, float]]] = {}
-    for run in planned:
-        here = run.device is None or kind_of(run.device) == kind_of(device)
-        usual = here or run.job.learner.kind != "network"
-        if run.state in ("done", "outdated") and run.seconds is not None and usual:
-            for key in (_key(run.job), (*_key(run.job), str(run.job.n))):
-                spent.setdefault(key, []).append((run.seconds, run.job.cost))
-    return {key: sum(seconds for seconds, _ in pairs) / sum(cost for _, cost in pairs) for key, pairs in spent.items()}
-
-
-def usual_devices(study: Study, device: str | None = None) -> list[str]:
+def usual_devices(study: StudySpec, device: str | None = None) -> list[str]:
     """The device of each worker on this machine; the cores of the CPU where torch is missing."""
     from curvewise.study.run.options import choose_devices
 
@@ -459,33 +333,13 @@ def usual_devices(study: Study, device: str | None = None) -> list[str]:
         return choose_devices(study, device or "cpu", None)
 
 
-def kind_of(device: str) -> str:
-    """``"cuda"`` for ``"cuda:1"``."""
-    return device.split(":")[0]
-
-
-def duration(seconds: float) -> str:
-    """Write a time for people.
-
-    >>> duration(42.4), duration(3600 * 5.5), duration(float("nan")), duration(0.004)
-    ('42 s', '5.5 hours', 'unknown', '0.004 s')
-    """
-    if math.isnan(seconds):
-        return "unknown"
-    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 2 * length:
-            value = seconds / length
-            return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 or seconds == 0 else f"{seconds:.2g} s"
-
-
 # How much disk space runs take.
 
 BLOCK = 4096
 """Files take whole blocks of a disk."""
 
 
-def bytes_per_run(study: Study, planned: Sequence[Planned], measure: bool = True) -> float:
+def bytes_per_run(study: StudySpec, planned: Sequence[Planned], measure: bool = True) -> float:
     """Bytes that a run takes on average: as stored ones, or from what is kept; NaN if unknown."""
     stored = [r for r in planned if r.state == "done" and not r.job.is_search]
     if stored:
@@ -517,7 +371,7 @@ def _stored(run: Planned) -> float:
     return total + sum(_blocks(about.get("bytes", 0)) for about in run.record["files"].values())
 
 
-def _weights(study: Study, measure: bool) -> float:
+def _weights(study: StudySpec, measure: bool) -> float:
     """Bytes of checkpoints and features of the study's networks, made once to be counted."""
     if not measure:
         return math.nan

@@ -12,12 +12,13 @@ import numpy as np
 
 from curvewise.errors import InputError, StoreError
 from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
-from curvewise.store.read import REMEDY, is_file, part_file
+from curvewise.store.read import is_file
+from curvewise.store.record import REMEDY, part_file
 from curvewise.study.results import choose_runs, label_of
 from curvewise.study.spec.study import Job
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
 
 
 TEST = "test"

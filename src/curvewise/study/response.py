@@ -26,8 +26,8 @@ from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
 from curvewise.study.results import has_network, label_of, load_model
 from curvewise.study.run.options import choose_devices
-from curvewise.study.spec.study import Study
-from curvewise.study.standing import Planned, evaluation_digests, planned_runs
+from curvewise.study.status import Planned, evaluation_digests, planned_runs
+from curvewise.study.study import Study
 from curvewise.text import brief, list_names, suggest
 
 if TYPE_CHECKING:

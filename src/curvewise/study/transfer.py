@@ -18,7 +18,7 @@ from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
     from curvewise.transfer.wins import WinRates
 
 
@@ -126,7 +126,7 @@ def transfer_risks(
 
 
 def _by_task(studies: Any) -> dict[str, Study]:
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
 
     by_task = dict(studies) if isinstance(studies, Mapping) else {None: studies}
     if not by_task:

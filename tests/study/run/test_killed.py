@@ -21,7 +21,7 @@ import pytest
 from curvewise.store.read import read_record
 from curvewise.store.verify import verify_store
 from curvewise.study.run.local import run_local
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 

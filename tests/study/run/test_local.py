@@ -19,7 +19,8 @@ from curvewise.nn.task import Keep, Trained
 from curvewise.nn.training import Training
 from curvewise.progress import progress_bar
 from curvewise.store.claims import Claims
-from curvewise.store.write import list_runs, read_run, write_run
+from curvewise.store.read import list_runs, read_run
+from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run import local
 from curvewise.study.run import options as events
@@ -29,7 +30,8 @@ from curvewise.study.run.maker import group_of
 from curvewise.study.run.options import Event, choose_devices
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Job, Study
+from curvewise.study.spec.study import Job
+from curvewise.study.study import Study
 
 MODELS = """
 import os, shutil, signal, time

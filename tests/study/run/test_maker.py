@@ -17,7 +17,7 @@ from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
-from curvewise.store.write import list_runs, read_run
+from curvewise.store.read import list_runs, read_run
 from curvewise.study.data.dataset import Dataset, one_hot
 from curvewise.study.run import maker as making
 from curvewise.study.run.maker import Writers, average, make_runs, search_rate, split_in_three
@@ -25,8 +25,9 @@ from curvewise.study.run.options import Event, SpoiltDeviceError
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Job, Study
-from curvewise.study.standing import stand
+from curvewise.study.spec.study import Job
+from curvewise.study.status import look_up
+from curvewise.study.study import Study
 
 torch = pytest.importorskip("torch")
 
@@ -126,7 +127,7 @@ def test_predictions_errors_and_losses(tmp_path: Path, make: Any) -> None:
         assert run.metrics["seconds"] == 0.5
         assert run.environment["path"] == "made up"
         assert run.checkpoint("end")["w"].tolist() == [1, 1]
-        assert stand(study.runs_folder, job, study.label_digests(), keep).state == "done"
+        assert look_up(study.runs_folder, job, study.label_digests(), keep)[0].state == "done"
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path, make: Any) -> None:
@@ -146,13 +147,13 @@ def test_other_evaluation_sets_or_more_to_keep_are_reasons(tmp_path: Path, make:
     for other in (shifted, kept, weighed):
         digests = other.label_digests()
         assert [j.id for j in other.jobs] == [j.id for j in study.jobs]
-        states = {stand(other.runs_folder, j, digests, other.keep).state for j in other.jobs}
+        states = {look_up(other.runs_folder, j, digests, other.keep)[0].state for j in other.jobs}
         assert states == ({"done"} if other is weighed else {"outdated"})
     assert {e.kind for e in make(shifted, Engine())} == {"done"}
     # The same name with other examples in it is another set.
     changed = made_study(tmp_path, evaluate={"shifted": Evaluation(blobs(63))})
     digests = changed.label_digests()
-    found = stand(changed.runs_folder, changed.jobs[0], digests, changed.keep)
+    found = look_up(changed.runs_folder, changed.jobs[0], digests, changed.keep)[0]
     assert (found.state, "shifted" in found.text) == ("outdated", True)
 
 
@@ -566,7 +567,7 @@ def test_checkpoints_are_complete_or_made_again(tmp_path: Path, make: Any) -> No
     make(end, engine, [job])
 
     def state(study: Study) -> str:
-        return stand(study.runs_folder, job, study.label_digests(), study.keep).state
+        return look_up(study.runs_folder, job, study.label_digests(), study.keep)[0].state
 
     assert (state(end), state(drops)) == ("done", "outdated")
     make(drops, engine, [job])  # whose rate never drops, so that there are no more files

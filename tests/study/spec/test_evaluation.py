@@ -14,7 +14,7 @@ from curvewise.response.networks.perturbations import draw_magnitudes, perturb
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.evaluation import Evaluation, make_evaluation_sets
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 
 RNG = np.random.default_rng(3)
 LEARNERS = {"svm": Learner(estimator="sklearn.svm:SVC")}

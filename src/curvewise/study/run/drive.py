@@ -22,10 +22,10 @@ from curvewise.store.write import cannot_write, check_writable, own_folder, put_
 from curvewise.study.run import options as events
 from curvewise.study.run.maker import STAYS, group_of, groups_of, kind_of, store_run
 from curvewise.study.run.options import Event, Outcome, Wishes
-from curvewise.study.standing import Standing, stand
+from curvewise.study.status import Standing, look_up
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
+    from curvewise.study.spec.study import Job, StudySpec
 
 
 POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
@@ -35,7 +35,7 @@ REPLACED = ".replaced"
 class Drive:
     """One execution of a study, seen from the process that deals out the work."""
 
-    def __init__(self, study: Study, wishes: Wishes, workers: int, *, on_gpu: bool = False) -> None:
+    def __init__(self, study: StudySpec, wishes: Wishes, workers: int, *, on_gpu: bool = False) -> None:
         self.study, self.wishes, self._on_gpu = study, wishes, on_gpu
         self.store: Path = study.runs_folder
         self._start = time.monotonic()
@@ -197,7 +197,7 @@ class Drive:
         return now.state == "done" or again
 
     def _stand(self, job: Job) -> Standing:
-        return stand(self.store, job, self._digests, self.study.keep)
+        return look_up(self.store, job, self._digests, self.study.keep)[0]
 
     def _opening(self) -> str:
         states = [s.state for s in self._standings.values()]

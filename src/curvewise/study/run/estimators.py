@@ -22,15 +22,15 @@ from curvewise.nn.devices import ONE_AT_A_TIME, spoilt_device
 from curvewise.nn.own_code import failure, find_function, importable, names_own_code
 from curvewise.nn.task import Examples, Trained
 from curvewise.progress import progress_bar
-from curvewise.store.read import MissingRun
+from curvewise.store.read import MissingRun, read_run
 from curvewise.store.record import describe, run_id
-from curvewise.store.write import read_run, write_run
+from curvewise.store.write import write_run
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, log_loss, number_losses, one_hot
 from curvewise.study.spec.learner import Learner
 from curvewise.types.units import Unit
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
+    from curvewise.study.spec.study import Job, StudySpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +337,7 @@ def _storable(predictions: Any) -> NDArray[Any] | None:
 # Train an estimator of scikit-learn, or any class with ``fit`` and ``predict``, for a study.
 
 
-def fit_estimator(study: Study, job: Job) -> Trained:
+def fit_estimator(study: StudySpec, job: Job) -> Trained:
     """Fit the estimator of a job on its subset and let it predict every evaluation set.
 
     Images are flattened and scaled from 0 … 255 to 0 … 1; features are taken as they are: put a
@@ -373,7 +373,7 @@ def fit_estimator(study: Study, job: Job) -> Trained:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from curvewise.study.data.dataset import Dataset
-    >>> from curvewise.study.spec.study import Study
+    >>> from curvewise.study.study import Study
     >>> flowers = Dataset(*load_iris(return_X_y=True))
     >>> tree = Learner(estimator="sklearn.tree:DecisionTreeClassifier", options={"max_depth": 3})
     >>> study = Study(flowers, {"tree": tree})

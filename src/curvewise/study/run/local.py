@@ -22,7 +22,7 @@ from curvewise.study.run.maker import Maker
 from curvewise.study.run.options import Outcome, RunOptions, Wishes, choose_devices
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
+    from curvewise.study.spec.study import Job, StudySpec
 
 
 _LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
@@ -34,7 +34,7 @@ MOST_FALSE_STARTS = 3
 
 
 def run_local(
-    study: Study, *, device: str | None = None, workers: int | None = None, **options: Unpack[RunOptions]
+    study: StudySpec, *, device: str | None = None, workers: int | None = None, **options: Unpack[RunOptions]
 ) -> Outcome:
     """Make the runs that a study lacks, on this machine.
 
@@ -82,7 +82,7 @@ def run_local(
     >>> import tempfile
     >>> from curvewise.study.spec.design import Design
     >>> from curvewise.study.spec.learner import Learner
-    >>> from curvewise.study.spec.study import Study
+    >>> from curvewise.study.study import Study
     >>> bayes = Learner(estimator="sklearn.naive_bayes:GaussianNB")
     >>> store = tempfile.mkdtemp()
     >>> study = Study("digits", {"bayes": bayes}, Design(sizes=[100, 200], folds=2), store=store)
@@ -116,7 +116,7 @@ def _run_here(drive: Drive, device: str) -> None:
 class _Worker:
     """A worker process, from outside."""
 
-    def __init__(self, study: Study, device: str, making: dict[str, Any], inbox: Any) -> None:
+    def __init__(self, study: StudySpec, device: str, making: dict[str, Any], inbox: Any) -> None:
         self.device = device
         self.chunk: list[Job] = []
         self.last: Job | None = None

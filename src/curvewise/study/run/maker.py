@@ -23,14 +23,15 @@ from curvewise.errors import CurvewiseError, InputError, MissingDependencyError,
 from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.store.claims import Claims
+from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
 from curvewise.study.run import options as events
 from curvewise.study.run.options import Event, SpoiltDeviceError
-from curvewise.study.standing import LOSSES, Standing, is_done, join_keeps, stand
+from curvewise.study.status import Standing, is_done, join_keeps, look_up
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
+    from curvewise.study.spec.study import Job, StudySpec
 
 
 Tell = Callable[[Event], None]
@@ -39,7 +40,7 @@ STAYS = "The stored run stays as it was, because making it again failed."
 
 
 def make_runs(
-    study: Study,
+    study: StudySpec,
     jobs: Sequence[Job],
     store: Path | None = None,
     *,
@@ -87,7 +88,7 @@ class Maker:
 
     def __init__(
         self,
-        study: Study,
+        study: StudySpec,
         store: Path | None = None,
         *,
         claims: Claims,
@@ -145,7 +146,7 @@ class Maker:
         if not self.claims.take(job.id):
             self._say(Event(events.HELD, job.id))
             return False
-        standing = stand(self.store, job, self._digests, self.study.keep)
+        standing, _ = look_up(self.store, job, self._digests, self.study.keep)
         vain = standing.state == "failed" and tried is not None and standing.attempts > tried
         if standing.state == "done" or vain:
             self.claims.release(job.id)
@@ -190,7 +191,7 @@ class Maker:
         search = next((j for j in self.study.jobs if j.id == needs), None)
         found = Standing("missing")
         if search is not None:
-            found = stand(self.store, search, self._digests, self.study.keep)
+            found, _ = look_up(self.store, search, self._digests, self.study.keep)
         if found.state != "done":
             return f"The search for the learning rate, {needs}, is {found.state}. {found.text}"
         training, rate = jobs[0].learner.training, found.metrics["rate"]
@@ -365,7 +366,7 @@ MOST_LETTERS = 20_000
 """Of an error that is kept with a run; a traceback may repeat itself without end."""
 
 
-def assemble(study: Study, job: Job, trained: Trained, keep: Keep | None = None) -> dict[str, Any]:
+def assemble(study: StudySpec, job: Job, trained: Trained, keep: Keep | None = None) -> dict[str, Any]:
     """Turn what came of a training into what :func:`~curvewise.store.write.write_run` takes.
 
     Probabilities become predicted classes, errors and losses; of numbers there are losses. Those
@@ -391,7 +392,7 @@ def assemble(study: Study, job: Job, trained: Trained, keep: Keep | None = None)
     return {**parts, **measure(study, trained, metrics, keep or study.keep)}
 
 
-def _judged(study: Study, job: Job, trained: Trained) -> tuple[Trained, str | None]:
+def _judged(study: StudySpec, job: Job, trained: Trained) -> tuple[Trained, str | None]:
     """Losses of predicted numbers, where they were not measured yet; and what is wrong."""
     losses = dict(trained.losses)
     for name, examples in study.evaluation_sets.items():
@@ -407,7 +408,7 @@ def _judged(study: Study, job: Job, trained: Trained) -> tuple[Trained, str | No
     return replace(trained, losses=losses), None
 
 
-def _measured_numbers(study: Study, trained: Trained, metrics: dict[str, float], keep: Keep) -> dict[str, Any]:
+def _measured_numbers(study: StudySpec, trained: Trained, metrics: dict[str, float], keep: Keep) -> dict[str, Any]:
     arrays, measured = {}, {}
     for name in study.evaluation_sets:
         ending = "" if name == TEST else f".{name}"
@@ -425,7 +426,7 @@ def _measured_numbers(study: Study, trained: Trained, metrics: dict[str, float],
     }
 
 
-def _measured(study: Study, trained: Trained, metrics: dict[str, float], keep: Keep) -> dict[str, Any]:
+def _measured(study: StudySpec, trained: Trained, metrics: dict[str, float], keep: Keep) -> dict[str, Any]:
     predictions, arrays, labels = {}, {}, {}
     measured: dict[str, float] = {}
     for name, examples in study.evaluation_sets.items():
@@ -531,7 +532,7 @@ def _mean(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
 VALIDATION = "validation"
 
 
-def search_rate(study: Study, job: Job, *, device: str = "cpu") -> Trained:
+def search_rate(study: StudySpec, job: Job, *, device: str = "cpu") -> Trained:
     """Train with each candidate rate on two thirds of a subset and try it on the other third.
 
     The rate with the least error is taken; among equals the one with the lower loss, then the lower
@@ -621,7 +622,7 @@ def _part(examples: Examples, rows: NDArray[np.int64]) -> Examples:
 # Train what is no network, and take what is raised for a failed run.
 
 
-def train_other(study: Study, job: Job) -> Trained:
+def train_other(study: StudySpec, job: Job) -> Trained:
     """Have an estimator or a command make a run."""
     if job.learner.kind == "estimator":
         from curvewise.study.run.estimators import fit_estimator

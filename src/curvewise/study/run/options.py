@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from curvewise.errors import CurvewiseError, InputError
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
+    from curvewise.study.spec.study import StudySpec
 
 
 class RunOptions(TypedDict, total=False):
@@ -103,7 +103,7 @@ class Wishes:
             )
 
 
-def choose_devices(study: Study, device: str | None, workers: int | None) -> list[str]:
+def choose_devices(study: StudySpec, device: str | None, workers: int | None) -> list[str]:
     """Give each worker its device."""
     if workers is not None and (type(workers) is not int or workers < 0):
         raise InputError(f"workers={workers!r}: give a whole number, 0 for this process.")

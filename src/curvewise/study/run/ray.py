@@ -25,14 +25,14 @@ from curvewise.study.run.maker import Maker
 from curvewise.study.run.options import Event, Outcome, RunOptions, SpoiltDeviceError, Wishes, usable_cores
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
+    from curvewise.study.spec.study import Job, StudySpec
 
 
 LOCAL = "local"
 
 
 def run_ray(
-    study: Study,
+    study: StudySpec,
     address: str | None = None,
     *,
     cpus: float = 1,
@@ -252,7 +252,7 @@ class _Tasks:
 
 def make_chunk(
     key: str,
-    study: Study,
+    study: StudySpec,
     work: tuple[list[Job], dict[str, int]],
     token: str,
     options: dict[str, Any],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -10,7 +11,7 @@ import tomllib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -23,53 +24,14 @@ from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.spec.recipes import RECIPES, check_keys, recipe_document, with_recipe
+from curvewise.study.spec.study import StudySpec
 
 _WIDTH = 100
 
 
-def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
-    """Read a study file.
-
-    Nothing is trained, and nothing that the file names is imported or read. Code that it names is
-    imported by :meth:`~Study.run`, and before that only if the file is trusted: see the page on
-    studies from others. Relative paths in it start at the file's folder.
-
-    Parameters
-    ----------
-    path : path
-        A TOML file, see the guide to studies; ``curvewise study new`` writes one to begin with.
-    trust : bool
-        Whether code that the file names may be imported by whatever needs it, such as
-        :meth:`~Study.plan` and :meth:`~Study.network`, and not by :meth:`~Study.run` only.
-
-    Returns
-    -------
-    Study
-        Ready for :meth:`~Study.plan` and :meth:`~Study.run`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read as a study; the message names the table and the key.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "study.toml"
-    >>> _ = path.write_text('''
-    ... data = "digits"
-    ... [learners.small]
-    ... architecture = "mlp"
-    ... width = 32
-    ... [design]
-    ... sizes = [100, 400]
-    ... ''')
-    >>> study = load_study(path)
-    >>> study.learners["small"].training.options, study.design.sizes
-    ({'width': 32}, (100, 400))
-    """
-    file = Path(path)
+def read_document(file: Path) -> dict[str, Any]:
+    """Read the tables of a study file."""
     if file.is_dir():
         there = file / "study.toml"
         which = str(there) if there.is_file() else "the study file in it"
@@ -79,13 +41,12 @@ def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read as a study file: {error}.") from error
     try:
-        document = tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # among them integers of thousands of digits
         raise InputError(f"{file} is not valid TOML: {parse_reason(error):.300}.") from error
-    return replace(study_from_document(document, file.parent, file.name), trust=trust)
 
 
-def write_study(study: Study, path: str | PathLike[str]) -> Path:
+def write_document(study: StudySpec, path: str | PathLike[str]) -> Path:
     """Write a study file that :func:`load_study` reads as the same study.
 
     Parameters
@@ -203,20 +164,8 @@ FOREIGN = {
 """What others call our settings: too far apart in spelling to be found by it."""
 
 
-def study_from_document(document: Mapping[str, Any], folder: Path, source: str = "study") -> Study:
-    """Make a study of the tables of a study file; nothing named in them is imported or read.
-
-    Parameters
-    ----------
-    document : dict
-        As ``tomllib`` reads a study file.
-    folder : Path
-        Where the file lies, and relative paths start.
-    source : str
-        What messages call it.
-    """
-    from curvewise.study.spec.recipes import with_recipe
-
+def study_fields(document: Mapping[str, Any], folder: Path, source: str = "study") -> dict[str, Any]:
+    """Turn the tables of a study file into the fields of a study; nothing named in them is imported or read."""
     with within(source):
         check_keys(document, KEYS)
         document, defaults = with_recipe(document)
@@ -227,16 +176,15 @@ def study_from_document(document: Mapping[str, Any], folder: Path, source: str =
             raise InputError("data is missing: say what to learn, such as data = 'digits'.")
         if not document.get("learners"):
             raise InputError("learners is missing: add a table such as [learners.small].")
-    parts: dict[str, Any] = {
+    return {
         "data": _data(document["data"], source),
         "learners": _learners(document["learners"], defaults, source),
         "design": _design(document.get("design", {}), source),
         "evaluate": _evaluations(document.get("evaluate", {}), source),
         "keep": _keep(document.get("keep", {}), source),
         "folder": Path(os.path.normpath(folder / document.get("folder", "."))),
+        **{k: document[k] for k in ("seed", "name", "store") if k in document},
     }
-    with within(source):
-        return Study(**parts, **{k: document[k] for k in ("seed", "name", "store") if k in document})
 
 
 _TOP: dict[str, Any] = {
@@ -260,15 +208,6 @@ def within(place: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
-
-
-def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a key that means nothing here, and suggest the one that was meant."""
-    for key in table:
-        if key not in known:
-            close = get_close_matches(str(key), known, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"{key!r} is not known here.{meant} There are {', '.join(known)}.")
 
 
 def _data(data: str | Mapping[str, Any], source: str) -> str | dict[str, Any]:
@@ -369,7 +308,7 @@ def _keep(table: Mapping[str, Any], source: str) -> Keep:
         return Keep(**table)
 
 
-def document_of(study: Study, folder: Path | None = None) -> dict[str, Any]:
+def document_of(study: StudySpec, folder: Path | None = None) -> dict[str, Any]:
     """Write a study as the tables of a study file in ``folder``; defaults are left out.
 
     Raises
@@ -438,3 +377,80 @@ def _listed(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_listed(v) for v in value]
     return {k: _listed(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+
+
+STARTER = """\
+# A study: many trainings by a plan. See what it would do, do it, look at it:
+#   curvewise study plan study.toml
+#   curvewise study run study.toml
+#   curvewise study report study.toml
+
+name = "digits"
+seed = 0                    # decides the test set, the subsets and the seeds of all runs
+# store = "runs"            # folder of the runs; by default digits-runs beside this file
+
+[data]
+name = "digits"             # or a file or folder: path = "data.npz"
+
+# Networks: settings of the training, and beside them options of the architecture (width).
+[learners.network]
+architecture = "mlp"        # linear, mlp, cnn, vgg11 …, nin, resnet9 …, or "module:function"
+width = 64
+optimiser = "sgd"           # sgd, adam, adamw, ranger
+rate = 0.1                  # several, as [0.05, 0.1], are searched on one subset
+batch = 32
+epochs = 20
+schedule = "linear"         # constant, linear, cosine, drops, plateau, early-stop, searched
+
+# Estimators of scikit-learn with their parameters.
+[learners.forest]
+estimator = "sklearn.ensemble:RandomForestClassifier"
+n_estimators = 50
+
+# Anything else: a command that writes its predictions into the folder {out}.
+# [learners.mine]
+# command = "python train.py --rows {rows} --seed {seed} --out {out}"
+
+[design]
+sizes = [50, 100, 200, 400]
+folds = [8, 4, 2, 1]        # disjoint subsets of each size
+seeds = 2                   # runs on each subset
+vary = ["init", "order", "augmentation"]    # what differs between them
+# poke = { epoch = 0, factor = 1.001 }      # nudge one weight
+# grid = { batch = [16, 64] }               # every combination is trained
+
+# Further sets to predict, beside the test set; needs the extra torch.
+# [evaluate.rotated]
+# perturbation = "rotation"
+# magnitude = 30
+
+[keep]
+probabilities = false
+checkpoints = "none"        # end, or drops: also before every drop of the learning rate
+features = false
+"""
+
+# Recipes that cannot be written without a choice.
+_CHOICES = {"variance-text": {"model": "models/encoder"}}
+
+
+def starter_text(recipe: str | None = None) -> str:
+    """Text of a study file to begin with, by the protocol of a paper if one is named.
+
+    >>> "batch = 500" in starter_text("variance")
+    True
+    """
+    if recipe is None:
+        return STARTER
+    asked = {"name": recipe, **_CHOICES.get(recipe, {})}
+    document = recipe_document(asked)
+    document.pop("training")
+    words = inspect.getdoc(RECIPES[recipe]) or ""
+    said = words.split("\nParameters\n")[0].strip()
+    head = [
+        f"# Recipe {recipe}. {line}" if i == 0 else f"# {line}".rstrip() for i, line in enumerate(said.splitlines())
+    ]
+    tables = toml_text({"name": recipe, "seed": 0, "data": {"name": "digits"}, **document})
+    if not document["learners"]:
+        raise InputError(f"recipe={recipe!r} names no learner.")
+    return "\n".join([*head, "", tables])

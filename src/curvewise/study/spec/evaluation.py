@@ -1,12 +1,12 @@
-"""What trained models are tried on: the test set, other data, or a perturbed test set."""
+"""The sets of examples that trained models predict: the test set, other data, or a perturbed test set."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from curvewise.nn.task import MOVING, Examples
 from curvewise.study.data.dataset import Dataset
 from curvewise.text import brief, list_names
 
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
+TEST = "test"
+"""The evaluation set that every study has."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Evaluation:
         Other examples of the same classes, as the data of a study is given; their test part if
         they have one. None for the study's own test set.
     perturbation : str, optional
-        Name of a perturbation of :data:`curvewise.response.networks.perturbations.PERTURBATIONS` applied to them.
+        Name of a perturbation of :data:`curvewise.nn.perturbations.PERTURBATIONS` applied to them.
     magnitude : float, or two, optional
         How strongly, in the unit of the perturbation. Two are a range: each example has a
         magnitude of its own, drawn uniformly from it; the same for every model.
@@ -59,11 +59,15 @@ def _range(magnitude: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(magnitude)
 
 
-# The sets of examples that every trained model of a study predicts.
-
-
-def make_evaluation_sets(study: Study) -> dict[str, Examples]:
-    """The test set and the study's other evaluation sets, in the order of the study.
+def make_evaluation_sets(
+    evaluate: Mapping[str, Evaluation],
+    own: Dataset,
+    test: Callable[[], Examples],
+    load: Callable[[Any, str], Dataset],
+    convert: Callable[[NDArray[Any], NDArray[Any]], Examples],
+    seed: int,
+) -> dict[str, Examples]:
+    """Make the test set and a study's other evaluation sets, in the order of the study.
 
     Other data must have inputs of the study's shape. Its classes are matched by name; by number
     where either side has only numbers for names. Perturbed copies are drawn from the study's seed
@@ -74,8 +78,18 @@ def make_evaluation_sets(study: Study) -> dict[str, Examples]:
 
     Parameters
     ----------
-    study : Study
-        Its data, seed and ``evaluate``.
+    evaluate : dict of str to Evaluation
+        The further sets.
+    own : Dataset
+        The study's data.
+    test : callable
+        Gives the test set.
+    load : callable
+        Loads other data; its second argument is the place in the study, for messages.
+    convert : callable
+        Turns inputs and targets into examples, normalised as the study's own.
+    seed : int
+        Of the study.
 
     Returns
     -------
@@ -86,31 +100,21 @@ def make_evaluation_sets(study: Study) -> dict[str, Examples]:
     ------
     InputError
         If a set does not fit the study, or a perturbation or its magnitude is not known.
-
-    Examples
-    --------
-    >>> from curvewise.study.spec.learner import Learner
-    >>> from curvewise.study.spec.study import Study
-    >>> learner = Learner(estimator="sklearn.svm:SVC")
-    >>> sets = make_evaluation_sets(Study("digits", {"svm": learner}))
-    >>> {name: len(examples.y) for name, examples in sets.items()}
-    {'test': 360}
     """
-    for name, evaluation in study.evaluate.items():
-        _check_perturbation(name, evaluation, study.dataset)
-    sets = {"test": study.test_examples()}
-    for name, evaluation in study.evaluate.items():
-        examples = sets["test"]
+    for name, evaluation in evaluate.items():  # before anything is loaded or perturbed
+        _check_perturbation(name, evaluation, own)
+    sets = {TEST: test()}
+    for name, evaluation in evaluate.items():
+        examples = sets[TEST]
         if evaluation.data is not None:
-            examples = _other(name, evaluation.data, study)
-        sets[name] = _perturbed(examples, evaluation, study.seed)
+            other = load(evaluation.data, f"evaluate.{name}.data")
+            examples = convert(*_matched(name, other, own))
+        sets[name] = _perturbed(examples, evaluation, seed)
     return sets
 
 
-def _other(name: str, data: Dataset | Mapping[str, Any] | str, study: Study) -> Examples:
-    """Other data as examples of the study's classes: its test part, else all of it."""
-    other = study.load_data(data, f"evaluate.{name}.data")
-    own = study.dataset
+def _matched(name: str, other: Dataset, own: Dataset) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Inputs and targets of other data in the study's terms: its test part, else all of it."""
     if other.targets != own.targets:
         raise InputError(
             f"evaluate.{name} has targets={other.targets!r}, the study's data {own.targets!r}: say the same for both."
@@ -135,34 +139,31 @@ def _other(name: str, data: Dataset | Mapping[str, Any] | str, study: Study) -> 
             f"{own.padding}: use one tokenizer for both."
         )
     if not own.is_numbers:
-        return replace(study.examples, x=x, y=_matched(name, y, other.classes, own.classes))
+        return x, _numbered_as(name, y, other.classes, own.classes)
     if y.shape[1:] != own.y.shape[1:]:
         raise InputError(
             f"evaluate.{name} has targets of shape {y.shape[1:]}, the study's data of "
             f"{own.y.shape[1:]}: bring both to one shape."
         )
-    return replace(study.examples, x=x, y=study.scaled_targets(y))
+    return x, y
 
 
-def _matched(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours: tuple[str, ...]) -> NDArray[np.int64]:
-    """Classes of other data, numbered as the study numbers them."""
+def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours: tuple[str, ...]) -> NDArray[np.int64]:
+    """Number the classes of other data as the study numbers them."""
     used = np.unique(y)
     position = {label: i for i, label in enumerate(ours)}
     if all(theirs[i] in position for i in used):
         numbers = np.array([position.get(label, -1) for label in theirs], dtype=np.int64)
         return numbers[y]
-    if (_are_numbers(theirs) or _are_numbers(ours)) and used[-1] < len(ours):
+    # Names that are just the numbers 0, 1, … are no names: then the numbers must mean the same.
+    unnamed = any(names == tuple(map(str, range(len(names)))) for names in (theirs, ours))
+    if unnamed and used[-1] < len(ours):
         return y.astype(np.int64)
     unknown = [theirs[i] for i in used if theirs[i] not in position]
     raise InputError(
         f"evaluate.{name} has classes that the study does not: {list_names(unknown, 5)}; the study has "
         f"{list_names(ours, 10)}. Name them alike."
     )
-
-
-def _are_numbers(names: tuple[str, ...]) -> bool:
-    """Whether classes have no names but their own numbers."""
-    return names == tuple(str(i) for i in range(len(names)))
 
 
 def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
@@ -175,7 +176,8 @@ def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> Non
                 f"perturbation={perturbation.name!r} mixes examples in pairs, of which a set has "
                 "none: use one that changes each example by itself."
             )
-        for magnitude in _ends(evaluation.magnitude):
+        given = evaluation.magnitude
+        for magnitude in given if isinstance(given, tuple) else (given,):
             perturbation.check(magnitude)
         perturbation.check_input(data.x)
         if perturbation.name in MOVING and data.y.ndim > 2:
@@ -190,10 +192,6 @@ def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> Non
             )
     except InputError as error:
         raise InputError(f"evaluate.{name}: {error}") from error
-
-
-def _ends(magnitude: float | tuple[float, float]) -> tuple[float, ...]:
-    return magnitude if isinstance(magnitude, tuple) else (magnitude,)
 
 
 def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:
