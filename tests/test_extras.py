@@ -125,7 +125,7 @@ SKLEARN = """
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 x, y = load_iris(return_X_y=True)
-found = cw.measure_learning_curve(GaussianNB(), x, y, sizes=[20, 40], folds=2)
+found = cw.study.measure_learning_curve(GaussianNB(), x, y, sizes=[20, 40], folds=2)
 assert len(found.error) == 4
 assert cw.load_dataset("digits").x.shape == (1797, 1, 8, 8)
 """
@@ -232,7 +232,7 @@ Path(folder, "pictures", "a", "1.png").write_bytes(bytes(20))
 curve = cw.fit_learning_curve([25, 50, 100, 200, 400] * 3, [.5, .4, .3, .25, .2] * 3)
 learners = {"bayes": cw.Learner(estimator="sklearn.naive_bayes:GaussianNB")}
 study = cw.Study(
-    cw.Dataset(np.eye(8), np.arange(8) % 2), learners, cw.Design(sizes=[4], folds=1), folder=folder
+    cw.study.Dataset(np.eye(8), np.arange(8) % 2), learners, cw.Design(sizes=[4], folds=1), folder=folder
 )
 text = {"path": folder + "/a.csv", "label": "label", "text": "text", "tokenizer": folder}
 attempts = {

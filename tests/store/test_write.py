@@ -287,7 +287,7 @@ def test_listing_reads_no_arrays_and_ignores_leftovers(tmp_path):
 
 WRITER = """
 import sys
-from curvewise.store.write import read_run, write_run
+from curvewise.store import read_run, write_run
 for i in range(60):
     path = write_run(sys.argv[1], {"n": 1}, [int(sys.argv[2])] * 500, overwrite=True)
 """
@@ -667,7 +667,7 @@ def test_a_run_being_replaced_is_never_lost(tmp_path, monkeypatch, when, reader)
 
 KILLED_AGAIN_AND_AGAIN = """
 import os, random, signal, sys, time
-from curvewise.store.write import read_run, write_run
+from curvewise.store import read_run, write_run
 path = write_run(sys.argv[1], {"n": 1}, [0] * 300, labels=[0] * 300)
 rng = random.Random(0)
 for round in range(1, 31):

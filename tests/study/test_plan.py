@@ -151,7 +151,7 @@ def test_measuring_ends_in_time(tmp_path, monkeypatch):
     from curvewise.nn import engine
 
     monkeypatch.setattr(engine, "measure_seconds", lambda *_, **__: 1.0)
-    monkeypatch.setattr(estimate, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr("curvewise.study.status.MOST_SECONDS", -1.0)
     found = make(tmp_path).plan(device="cpu")
     assert set(found.source) == {"unknown"}
     assert any("not all was measured" in w for w in found.warnings)
@@ -287,7 +287,7 @@ sys.meta_path.insert(0, Without())
 import curvewise as cw
 study = cw.Study(
     "digits", {{"net": cw.Learner(cw.Training("mlp"))}}, cw.Design(sizes=[20, 40], folds=1),
-    evaluate={{"turned": cw.Evaluation(perturbation="rotation", magnitude=10)}},
+    evaluate={{"turned": cw.study.Evaluation(perturbation="rotation", magnitude=10)}},
     folder={str(tmp_path)!r},
 )
 plan = study.plan()

@@ -406,7 +406,7 @@ def show_transfer(told: Told, study: Study) -> Shown:
         [said_transfer(found, "upright")],
         [
             f"turned = cw.load_study({str(file)!r})",
-            f'risks = cw.transfer_risks(turned, metric="error", maximal={maximal})',
+            f'risks = cw.study.transfer_risks(turned, metric="error", maximal={maximal})',
             "print(cw.measure_transfer(risks))",
         ],
         [f"curvewise transfer measure {shlex.quote(str(file))} --risk-column error --maximal {maximal}"],

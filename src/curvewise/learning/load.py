@@ -92,8 +92,8 @@ def load_measurements(
         values of several runs: ``{"num_train_samples": 25, "test_errors": [42.9, 40.5]}``. A dict
         may also have learners as keys, with records or columns each. A folder of runs stored by
         :func:`curvewise.write_run` gives the metric "error" of each, or the one that ``metric``
-        names; its "loss", in the unit loss, where runs predict numbers. Runs that failed are left
-        out and counted in ``notes``.
+        names; its "loss", in the unit loss, where runs predict numbers. Runs that failed are
+        NaN with status "failed", as in :meth:`Study.measurements`.
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values mean. By default percent if the name of the value column or of the metric
         says so (``error (%)``, ``acc_pct``), else fractions.
@@ -179,8 +179,10 @@ def load_measurements(
     unit = _unit_of(source, table, unit)
     if metric is not None and metric in table.columns and _is_stored(source):
         columns, metric = {"value": metric, **(columns or {})}, None
-    if "learner" in table.columns and _is_stored(source):  # a coordinate of runs has its own name
-        columns = {"learner": "learner", **(columns or {})}
+    stored = _is_stored(source)
+    if stored:  # these columns of a store have their meaning by contract; failed runs stay, as NaN
+        own = {"learner": "learner"} if "learner" in table.columns else {}
+        columns = {**own, "status": None, **(columns or {})}
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
     table, chosen_note = some_rows(table, where or {})
@@ -190,12 +192,16 @@ def load_measurements(
     table = keep_finished(table, roles)
     table, metrics = _select(table, roles, "metric", metric)
     table, _ = _select(table, roles, "split", split)
-    readings = _drop_failed(read_values(table, roles, wide), drop_failed)
+    readings = read_values(table, roles, wide)
+    if drop_failed or not stored:
+        readings = _drop_failed(readings, drop_failed)
     names = readings.measured if readings.form in ("long", "runs") else ()
     if not names:
         ask_percent(unit, readings.measured, readings.form, table.source)
     chosen = decide_unit(unit, higher_is_better, names, metrics)
-    errors = chosen.errors(readings.value, f"{list_names(readings.measured, 3)} in {table.source}")
+    known = np.isfinite(readings.value) | (not stored)
+    errors = np.full(len(readings.value), np.nan)
+    errors[known] = chosen.errors(readings.value[known], f"{list_names(readings.measured, 3)} in {table.source}")
     n, size_note = _total_sizes(readings.n, per_class)
     runs, variance, spread_notes = _summaries(readings.table, roles, chosen)
     labels, label_notes = labels_of(readings, roles)

@@ -167,7 +167,7 @@ def verify_store(store: AnyPath, *, remove: bool = False, progress: bool | None 
     Examples
     --------
     >>> import tempfile
-    >>> from curvewise.study import write_run
+    >>> from curvewise.store import write_run
     >>> store = tempfile.mkdtemp()
     >>> path = write_run(store, {"learner": "mine", "seed": 1}, [0, 1, 1])
     >>> verify_store(store).sound

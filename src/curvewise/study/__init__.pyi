@@ -1,3 +1,4 @@
+from curvewise.nn.task import Keep as Keep
 from curvewise.study.curves import measure_learning_curve as measure_learning_curve
 from curvewise.study.data.dataset import Dataset as Dataset
 from curvewise.study.data.load import load_dataset as load_dataset

@@ -650,7 +650,7 @@ def withstanding(
 ) -> tuple[float, float, float]:
     """The Gi-score, the mean accuracy of the response curve, and the accuracy on a perturbed tenth.
 
-    All three on training data; see :func:`curvewise.measure_invariance`.
+    All three on training data; see :func:`curvewise.study.measure_invariance`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)  # a filter on accuracy follows
