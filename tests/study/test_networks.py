@@ -15,8 +15,8 @@ from curvewise.store.read import read_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.results import load_model
 from curvewise.study.spec.design import Design
-from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.study import Evaluation
 from curvewise.study.study import Study
 
 torch = pytest.importorskip("torch")

@@ -13,15 +13,12 @@ import numpy as np
 from curvewise.errors import InputError, StoreError
 from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
 from curvewise.store.read import is_file
-from curvewise.store.record import REMEDY, part_file
+from curvewise.store.record import REMEDY, TEST, part_file
 from curvewise.study.results import choose_runs, label_of
 from curvewise.study.spec.study import Job
 
 if TYPE_CHECKING:
     from curvewise.study.study import Study
-
-
-TEST = "test"
 
 
 def checkpoint_files(

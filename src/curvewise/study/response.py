@@ -24,6 +24,7 @@ from curvewise.nn.own_code import installed_only
 from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
+from curvewise.store.record import TEST
 from curvewise.study.results import has_network, label_of, load_model
 from curvewise.study.run.options import choose_devices
 from curvewise.study.status import Planned, evaluation_digests, planned_runs
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from curvewise.response.networks.subject import Measure
-
-
-TEST = "test"
 
 
 def measure_corpus(

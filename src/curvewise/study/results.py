@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError
 from curvewise.nn.task import Examples
 from curvewise.store.read import read_run
+from curvewise.store.record import TEST
 from curvewise.store.tables import (
     LOSSES,
     curve_name,
@@ -26,7 +27,6 @@ from curvewise.store.tables import (
     setting_text,
     shared_labels,
 )
-from curvewise.study.spec.evaluation import TEST
 from curvewise.study.spec.study import Job
 from curvewise.study.status import Planned, evaluation_digests, planned_runs
 from curvewise.text import arg, list_names, suggest

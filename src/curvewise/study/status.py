@@ -20,9 +20,9 @@ from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import MissingRun, missing_file, read_record, without_collecting
+from curvewise.store.record import TEST
 from curvewise.store.tables import LOSSES, reason_of
 from curvewise.study.run.options import Outcome
-from curvewise.study.spec.evaluation import TEST
 from curvewise.study.spec.study import Job, StudySpec, examples_digest
 from curvewise.types.results import Result
 

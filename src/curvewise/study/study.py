@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import InputError
+from curvewise.store.record import TEST
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.plan import Plan, plan_study
 from curvewise.study.results import StudyNetwork, choose_network, read_frame, read_measurements, read_predictions
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.document import KEYS, read_document, study_fields, within, write_document
-from curvewise.study.spec.evaluation import TEST
 from curvewise.study.spec.study import StudySpec
 from curvewise.study.status import Status, after_run, study_status
 from curvewise.types.measurements import Measurements

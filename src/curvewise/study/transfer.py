@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.reading.roles import normal
+from curvewise.store.record import TEST
 from curvewise.study.results import choose_runs, label_of
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.risks import BLIND, MAXIMAL, SCRATCH, Control, Rows, TransferRisks, find_control, find_scratch
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from curvewise.transfer.wins import WinRates
 
 
-TEST = "test"
 SOURCE = "the studies"
 METRICS = ("loss", "error")
 

@@ -23,9 +23,8 @@ from curvewise.study.run import maker as making
 from curvewise.study.run.maker import Writers, average, make_runs, search_rate, split_in_three
 from curvewise.study.run.options import Event, SpoiltDeviceError
 from curvewise.study.spec.design import Design
-from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Job
+from curvewise.study.spec.study import Evaluation, Job
 from curvewise.study.status import look_up
 from curvewise.study.study import Study
 

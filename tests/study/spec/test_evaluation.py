@@ -12,8 +12,8 @@ from scipy import stats
 from curvewise.errors import InputError
 from curvewise.response.networks.perturbations import draw_magnitudes, perturb
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.study import Evaluation
 from curvewise.study.study import Study
 
 RNG = np.random.default_rng(3)
@@ -63,10 +63,10 @@ def test_names_that_nothing_uses_do_not_matter_and_unknown_classes_do() -> None:
     found = study(images(), other=Evaluation(unused)).evaluation_sets["other"].y
     assert found.tolist() == [1, 1, 0, 0]
     with pytest.raises(InputError, match=r"evaluate.other has classes .*'bird'"):
-        study(images(), other=Evaluation(images(6, ("cat", "dog", "bird")))).evaluation_sets
+        _ = study(images(), other=Evaluation(images(6, ("cat", "dog", "bird")))).evaluation_sets
     numbers = Dataset(images(4).x, np.array([0, 1, 2, 3]))
     with pytest.raises(InputError, match="classes that the study does not"):
-        study(images(), other=Evaluation(numbers)).evaluation_sets
+        _ = study(images(), other=Evaluation(numbers)).evaluation_sets
 
 
 def test_data_may_be_named_as_in_a_study_file(tmp_path: Path) -> None:
@@ -143,13 +143,13 @@ def test_each_example_of_a_range_is_perturbed_by_its_own_magnitude() -> None:
 )
 def test_what_does_not_fit_is_said(evaluation: Evaluation, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        study(images(), other=evaluation).evaluation_sets
+        _ = study(images(), other=evaluation).evaluation_sets
 
 
 def test_a_wrong_perturbation_is_found_before_other_data_is_loaded() -> None:
     sets = {"far": Evaluation("nowhere.npz"), "wrong": Evaluation(None, "hew", 0.1)}
     with pytest.raises(InputError, match=r"evaluate.wrong: .*hue"):
-        study(images(), **sets).evaluation_sets
+        _ = study(images(), **sets).evaluation_sets
 
 
 FEATURES = Dataset(RNG.random((20, 5)).astype(np.float32), np.arange(20) % 2)
@@ -169,11 +169,11 @@ def test_tables_and_texts_have_perturbations_of_their_own() -> None:
 
 def test_perturbations_are_for_their_kind_of_data_and_tokens_are_not_features() -> None:
     with pytest.raises(InputError, match=r"evaluate.other: .*is for images"):
-        study(FEATURES, other=Evaluation(None, "noise", 0.1)).evaluation_sets
+        _ = study(FEATURES, other=Evaluation(None, "noise", 0.1)).evaluation_sets
     with pytest.raises(InputError, match="holds tokens, the study's data features"):
-        study(FEATURES, other=Evaluation(TOKENS)).evaluation_sets
+        _ = study(FEATURES, other=Evaluation(TOKENS)).evaluation_sets
     unpadded = Dataset(TOKENS.x, TOKENS.y)
     with pytest.raises(InputError, match="padding token None"):
-        study(TOKENS, other=Evaluation(unpadded)).evaluation_sets
+        _ = study(TOKENS, other=Evaluation(unpadded)).evaluation_sets
     with pytest.raises(InputError, match=r"evaluate.gone: .*which token is the padding"):
-        study(unpadded, gone=Evaluation(None, "token-dropout", 0.4)).evaluation_sets
+        _ = study(unpadded, gone=Evaluation(None, "token-dropout", 0.4)).evaluation_sets

@@ -23,6 +23,7 @@ from curvewise.errors import CurvewiseError, InputError, MissingDependencyError,
 from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.store.claims import Claims
+from curvewise.store.record import TEST
 from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
@@ -361,7 +362,6 @@ def kind_of(job: Job) -> str:
 
 # What came out of a training, as the parts of a stored run.
 
-TEST = "test"
 MOST_LETTERS = 20_000
 """Of an error that is kept with a run; a traceback may repeat itself without end."""
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, StoreError, os_reason, parse_reason
 from curvewise.nn.task import Trained
 from curvewise.store.read import DATA, is_file
-from curvewise.store.record import data_digest
+from curvewise.store.record import TEST, data_digest
 from curvewise.store.write import own_folder, write_file
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, one_hot
 from curvewise.study.spec.learner import FIELDS
@@ -244,7 +244,6 @@ def _read_outputs(study: StudySpec, out: Path) -> dict[str, Any]:
 
 # Read and check what a command of one's own left in its folder.
 
-TEST = "test"
 LARGEST_JSON = 1_000_000  # bytes
 SUM_TOLERANCE = 0.01  # softmax in half precision is off by about a thousandth
 

@@ -22,10 +22,9 @@ from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
-from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
 from curvewise.study.spec.recipes import RECIPES, check_keys, recipe_document, with_recipe
-from curvewise.study.spec.study import StudySpec
+from curvewise.study.spec.study import Evaluation, StudySpec
 
 _WIDTH = 100
 

@@ -8,29 +8,68 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError
+from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError, UntrustedCodeError
 from curvewise.learning.partition import Partition, Subset, partition_training_set
 from curvewise.nn.own_code import names_own_code
-from curvewise.nn.task import Examples, Keep, Outputs, Poke
-from curvewise.store.record import data_digest, run_id
+from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
+from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
 from curvewise.study.spec.design import Design
-from curvewise.study.spec.evaluation import TEST, Evaluation, make_evaluation_sets
 from curvewise.study.spec.learner import Learner, settle_learner
+from curvewise.text import brief, either, list_names, prefix
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A set of examples that every trained model predicts.
+
+    Attributes
+    ----------
+    data : Dataset, dict or str, optional
+        Other examples of the same classes, as the data of a study is given; their test part if
+        they have one. None for the study's own test set.
+    perturbation : str, optional
+        Name of a perturbation of :data:`curvewise.nn.perturbations.PERTURBATIONS` applied to them.
+    magnitude : float, or two, optional
+        How strongly, in the unit of the perturbation. Two are a range: each example has a
+        magnitude of its own, drawn uniformly from it; the same for every model.
+
+    Examples
+    --------
+    >>> Evaluation(perturbation="rotation", magnitude=[-180, 180]).magnitude
+    (-180, 180)
+    """
+
+    data: Dataset | Mapping[str, Any] | str | None = None
+    perturbation: str | None = None
+    magnitude: float | tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.magnitude, list | tuple):
+            object.__setattr__(self, "magnitude", tuple(self.magnitude))
+            numbers = all(isinstance(m, Real) and not isinstance(m, bool) for m in self.magnitude)
+            if not numbers or len(self.magnitude) != 2 or not self.magnitude[0] < self.magnitude[1]:
+                raise InputError(
+                    f"magnitude={brief(self.magnitude)}: give one number, or a range of two, the lower first."
+                )
+        if (self.perturbation is None) != (self.magnitude is None):
+            raise InputError("perturbation and magnitude belong together: give both or neither.")
 
 
 @dataclass(frozen=True)
@@ -91,9 +130,9 @@ class StudySpec:
     @cached_property
     def dataset(self) -> Dataset:
         """The data, loaded."""
-        return self._load(self.data, "data")
+        return self.load_data(self.data, "data")
 
-    def _load(self, spec: Dataset | Mapping[str, Any] | str, key: str) -> Dataset:
+    def load_data(self, spec: Dataset | Mapping[str, Any] | str, key: str) -> Dataset:
         """Load data of the study; ``key`` is its place in the study, for messages.
 
         Raises
@@ -109,9 +148,9 @@ class StudySpec:
         if not copy.is_there:
             raise UntrustedCodeError(
                 f"{key} is made by {copy.options['function']}, which is not imported without "
-                "--trust (in Python trust=True), and no run has left a copy of the data in "
+                f"{either('trust=True', '--trust')}, and no run has left a copy of the data in "
                 f"{self.runs_folder}: the examples, and so the runs, are unknown. Read the code, "
-                "then pass --trust, or run the study."
+                f"then pass {either('trust=True', '--trust')}, or run the study."
             )
         return copy.read()
 
@@ -125,7 +164,7 @@ class StudySpec:
         for i, spec in enumerate((self.data, *(e.data for e in self.evaluate.values()))):
             copy = self._copy_of(spec)
             if copy is not None and spec is not None:
-                copy.write(self.dataset if i == 0 else self._load(spec, "data"))
+                copy.write(self.dataset if i == 0 else self.load_data(spec, "data"))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -212,7 +251,7 @@ class StudySpec:
     @cached_property
     def examples(self) -> Examples:
         """The examples that networks are trained on."""
-        return self._examples(self.dataset.x, self.dataset.y)
+        return self.as_examples(self.dataset.x, self.dataset.y)
 
     @cached_property
     def evaluation_sets(self) -> dict[str, Examples]:
@@ -221,22 +260,21 @@ class StudySpec:
             raise InputError(
                 "keep has probabilities, which numbers have not: use predictions = true to keep the predicted numbers."
             )
-        return make_evaluation_sets(
-            self.evaluate, self.dataset, self.test_examples, self._load, self._examples, self.seed
-        )
+        return _make_evaluation_sets(self)
 
     def test_examples(self) -> Examples:
         """The test set: the data's own, or the examples held out."""
         data = self.dataset
         if data.test_x is not None and data.test_y is not None:
-            return self._examples(data.test_x, data.test_y)
-        return self._examples(data.x[self._held_out], data.y[self._held_out])
+            return self.as_examples(data.test_x, data.test_y)
+        return self.as_examples(data.x[self._held_out], data.y[self._held_out])
 
     def label_digests(self) -> dict[str, str]:
         """For each evaluation set, the hash of its inputs and targets."""
         return {name: examples_digest(s) for name, s in self.evaluation_sets.items()}
 
-    def _examples(self, x: NDArray[Any], y: NDArray[Any]) -> Examples:
+    def as_examples(self, x: NDArray[Any], y: NDArray[Any]) -> Examples:
+        """Inputs and targets as the study normalises them."""
         mean, std = self._channel_statistics
         data = self.dataset
         if data.is_numbers:
@@ -296,6 +334,139 @@ class StudySpec:
 def examples_digest(examples: Examples) -> str:
     """Hash the inputs and targets of an evaluation set."""
     return data_digest([data_digest(examples.x), data_digest(examples.y)])
+
+
+# ---- Evaluation sets
+
+
+def _make_evaluation_sets(study: StudySpec) -> dict[str, Examples]:
+    """Make the test set and the study's other evaluation sets, in the order of the study.
+
+    Other data must have inputs of the study's shape. Its classes are matched by name; by number
+    where either side has only numbers for names. Perturbed copies are drawn from the study's seed
+    and the perturbation, so that several magnitudes of one perturbation share their noise. For a
+    range of magnitudes each example's own is drawn from the seed, the perturbation and the
+    example's position, whatever the range. Where targets are numbers, other data must have numbers
+    of the same shape; where they are images, no perturbation may move the pixels of an input.
+    """
+    own = study.dataset
+    for name, evaluation in study.evaluate.items():  # before anything is loaded or perturbed
+        _check_perturbation(name, evaluation, own)
+    sets = {TEST: study.test_examples()}
+    for name, evaluation in study.evaluate.items():
+        examples = sets[TEST]
+        if evaluation.data is not None:
+            other = study.load_data(evaluation.data, f"evaluate.{name}.data")
+            examples = study.as_examples(*_matched(name, other, own))
+        sets[name] = _perturbed(examples, evaluation, study.seed)
+    return sets
+
+
+def _matched(name: str, other: Dataset, own: Dataset) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Inputs and targets of other data in the study's terms: its test part, else all of it."""
+    if other.targets != own.targets:
+        raise InputError(
+            f"evaluate.{name} has targets={other.targets!r}, the study's data {own.targets!r}: say the same for both."
+        )
+    x, y = other.x, other.y
+    if other.test_x is not None and other.test_y is not None:
+        x, y = other.test_x, other.test_y
+    if x.shape[1:] != own.x.shape[1:]:
+        raise InputError(
+            f"evaluate.{name} has inputs of shape {x.shape[1:]}, the study's data of "
+            f"{own.x.shape[1:]}: bring both to one shape."
+        )
+    kinds = {"f": "features", "b": "features"}
+    if own.x.ndim == 2:
+        here, there = (kinds.get(v.dtype.kind, "tokens") for v in (own.x, x))
+        if here != there:
+            raise InputError(f"evaluate.{name} holds {there}, the study's data {here}.")
+        x = x.astype(own.x.dtype, copy=False)
+    if other.padding != own.padding:
+        raise InputError(
+            f"evaluate.{name} has the padding token {other.padding}, the study's data "
+            f"{own.padding}: use one tokenizer for both."
+        )
+    if not own.is_numbers:
+        return x, _numbered_as(name, y, other.classes, own.classes)
+    if y.shape[1:] != own.y.shape[1:]:
+        raise InputError(
+            f"evaluate.{name} has targets of shape {y.shape[1:]}, the study's data of "
+            f"{own.y.shape[1:]}: bring both to one shape."
+        )
+    return x, y
+
+
+def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours: tuple[str, ...]) -> NDArray[np.int64]:
+    """Number the classes of other data as the study numbers them."""
+    used = np.unique(y)
+    position = {label: i for i, label in enumerate(ours)}
+    if all(theirs[i] in position for i in used):
+        numbers = np.array([position.get(label, -1) for label in theirs], dtype=np.int64)
+        return numbers[y]
+    # Names that are just the numbers 0, 1, … are no names: then the numbers must mean the same.
+    unnamed = any(names == tuple(map(str, range(len(names)))) for names in (theirs, ours))
+    if unnamed and used[-1] < len(ours):
+        return y.astype(np.int64)
+    unknown = [theirs[i] for i in used if theirs[i] not in position]
+    raise InputError(
+        f"evaluate.{name} has classes that the study does not: {list_names(unknown, 5)}; the study has "
+        f"{list_names(ours, 10)}. Name them alike."
+    )
+
+
+def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
+    if evaluation.perturbation is None or evaluation.magnitude is None:
+        return
+    try:
+        perturbation = _perturbations().find_perturbation(evaluation.perturbation)
+        if perturbation.pairs is not None:
+            raise InputError(
+                f"perturbation={perturbation.name!r} mixes examples in pairs, of which a set has "
+                "none: use one that changes each example by itself."
+            )
+        given = evaluation.magnitude
+        for magnitude in given if isinstance(given, tuple) else (given,):
+            perturbation.check(magnitude)
+        perturbation.check_input(data.x)
+        if perturbation.name in MOVING and data.y.ndim > 2:
+            raise InputError(
+                f"perturbation={perturbation.name!r} moves the pixels of an input and not those of "
+                "its target, which is an image: use one that moves nothing."
+            )
+        if perturbation.name == "token-dropout" and data.padding is None:
+            raise InputError(
+                "perturbation='token-dropout' puts padding in the place of tokens: say which token "
+                "is the padding of the data."
+            )
+    except InputError as error:
+        raise InputError(prefix(f"evaluate.{name}: ", error.message)) from error
+
+
+def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:
+    if evaluation.perturbation is None or evaluation.magnitude is None:
+        return examples
+    own = np.random.SeedSequence([seed, zlib.crc32(evaluation.perturbation.encode())])
+    drawn, other = (int(state) for state in own.generate_state(2))
+    perturbations = _perturbations()
+    magnitude: Any = evaluation.magnitude
+    if isinstance(magnitude, tuple):
+        magnitude = perturbations.draw_magnitudes(*magnitude, len(examples.y), other)
+    changed = perturbations.perturb(examples.x, evaluation.perturbation, magnitude, drawn, padding=examples.padding)
+    return replace(examples, x=changed)
+
+
+def _perturbations() -> Any:
+    try:
+        from curvewise.response.networks import perturbations
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f'Perturbed evaluation sets need {error.name}, which is not installed: pip install "curvewise[torch]".'
+        ) from error
+    return perturbations
+
+
+# ---- Runs
 
 
 @dataclass(frozen=True, eq=False)
