@@ -303,12 +303,11 @@ def test_a_wrong_device_is_refused(tmp_path):
 
 
 def test_without_a_gpu_the_cores_are_taken(tmp_path, monkeypatch):
-    from curvewise.study.run import options
 
     def missing():
         raise MissingDependencyError("no torch")
 
-    monkeypatch.setattr(options, "_gpus", missing)
+    monkeypatch.setattr("curvewise.nn.devices.list_gpus", missing)
     assert set(estimate.usual_devices(make(tmp_path))) == {"cpu"}
 
 

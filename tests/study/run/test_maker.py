@@ -20,7 +20,7 @@ from curvewise.store.claims import Claims
 from curvewise.store.read import list_runs, read_run
 from curvewise.study.data.dataset import Dataset, one_hot
 from curvewise.study.run import maker as making
-from curvewise.study.run.maker import Writers, average, make_runs, search_rate, split_in_three
+from curvewise.study.run.maker import Maker, Writers, average, search_rate, split_in_three
 from curvewise.study.run.options import Event, SpoiltDeviceError
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
@@ -94,7 +94,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
         monkeypatch.setattr(module, "train", engine)
         events: list[Event] = []
         with Claims(study.runs_folder) as claims:
-            make_runs(study, jobs or study.jobs, claims=claims, tell=events.append, **options)
+            Maker(study, claims=claims, tell=events.append, **options).make(jobs or study.jobs)
             assert not list((study.runs_folder / ".claims").glob("[!.]*"))
         return events
 
@@ -165,7 +165,7 @@ def test_a_claimed_run_is_left_and_told(tmp_path: Path, make: Any) -> None:
         events: list[Event] = []
         with Claims(study.runs_folder) as claims, pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "train", engine)
-            make_runs(study, study.jobs, claims=claims, tell=events.append)
+            Maker(study, claims=claims, tell=events.append).make(study.jobs)
     kinds = {e.id: e.kind for e in events}
     assert kinds[study.jobs[1].id] == "held"
     assert sorted(kinds.values()) == ["done", "done", "done", "held"]
@@ -399,7 +399,7 @@ def test_a_missing_package_is_not_the_fault_of_a_run(
     def refuse(study: Study, job: Job) -> Trained:
         raise MissingDependencyError("scikit-learn is not installed")
 
-    monkeypatch.setattr("curvewise.study.run.estimators.fit_estimator", refuse)
+    monkeypatch.setattr("curvewise.study.run.maker.fit_estimator", refuse)
     with pytest.raises(MissingDependencyError):
         make(study, Engine())
     assert list_runs(study.runs_folder) == []
@@ -431,7 +431,7 @@ def test_the_real_engine_alone_and_together(tmp_path: Path) -> None:
         with Claims(study.runs_folder) as claims:
             for start in range(0, len(study.jobs), chunk):
                 some = study.jobs[start : start + chunk]
-                make_runs(study, some, claims=claims, tell=lambda event: None)
+                Maker(study, claims=claims, tell=lambda event: None).make(some)
         runs = list_runs(study.runs_folder)
         assert {r.status for r in runs} == {"done"}
         stores.append({r.id: (r.arrays, {k: v for k, v in r.metrics.items() if k != "seconds"}) for r in runs})
@@ -527,7 +527,7 @@ def test_runs_of_several_sizes_are_the_same_together_and_one_by_one(tmp_path: Pa
         parts = [study.jobs] if name == "together" else [[job] for job in study.jobs]
         with Claims(study.runs_folder) as claims:
             for jobs in parts:
-                make_runs(study, jobs, claims=claims, tell=lambda event: None)
+                Maker(study, claims=claims, tell=lambda event: None).make(jobs)
         files = study.runs_folder.glob("*/*.safetensors")
         kept.append({f.parent.name: f.read_bytes() for f in files})
     assert len(kept[0]) == 6

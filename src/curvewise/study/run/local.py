@@ -13,17 +13,14 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, Unpack
+from typing import IO, Any, Unpack
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError
 from curvewise.nn.own_code import installed_only
 from curvewise.study.run.drive import POLL_SECONDS, Drive
 from curvewise.study.run.maker import Maker
-from curvewise.study.run.options import Outcome, RunOptions, Wishes, choose_devices
-
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, StudySpec
-
+from curvewise.study.run.options import Outcome, RunOptions, RunSettings, choose_devices
+from curvewise.study.spec.study import Job, StudySpec
 
 _LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _LIBRARIES}
@@ -90,10 +87,10 @@ def run_local(
     >>> outcome.made, outcome.failed
     (4, {})
     """
-    wishes = Wishes(**options)
+    settings = RunSettings(**options)
     devices = choose_devices(study, device, workers)
     on_gpu = devices[0] != "cpu"
-    with Drive(study, wishes, len(devices), on_gpu=on_gpu) as drive:
+    with Drive(study, settings, len(devices), on_gpu=on_gpu) as drive:
         if workers == 0:
             _run_here(drive, devices[0])
         elif drive.due:
@@ -102,7 +99,7 @@ def run_local(
 
 
 def _run_here(drive: Drive, device: str) -> None:
-    maker = Maker(drive.study, claims=drive.claims, tell=drive.hear, device=device, **drive.wishes.making)
+    maker = Maker(drive.study, claims=drive.claims, tell=drive.hear, device=device, **drive.settings.making)
     last = None
     while not drive.board.is_finished:
         if chunk := drive.board.next_chunk(last):
@@ -192,7 +189,7 @@ class _Pool:
             self._stop()
 
     def _start(self, device: str) -> _Worker:
-        return _Worker(self.drive.study, device, self.drive.wishes.making, self.inbox)
+        return _Worker(self.drive.study, device, self.drive.settings.making, self.inbox)
 
     def _deal(self) -> None:
         for worker in self.workers:
