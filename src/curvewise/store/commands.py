@@ -29,7 +29,8 @@ store = App(
 
 Store = Annotated[Path, Parameter(name="STORE")]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-ENDINGS = (".parquet", ".csv", ".json")
+OPTIONS = {"store": "", "path": ""}
+"""Arguments that have no option of their name: both are positional."""
 
 
 @store.command(name="list")
@@ -131,7 +132,7 @@ def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Sh
         Replace the file if it is there.
     """
     page = (showing or Showing()).page()
-    from curvewise.store.export import export_store
+    from curvewise.store.export import ENDINGS, export_store
 
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"{path} must end in {', '.join(ENDINGS)}.")

@@ -19,8 +19,7 @@ from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import list_runs, read_run
 from curvewise.study.data.dataset import Dataset, one_hot
-from curvewise.study.run import maker as making
-from curvewise.study.run.maker import Maker, Writers, average, search_rate, split_in_three
+from curvewise.study.run.maker import STAYS, Maker, Writers, average, group_of, search_rate, split_in_three
 from curvewise.study.run.options import Event, SpoiltDeviceError
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
@@ -508,12 +507,14 @@ def test_what_spoils_a_gpu_is_no_failure_of_a_run(tmp_path: Path, make: Any) -> 
 def test_groups_share_learner_settings_and_size(tmp_path: Path) -> None:
     design = Design(sizes=[10, 20], folds=2, seeds=2, grid={"rate": [0.1, 0.2]})
     study = made_study(tmp_path, design=design)
-    groups = making.groups_of(study.jobs)
+    groups: dict[str, list[Job]] = {}
+    for job in study.jobs:
+        groups.setdefault(group_of(job), []).append(job)
     assert [len(g) for g in groups.values()] == [4, 4, 4, 4]
     for group in groups.values():
         assert len({(j.n, str(j.learner.training)) for j in group}) == 1
     other = replace(study.jobs[0], needs="x")
-    assert making.group_of(other) != making.group_of(study.jobs[0])
+    assert group_of(other) != group_of(study.jobs[0])
 
 
 @pytest.mark.parametrize("architecture", ["mlp", "linear"])
@@ -542,7 +543,7 @@ def test_a_failure_does_not_replace_what_was_done(tmp_path: Path, make: Any, giv
     more = made_study(tmp_path, keep=Keep(probabilities=True))
     events = make(more, Engine(lambda *_: given))
     assert [e.kind for e in events] == ["failed"] * 4
-    assert all(e.text.startswith(making.STAYS) and "bad luck" in e.text for e in events)
+    assert all(e.text.startswith(STAYS) and "bad luck" in e.text for e in events)
     assert {p: p.read_bytes() for p in study.runs_folder.glob("*/*") if p.is_file()} == before
     assert {e.kind for e in make(more, Engine())} == {"done"}
 
