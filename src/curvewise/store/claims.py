@@ -100,7 +100,7 @@ class Claims:
         return True
 
     def holds(self, identity: str) -> bool:
-        """Whether the claim is still ours; another may have taken it while we slept."""
+        """Return whether the claim is still ours; another may have taken it while we slept."""
         there = self._turns(identity)
         return bool(there) and _read(there[-1]).get("token") == self.token
 
@@ -139,7 +139,7 @@ class Claims:
         return sorted({path.name.rsplit(".", 1)[0] for path in self._files()})
 
     def owner(self, identity: str) -> str:
-        """Who is making a run, in words."""
+        """Name the process that is making a run."""
         there = self._turns(identity)
         about = _read(there[-1]) if there else {}
         if not isinstance(about.get("host"), str):
@@ -147,12 +147,12 @@ class Claims:
         return f"{about['host'][:100]}, process {about['pid']}"
 
     def is_held(self, identity: str) -> bool:
-        """Whether a living process, this one included, is making the run."""
+        """Return whether a living process, this one included, is making the run."""
         there = self._turns(identity)
         return bool(there) and not self._is_stale(there[-1])
 
     def is_stale(self, identity: str) -> bool:
-        """Whether a process that is gone was making the run."""
+        """Return whether a process that is gone was making the run."""
         there = self._turns(identity)
         return bool(there) and self._is_stale(there[-1])
 
@@ -268,7 +268,7 @@ def _whoami() -> dict[str, Any]:
 
 
 def _where() -> str | None:
-    """Names the machine, since when it runs, and the space of its process numbers."""
+    """Name the machine, its boot, and the namespace of its process numbers."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{socket.gethostname()} {boot} {os.readlink('/proc/self/ns/pid')}"

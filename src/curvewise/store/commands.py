@@ -59,7 +59,7 @@ def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
 
 
 def _counted(runs: Iterable[Run]) -> dict[str, list[Any]]:
-    """How many runs of each learner at each size are done, and how many failed."""
+    """Count the runs of each learner at each size that are done and that failed."""
     counts: dict[tuple[str, Any], Counter[str]] = {}
     for run in runs:
         at = _word(run.coordinates.get("learner")), run.coordinates.get("n")

@@ -49,14 +49,14 @@ REPLACED = ".replaced-"
 COPY_ARRAYS = ("x", "y", "test_x", "test_y")
 COPY_FIELDS = ("classes", "name", "padding", "notes", "targets", "standardise")
 MOST_READS = 10
-"""How often a run is read again that another process replaced while it was read."""
+"""Times that a run is read again which another process replaced while it was read."""
 _LOOKS = 5  # each must meet another replacement of the run for a look to fail
 # Opening a pipe would wait for a writer, and a link leads out of the store; not every system knows all of these.
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _OPEN |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _OPEN_FOLDER = _OPEN | getattr(os, "O_DIRECTORY", 0)
 OPENS_IN_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-"""Whether the system opens a file relative to an open folder, so that no link can be put in the folder's place."""
+"""True if the system opens a file relative to an open folder, so that no link can be put in the folder's place."""
 _is_replaced = re.compile(r"([0-9a-f]{20})" + re.escape(REPLACED) + r"[0-9a-f]{12}").fullmatch
 
 
@@ -319,7 +319,7 @@ def run_folders(store: AnyPath) -> list[str]:
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder holds runs as ``write_run`` stores them."""
+    """Return whether a folder holds runs as ``write_run`` stores them."""
     with os.scandir(folder) as entries:
         return any(is_id(e.name) and os.path.lexists(f"{e.path}/{RECORD}") for e in entries)
 
@@ -349,7 +349,7 @@ def _runs_aside(store: AnyPath) -> list[tuple[str, str]]:
 
 
 def _looks(folder: AnyPath) -> Iterator[str]:
-    """Where to look for a run, for as long as other processes replace it.
+    """Give the places to look for a run, for as long as other processes replace it.
 
     A run that is replaced lies aside until its successor is in its place.
     """
@@ -524,7 +524,7 @@ def open_folder(path: AnyPath) -> int:
 
 
 def is_folder(path: AnyPath) -> bool:
-    """Whether there is a folder, and no link to one."""
+    """Return whether there is a folder, and no link to one."""
     try:
         about = os.lstat(path)
     except OSError:
@@ -534,7 +534,7 @@ def is_folder(path: AnyPath) -> bool:
 
 
 def is_file(path: AnyPath) -> bool:
-    """Whether there is a file, and no link, pipe or device."""
+    """Return whether there is a file, and no link, pipe or device."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:

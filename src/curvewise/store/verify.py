@@ -68,7 +68,7 @@ class Damage:
 
 @dataclass(frozen=True, eq=False)
 class StoreCheck(Result):
-    """What :func:`verify_store` found.
+    """The result of :func:`verify_store`.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class StoreCheck(Result):
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is damaged."""
+        """True if nothing is damaged."""
         return not self.damage
 
     @property
@@ -114,7 +114,7 @@ class StoreCheck(Result):
         return tuple(dict.fromkeys(d.run for d in self.damage if d.run is not None))
 
     def summary(self) -> str:
-        """What was looked at and how it stands."""
+        """Summarise what was read and what is damaged."""
         many = f"{self.runs:,} run{'' if self.runs == 1 else 's'}"
         text = (
             f"{self.store} holds {many} ({self.done:,} done, {self.failed:,} failed); "
@@ -210,7 +210,7 @@ def verify_store(store: AnyPath, *, remove: bool = False, progress: bool | None 
 
 @dataclass(eq=False)
 class _Seen:
-    """What was seen so far in one store."""
+    """Findings so far in one store."""
 
     store: Path
     damage: list[Damage] = field(default_factory=list)
@@ -286,7 +286,7 @@ class _Seen:
         return list(dict.fromkeys(d.run for d in self.damage if d.run is not None))
 
     def warnings(self) -> Iterator[str]:
-        """What is odd and no damage."""
+        """List oddities that are no damage."""
         yield from self.odd
         if self.unguarded:
             yield (

@@ -206,7 +206,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, eq=False)
 class CurveSetup:
-    """What all tasks share, and what each process is sent."""
+    """Data, metric and store, which all tasks share and each process is sent."""
 
     data: CurveData
     metric: Metric

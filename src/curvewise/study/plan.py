@@ -1,4 +1,4 @@
-"""What a study will do before it does it: runs, time, space, and what to beware of."""
+"""Plan a study before it is run: runs, time, disk space, and warnings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NETWORKS = (
 
 @dataclass(frozen=True, eq=False)
 class Plan(Result):
-    """What a study will do. Tuples have one entry per learner and size.
+    """The runs that a study will make. Tuples have one entry per learner and size.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Plan(Result):
 
     @property
     def hours_of(self) -> str:
-        """What the hours are of: ``"GPU"`` or ``"core"``."""
+        """The unit of the hours: ``"GPU"`` or ``"core"``."""
         return "core" if kind_of(self.device) == "cpu" else "GPU"
 
     def summary(self) -> str:

@@ -134,7 +134,7 @@ def make_corpus(
 
 
 def _said(found: Sequence[Measured]) -> list[str]:
-    """What is to be said of the networks, once where it is the same but for numbers."""
+    """Gather the notes on the networks; notes that differ only in numbers are given once."""
     lost = [note for one in found if not one.values for note in one.notes]
     alike: dict[str, list[str]] = {}
     for note in (note for one in found if one.values for note in dict.fromkeys(one.notes)):
@@ -146,7 +146,7 @@ def _said(found: Sequence[Measured]) -> list[str]:
 
 
 def settings_of(study: Study, runs: Sequence[Planned]) -> dict[str, NDArray[Any]]:
-    """What the runs differ in by design: learner and size where there are several, and the grid."""
+    """Return the columns in which the runs differ by design: learner and size where there are several, and the grid."""
     several: dict[str, list[Any]] = {"learner": [r.job.name for r in runs], "n": [r.job.n for r in runs]}
     columns = {name: np.array(v) for name, v in several.items() if len(set(v)) > 1}
     for name in study.design.settings:
@@ -196,7 +196,7 @@ def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
 
 
 def _lack(run: Planned, evaluation: str, digest: str | None) -> str | None:
-    """Why a run is no model of the corpus; None if it is one."""
+    """Return why a run is no model of the corpus; None if it is one."""
     if run.state not in ("done", "outdated"):
         return run.state
     if run.job.learner.training is None or run.job.learner.members > 1:
@@ -214,7 +214,7 @@ def _few(ids: Sequence[str]) -> str:
 
 
 def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[str, str]]:
-    """Which runs are models, and which run is whose twin."""
+    """Choose the runs that are models, and the twin of each."""
     groups: dict[str, list[Planned]] = {}
     for run in done:
         job = run.job
@@ -459,7 +459,7 @@ def _from_study(
 
 
 def _names(there: list[str], asked: Any) -> list[str]:
-    """Which settings are hyperparameters: those asked for, or all but the augmentation."""
+    """Choose the settings that are hyperparameters: those asked for, or all but the augmentation."""
     if asked is None:
         return [name for name in there if name != "augmentation"]
     if isinstance(asked, str | Mapping) or not isinstance(asked, Sequence):
@@ -531,7 +531,7 @@ def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, floa
 
 
 def _augmented_by(training: Any, perturbation: str) -> bool:
-    """Whether a network was trained plainly, or with this perturbation alone."""
+    """Return whether a network was trained plainly, or with this perturbation alone."""
     if training is None:
         return False
     return all(spec.partition(":")[0] == perturbation for spec in training.augmentation)
@@ -571,7 +571,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What was found for one network.
+    """Measures of one network.
 
     Attributes
     ----------
@@ -688,7 +688,7 @@ def _look_looking(task: Task) -> Measured:
 
 
 def _looked(study: Study, look: Look, task: Task) -> Measured:
-    """What is found; whatever is wrong with one network, the others go on."""
+    """Measure one network; an error becomes a note, and the others go on."""
     from curvewise.nn.networks import one_thread
 
     try:

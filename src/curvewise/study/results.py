@@ -1,4 +1,4 @@
-"""What the lenses read of a study: measurements, predictions, a table of runs."""
+"""Results of a study for the lenses: measurements, predictions, a table of runs, trained networks."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def choose_network(study: StudySpec, learner: str | None, run: str | None, wante
 
 
 def has_network(run: Planned) -> bool:
-    """Whether the store holds a network of this run: an ensemble has several, others none."""
+    """Return whether the store holds a network of this run: an ensemble has several, others none."""
     return run.state in ("done", "outdated") and "end" in run.record.get("files", {})
 
 

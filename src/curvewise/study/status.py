@@ -1,4 +1,4 @@
-"""How far a study is: what the store holds of each planned run, what failed and why, how long the rest takes."""
+"""Status of a study: the planned runs in the store, failures and their reasons, the time that the rest takes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from curvewise.types.results import Result
 
 STATES = ("done", "failed", "outdated", "damaged", "running", "missing")
 MOST_ATTEMPTS = 3
-"""How often a run that fails is made, over all calls; then only when asked for."""
+"""Attempts at a run that fails, over all calls; then it is only made when asked for."""
 CHECKPOINTS = ("none", "end", "drops")
-"""What may be kept of the weights; each holds the ones before it."""
+"""Choices of the weights to keep; each includes the ones before it."""
 MOST_SECONDS = 60.0
 """Of measuring: a large grid is planned without waiting for each of its networks."""
 STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
@@ -63,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Status(Result):
-    """How far a study is.
+    """The progress of a study.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Status(Result):
 
     @property
     def is_finished(self) -> bool:
-        """Whether every run is done or has failed for good."""
+        """True if every run is done or has failed for good."""
         return self.to_do == 0
 
     def summary(self) -> str:
@@ -132,7 +132,7 @@ class Status(Result):
         return text + "".join(f" Beware: {w}" for w in self.warnings)
 
     def _again(self, state: str) -> str:
-        """How many of the runs in a state, all of which are counted there, will be made again."""
+        """Say how many of the runs in a state will be made again."""
         if state == "running":
             return ""
         if state != "failed":
@@ -208,7 +208,7 @@ def group_failures(failed: Sequence[Planned]) -> tuple[Failure, ...]:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the store holds of a run.
+    """The state of a run in the store.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ class Standing:
     sets: tuple[str, ...] = ()
 
     def is_due(self, retry_failed: bool | None = None) -> bool:
-        """Whether the run must be made: failed ones up to three times, always, or never."""
+        """Return whether the run must be made: failed ones up to three times, always, or never."""
         if self.state != "failed":
             return self.state != "done"
         return self.attempts < MOST_ATTEMPTS if retry_failed is None else retry_failed
@@ -265,18 +265,18 @@ class Planned:
 
     @property
     def seconds(self) -> float | None:
-        """How long the stored run took."""
+        """Seconds that the stored run took."""
         value = self.standing.metrics.get("seconds")
         return None if value is None else float(value)
 
     @property
     def device(self) -> str | None:
-        """Where the stored run was made."""
+        """The device that the stored run was made on."""
         device = self.record.get("environment", {}).get("device")
         return None if device is None else str(device)
 
     def has_evaluation(self, name: str, digest: str | None) -> bool:
-        """Whether the stored run was tried on an evaluation set as it is now."""
+        """Return whether the stored run was evaluated on a set as it is now."""
         known = self.record.get("environment", {}).get("evaluations", {}).get(name)
         return known is None or digest is None or known == digest
 
@@ -390,7 +390,7 @@ def _lacks(record: Mapping[str, Any], folder: Path, digests: Mapping[str, str], 
 
 
 def _kept(record: Mapping[str, Any]) -> Keep:
-    """What a run holds by its files; and by its word, as a training may have had no drops."""
+    """Tell from its files what a run has kept, and from its record, as a training may have had no drops."""
     kinds = {name.partition(".")[0] for name in record["arrays"]}
     weights = "end" if record["files"] else "none"
     weights = "drops" if any("drop-" in name for name in record["files"]) else weights
@@ -402,7 +402,7 @@ def _kept(record: Mapping[str, Any]) -> Keep:
 
 
 def join_keeps(one: Keep, other: Keep) -> Keep:
-    """What must be kept so that both have what they ask for.
+    """Join two requests, so that both have what they ask for.
 
     >>> join_keeps(Keep(features=True), Keep(checkpoints="end"))
     Keep(probabilities=False, checkpoints='end', features=True, predictions=False)
@@ -416,7 +416,7 @@ def join_keeps(one: Keep, other: Keep) -> Keep:
 
 
 def is_done(folder: Path) -> bool:
-    """Whether a folder holds a run that was done, outdated or not."""
+    """Return whether a folder holds a run that was done, outdated or not."""
     try:
         return bool(read_record(folder)["status"] == "done")
     except StoreError:

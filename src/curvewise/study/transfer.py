@@ -207,7 +207,7 @@ def _scratch(rows: Rows, studies: Mapping[str, Study], given: str | None, taken:
 
 
 def _starts_from_nothing(job: Any) -> bool:
-    """Whether a learner has no weights of its own to begin with."""
+    """Return whether a learner has no weights to begin with."""
     training = job.learner.training
     if training is None:
         return True

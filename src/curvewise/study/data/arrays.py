@@ -50,7 +50,7 @@ def load_npz(path: Path, request: Request) -> Source:
 
 
 def _keys(names: list[str], request: Request, source: str) -> dict[str, str]:
-    """Which array is x, y, test_x and test_y: as asked for, else by the usual names."""
+    """Find the arrays x, y, test_x and test_y: as asked for, else by the usual names."""
     asked = {k: v for k in ("x", "y", "test_x", "test_y") if (v := request.text(k)) is not None}
     for key, value in asked.items():
         if value not in names:
@@ -189,7 +189,7 @@ _CHUNK = 1 << 24
 
 
 def is_idx_name(name: str) -> bool:
-    """Whether a file is called as IDX files are."""
+    """Return whether a file has a name of IDX files."""
     return any(f"{mark}idx{k}-ubyte" in name for mark in "-." for k in (1, 3))
 
 
@@ -295,7 +295,7 @@ PIXELS = 3 * 32 * 32
 
 
 def is_cifar_name(name: str) -> bool:
-    """Whether a file is called as those of CIFAR are."""
+    """Return whether a file has a name of the files of CIFAR."""
     return name.startswith("data_batch") or name in ("train.bin", "test.bin", "test_batch.bin")
 
 

@@ -20,7 +20,7 @@ TARGETS = ("classes", "numbers")
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """What is to be learnt: training examples, and test examples where they come apart.
+    """Training examples, and test examples where they come apart.
 
     Attributes
     ----------
@@ -118,12 +118,12 @@ class Dataset:
 
     @property
     def is_numbers(self) -> bool:
-        """Whether the targets are numbers."""
+        """True if the targets are numbers."""
         return self.targets == "numbers"
 
     @property
     def is_image(self) -> bool:
-        """Whether the inputs are images."""
+        """True if the inputs are images."""
         return self.x.ndim == 4
 
     @cached_property

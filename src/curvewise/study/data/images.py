@@ -109,7 +109,7 @@ def _part(found: Found, size: tuple[int, int] | None, channels: int, skip: bool,
 
 
 def _readable(found: Found, labels: NDArray[Any], one: Callable[[Path], NDArray[np.uint8]], notes: list[str]) -> Part:
-    """Those images that can be decoded; all are, to know which."""
+    """Decode all images, and keep those that can be decoded."""
     pictures, good, bad = [], [], []
     for i, picture in enumerate(in_threads(one, [path for path, _ in found])):
         if isinstance(picture, ValueError):
@@ -126,7 +126,7 @@ def _readable(found: Found, labels: NDArray[Any], one: Callable[[Path], NDArray[
 
 
 def _shown(path: Path) -> str:
-    """How messages call an image: with its class."""
+    """Name an image for messages, with its class."""
     return f"{format_path(path.parent)}/{format_path(path)}"
 
 
@@ -134,7 +134,7 @@ def _shown(path: Path) -> str:
 
 
 def is_archive(names: Sequence[str]) -> bool:
-    """Whether a file with such arrays is an archive of pictures."""
+    """Return whether a file with such arrays is an archive of pictures."""
     return {"train_jpeg", "train_offsets", "train_labels"} <= set(names)
 
 

@@ -299,7 +299,7 @@ class DataCopy:
 
     @property
     def is_there(self) -> bool:
-        """Whether something has its name, be it a copy or not."""
+        """True if something has its name, be it a copy or not."""
         return os.path.lexists(self.path)
 
     def write(self, data: Dataset) -> None:

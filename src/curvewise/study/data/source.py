@@ -19,7 +19,7 @@ from curvewise.types.predictions import check_labelled
 Rows: TypeAlias = NDArray[np.int64]
 
 SUBSET_SEED = 0
-"""Which examples ``examples = k`` picks is the same for every study of the data."""
+"""Of the choice that ``examples = k`` makes, which is the same for every study of the data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a loader found.
+    """Examples as a loader found them.
 
     Attributes
     ----------

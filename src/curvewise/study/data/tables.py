@@ -152,7 +152,7 @@ TEST = ("test", "validation", "val", "dev")
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How texts become tokens.
+    """The way texts become tokens.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class Encoding:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What to learn from: pictures (with channels), texts (with an encoding), or numbers."""
+    """Columns of inputs: pictures (with channels), texts (with an encoding), or numbers."""
 
     names: list[str]
     channels: int | None = None
@@ -184,7 +184,7 @@ class Columns:
 
 
 def is_hub_folder(names: Sequence[str]) -> bool:
-    """Whether a folder with such files is a dataset that was saved to disk."""
+    """Return whether a folder with such files is a dataset that was saved to disk."""
     return "dataset_dict.json" in names or {"dataset_info.json", "state.json"} <= set(names)
 
 

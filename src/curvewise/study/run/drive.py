@@ -265,7 +265,7 @@ FIRST_CHUNK, LEAST_CHUNK, LARGEST_CHUNK = 32, 8, 256
 """Networks in a chunk; fewer than the least could not be trained side by side."""
 SHORT_SECONDS, LONG_SECONDS = 10.0, 60.0
 MOST_DEATHS = 3
-"""How often a run may take its worker down before it counts as failed."""
+"""Times that a run may take its worker down before it counts as failed."""
 
 
 class Board:

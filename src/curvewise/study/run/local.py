@@ -260,7 +260,7 @@ LENGTH = struct.Struct("<Q")
 GIVE_UP_SECONDS = 10.0
 KINDS = (StoreError, MissingDependencyError, InputError, CurvewiseError)
 ERRORS = {kind.__name__: kind for kind in KINDS}
-"""What a worker may end with that ends the whole study."""
+"""Errors of a worker that end the whole study."""
 
 
 def main() -> None:

@@ -138,7 +138,7 @@ class Maker:
         return True
 
     def _keep(self, job: Job) -> Keep:
-        """What to keep of a run: arrays that another study kept of it are made again, too."""
+        """Join what the study keeps with what another study kept of the run, which is made again, too."""
         return join_keeps(self.study.keep, self._before[job.id].kept)
 
     def _make_alike(self, jobs: list[Job]) -> None:
@@ -559,7 +559,7 @@ def split_in_three(
 
 
 class Writers:
-    """Calls functions in threads, not too far behind; an exception in one is raised here.
+    """Threads that call functions, not too far behind; an exception in one is raised here.
 
     Examples
     --------

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MEASURED = ("error", "loss", "gap", "seconds")
-"""What a command cannot say of itself; error.<set> and loss.<set> neither."""
+"""Metrics that a command cannot report itself; error.<set> and loss.<set> neither."""
 
 
 def run_command(study: StudySpec, job: Job) -> Trained:
@@ -169,7 +169,7 @@ def fill_command(command: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def asked_fields(command: str) -> list[str]:
-    """Names in braces, each once.
+    """List the names in braces, each once.
 
     >>> asked_fields("train {n} {out} {{not}} {n:05d}")
     ['n', 'out']
@@ -182,7 +182,7 @@ def asked_fields(command: str) -> list[str]:
 
 
 def _field_values(study: StudySpec, job: Job, rows: Path, out: Path) -> dict[str, Any]:
-    """What a command may ask for; the file with the data is only written if it does."""
+    """Give the fields that a command may ask for; the file with the data is only written if it does."""
     settings = {**job.learner.options, **job.settings}
     if taken := sorted(set(settings) & set(FIELDS)):
         raise InputError(f"grid has {', '.join(taken)}, which a command is given already: use another name.")
@@ -221,7 +221,7 @@ def write_data(study: StudySpec) -> Path:
 
 
 def _read_outputs(study: StudySpec, out: Path) -> dict[str, Any]:
-    """What the command left, checked."""
+    """Read and check the files that the command left."""
     probabilities, numbers = {}, {}
     hard = False
     try:
@@ -488,7 +488,7 @@ class _Tail:
             self._stream.close()
 
     def text(self) -> str:
-        """What was printed last, on lines of its own."""
+        """The last output, on lines of its own."""
         printed = self._kept.decode(errors="replace").strip()
         if not printed:
             return " It printed nothing."

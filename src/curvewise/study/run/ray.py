@@ -162,7 +162,7 @@ def _loopback() -> Iterator[None]:
 
 
 def _room(ray: Any, cpus: float, gpus: float) -> int:
-    """How many tasks the cluster can run at a time."""
+    """Count the tasks that the cluster can run at a time."""
     room = 0
     for node in ray.nodes():
         has = node["Resources"] if node["Alive"] else {}

@@ -1,4 +1,4 @@
-"""Which runs a study makes: sizes × folds × seeds, and a grid of settings."""
+"""The design of a study: sizes × folds × seeds, and a grid of settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_RUNS = 500_000
 
 @dataclass(frozen=True)
 class Design:
-    """Which runs a study makes of each learner.
+    """The runs that a study makes of each learner.
 
     Attributes
     ----------
@@ -153,13 +153,13 @@ class Design:
 
     @property
     def variations(self) -> tuple[tuple[str, ...], ...]:
-        """What varies, experiment by experiment; usually one."""
+        """The sources of randomness that vary, experiment by experiment; usually one."""
         if any(not isinstance(v, str) for v in self.vary):
             return tuple((v,) if isinstance(v, str) else tuple(v) for v in self.vary)
         return (tuple(self.vary),)  # type: ignore[arg-type]  # strings only, as just seen
 
     def is_poked(self, variation: Sequence[str]) -> bool:
-        """Whether a weight is nudged in the runs of a variation."""
+        """Return whether a weight is nudged in the runs of a variation."""
         return self.poke is not None and (len(self.variations) == 1 or "poke" in variation)
 
     @property

@@ -137,7 +137,7 @@ def _text(text: str) -> str:
 # A study in plain words: the tables of a study file, and the study that they describe.
 
 KEYS = ("name", "seed", "recipe", "data", "learners", "design", "evaluate", "keep", "store", "folder")
-"""What a study file may hold at its top."""
+"""Keys that a study file may hold at its top."""
 
 KINDS = ("architecture", "estimator", "command")
 SETTINGS = tuple(f.name for f in fields(Training))
@@ -160,7 +160,7 @@ FOREIGN = {
     "network": "architecture",
     "ensemble": "members",
 }
-"""What others call our settings: too far apart in spelling to be found by it."""
+"""Names of our settings elsewhere, too far apart in spelling to be found by it."""
 
 
 def study_fields(document: Mapping[str, Any], folder: Path, source: str = "study") -> dict[str, Any]:

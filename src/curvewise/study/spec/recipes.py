@@ -109,7 +109,7 @@ def variance(architecture: str = "resnet9") -> dict[str, Any]:
 
 
 def variance_sources(architecture: str = "resnet9", epoch: float = 0) -> dict[str, Any]:
-    """What each source of randomness does alone, and a nudge of a single weight.
+    """The effect of each source of randomness alone, and of a nudge of a single weight.
 
     Jordan 2023, appendix D: the same training with all three seeds varied, with only one of
     initial weights, order and augmentation varied, and with nothing varied but one weight that is
@@ -184,7 +184,7 @@ RESPONSE_RATES = (1e-4, 1e-5)
 RESPONSE_SHARES = (0.0, 0.5, 1.0)
 
 REACH = {"rotation": 180.0, "shift-x": 0.5, "shift-y": 0.5, "colour": 0.25}
-"""How far each perturbation goes to either side, table 2; 90 degrees for digits."""
+"""Reach of each perturbation to either side, table 2; 90 degrees for digits."""
 
 
 def response(
@@ -425,7 +425,7 @@ def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
 
 
 def _still(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a recipe's design still makes sense beside the user's own words."""
+    """Keep the entries of a recipe's design that still make sense beside the user's own."""
     gone = {"folds"} if "sizes" in own else set()
     gone |= {"poke"} if "vary" in own and "poke" not in str(own["vary"]) else set()
     return {k: v for k, v in given.items() if k not in gone}

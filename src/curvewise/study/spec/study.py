@@ -206,7 +206,7 @@ class StudySpec:
 
     @property
     def _stratify(self) -> bool:
-        """Whether subsets keep the shares of the classes; numbers have none."""
+        """True if subsets keep the shares of the classes; numbers have none."""
         return self.design.stratify and not self.dataset.is_numbers
 
     @cached_property
