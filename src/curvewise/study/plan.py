@@ -7,8 +7,6 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +14,13 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError
 from curvewise.nn.task import IMAGES
-from curvewise.study.spec.learner import FIELDS
+from curvewise.study.run.estimators import make_estimator
+from curvewise.study.run.options import choose_devices
+from curvewise.study.run.programs import fill_command
+from curvewise.study.spec.learner import FIELDS, Learner
 from curvewise.study.spec.study import Job
 from curvewise.study.status import UNKNOWN, Clock, Planned, duration, kind_of, mixture, planned_runs
+from curvewise.text import Message, arg, either, suggest
 from curvewise.types.results import Result
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ class Plan(Result):
 
     @property
     def total_seconds(self) -> float:
-        """Estimated time of all that is to do, one run after the other; NaN if any is unknown."""
+        """Estimated time of all runs to be made, one after the other; NaN if any is unknown."""
         return float(sum(s for s, k in zip(self.seconds, self.to_do, strict=True) if k))
 
     @property
@@ -117,8 +119,8 @@ class Plan(Result):
         if self.total_to_do:
             text += f" {self._time()}"
             if math.isfinite(self.bytes_needed):
-                free = f" of {said_bytes(self.bytes_free)} free" if self.bytes_free >= 0 else ""
-                text += f" They take about {said_bytes(self.bytes_needed)}{free}."
+                free = f" of {format_bytes(self.bytes_free)} free" if self.bytes_free >= 0 else ""
+                text += f" They take about {format_bytes(self.bytes_needed)}{free}."
         return text + "".join(f" Beware: {w}" for w in self.warnings)
 
     def _time(self) -> str:
@@ -154,8 +156,11 @@ class Plan(Result):
 
 
 def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = None) -> Plan:
-    """Say what a study will do, without doing it."""
-    devices = usual_devices(study, device)
+    """Plan a study: its runs, their time and disk space, and warnings."""
+    try:
+        devices = choose_devices(study, device, None)
+    except ImportError:  # no torch: plan for the CPU
+        devices = choose_devices(study, device or "cpu", None)
     device = devices[0]
     planned = planned_runs(study)
     clock = Clock(study, planned, device, measure=measure)
@@ -166,7 +171,8 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
     due = {key: [r for r in runs if r.standing.is_due()] for key, runs in rows.items()}
     estimates = {key: [clock.estimate(r.job) for r in runs] for key, runs in due.items()}
     needed = bytes_per_run(study, planned, measure) * sum(map(len, due.values()))
-    free = _free_space(study.runs_folder)
+    there = next((p for p in (study.runs_folder, *study.runs_folder.resolve().parents) if p.exists()), None)
+    free = math.nan if there is None else float(shutil.disk_usage(there).free)
     bad = _bad_learners(study, [r.job for runs in due.values() for r in runs])
     # That such a learner could not be measured need not be said too.
     problems = [p for p in clock.problems if not p.startswith(tuple(f"{k} could" for k in bad))]
@@ -191,25 +197,23 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
             *(f"{name}: {why}" for name, reasons in bad.items() for why in reasons),
             *_warnings(study, planned, device),
             *problems,
-            *_space(needed, free),
+            *(
+                [f"The runs take about {format_bytes(needed)}, and {format_bytes(free)} are free."]
+                if needed > free
+                else []
+            ),
         ),
     )
 
 
-def _free_space(folder: Path) -> float:
-    there = next((p for p in (folder, *folder.resolve().parents) if p.exists()), None)
-    return math.nan if there is None else float(shutil.disk_usage(there).free)
-
-
-def _space(needed: float, free: float) -> list[str]:
-    if not needed > free:
-        return []
-    return [f"The runs take about {said_bytes(needed)}, and {said_bytes(free)} are free."]
-
-
 def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list[str]:
     states = Counter(run.state for run in planned)
-    found = [*study.partition.warnings, *_few_classes(study), *_idle(study)]
+    found = list(study.partition.warnings)
+    if not study.dataset.is_numbers:
+        y, subsets = study.dataset.y, study.partition
+        single = {s.n for s in subsets if len(np.unique(y[study.rows_of(s.n, s.fold)])) == 1}
+        found += [f"n={n}: some subsets hold a single class." for n in sorted(single)]
+    found += _idle(study)
     if states["outdated"]:
         found.append(
             f"{_runs(states['outdated'])} of the store will be made again, because an evaluation "
@@ -219,7 +223,8 @@ def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list
         found.append(f"{_runs(states['damaged'])} of the store will be made again: damaged.")
     hopeless = sum(r.state == "failed" and not r.standing.is_due() for r in planned)
     if hopeless:
-        found.append(f"{_runs(hopeless)} failed too often to be tried again unless asked for with retry_failed=True.")
+        way = arg("retry_failed", True)
+        found.append(Message(f"{_runs(hopeless)} failed too often to be tried again unless asked for with {way}."))
     found += mixture(planned, device if any(r.standing.is_due() for r in planned) else None)
     if not any(run.standing.is_due() for run in planned):
         found.append("There is nothing to do.")
@@ -231,7 +236,7 @@ def _runs(count: int) -> str:
 
 
 def _unimported(study: StudySpec) -> list[str]:
-    """Say what is not known of learners whose code may not be imported."""
+    """Warn of learners whose code may not be imported."""
     found = {}
     for job in study.jobs:  # a grid may name code, too
         place = study.unimported(job.learner)
@@ -240,23 +245,16 @@ def _unimported(study: StudySpec) -> list[str]:
         what = "options were not checked, and its time is"
         if job.learner.training is not None:
             what = "options were not checked, and the number of its weights and its time are"
-        found[job.name, place] = (
-            f"{job.name} is made by {place}, which is not imported without --trust (in Python "
-            f"trust=True): its {what} unknown unless runs are stored."
+        trust = either("trust=True", "--trust")
+        found[job.name, place] = Message(
+            f"{job.name} is made by {place}, which is not imported without {trust}: its {what} unknown unless runs "
+            "are stored."
         )
     return list(found.values())
 
 
-def _few_classes(study: StudySpec) -> list[str]:
-    y = study.dataset.y
-    if study.dataset.is_numbers:
-        return []
-    single = {s.n for s in study.partition if len(np.unique(y[study.rows_of(s.n, s.fold)])) == 1}
-    return [f"n={n}: some subsets hold a single class." for n in sorted(single)]
-
-
 def _idle(study: StudySpec) -> list[str]:
-    """Say whose runs will all be the same, because what varies means nothing to them."""
+    """Warn of learners whose runs will all be the same, because what varies means nothing to them."""
     found = []
     for name, learner in study.learners.items():
         augmented = "augmentation" in study.design.settings or (
@@ -276,80 +274,61 @@ def _idle(study: StudySpec) -> list[str]:
 
 
 def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]:
-    """Learners none of whose runs can be made, and why: known before a run is tried."""
-    checks = {"network": _check_network, "estimator": _check_estimator, "command": _check_command}
+    """Find learners none of whose runs can be made, and why: known before a run is tried."""
     found: dict[str, list[str]] = {}
     for job in {(j.name, repr(j.settings)): j for j in jobs}.values():
         if study.unimported(job.learner) is not None:
             continue
         try:
-            checks[job.learner.kind](study, job)
-        except Exception as error:  # whatever a class of one's own raises
+            if job.learner.training is not None:
+                _check_architecture(job.learner.training.architecture)
+            elif job.learner.estimator is not None:
+                make_estimator(job.learner, study.folder)
+            else:
+                _check_command(job.learner)
+        except Exception as error:  # a class of one's own may raise anything
             why = str(error) or type(error).__name__
             if why not in found.setdefault(job.name, []):
                 found[job.name].append(why)
     return found
 
 
-def _check_network(_: StudySpec, job: Job) -> None:
-    assert job.learner.training is not None
-    name = job.learner.training.architecture
+def _check_architecture(name: str) -> None:
     known = (*NETWORKS, *IMAGES)
     if ":" not in name and name not in known:
-        close = get_close_matches(name, known, 1)
         raise InputError(
-            f"architecture={name!r} is not known."
-            + (f" Did you mean {close[0]!r}?" if close else "")
-            + f" There are {', '.join(known)}, 'module:function', 'timm:NAME' and 'hf:FOLDER'."
+            f"architecture={name!r} is not known.{suggest(name, known)} There are {', '.join(known)}, "
+            "'module:function', 'timm:NAME' and 'hf:FOLDER'."
         )
 
 
-def _check_estimator(study: StudySpec, job: Job) -> None:
-    from curvewise.study.run.estimators import make_estimator
-
-    make_estimator(job.learner, study.folder)
-
-
-def _check_command(_: StudySpec, job: Job) -> None:
-    from curvewise.study.run.programs import fill_command
-
-    given = job.learner.options
-    if taken := sorted(set(given) & set(FIELDS)):
+def _check_command(learner: Learner) -> None:
+    if taken := sorted(set(learner.options) & set(FIELDS)):
         raise InputError(f"grid has {', '.join(taken)}, which a command is given already: use another name.")
     words = dict.fromkeys(("id", "rows", "data", "out"), "")
-    fill_command(str(job.learner.command), {**dict.fromkeys(FIELDS, 0), **words, **given})
+    fill_command(str(learner.command), {**dict.fromkeys(FIELDS, 0), **words, **learner.options})
 
 
-# How long runs will take: from stored ones, or from a short measurement.
-
-
-def usual_devices(study: StudySpec, device: str | None = None) -> list[str]:
-    """The device of each worker on this machine; the cores of the CPU where torch is missing."""
-    from curvewise.study.run.options import choose_devices
-
-    try:
-        return choose_devices(study, device, None)
-    except ImportError:
-        return choose_devices(study, device or "cpu", None)
-
-
-# How much disk space runs take.
+# ---- Disk space
 
 BLOCK = 4096
 """Files take whole blocks of a disk."""
 
 
 def bytes_per_run(study: StudySpec, planned: Sequence[Planned], measure: bool = True) -> float:
-    """Bytes that a run takes on average: as stored ones, or from what is kept; NaN if unknown."""
+    """Estimate the bytes of a run: the mean of stored ones, or from what is kept; NaN if unknown."""
     stored = [r for r in planned if r.state == "done" and not r.job.is_search]
     if stored:
-        return float(np.mean([_stored(r) for r in stored]))
+        arrays = [about for r in stored for about in r.record["arrays"].values()]
+        sizes = [np.dtype(about["dtype"]).itemsize * math.prod(about["shape"]) for about in arrays]
+        sizes += [about.get("bytes", 0) for r in stored for about in r.record["files"].values()]
+        return 2.0 * BLOCK + sum(map(_blocks, sizes)) / len(stored)
     classes = len(study.dataset.classes)
     try:
         sets = study.evaluation_sets
     except CurvewiseError:
         return math.nan
-    total = 2.0 * BLOCK
+    total = 2.0 * BLOCK  # the folder and the record
     for examples in sets.values():
         if examples.is_numbers:
             total += _blocks(4 * len(examples.y))
@@ -361,14 +340,6 @@ def bytes_per_run(study: StudySpec, planned: Sequence[Planned], measure: bool = 
     if study.keep.features or study.keep.checkpoints != "none":
         total += _weights(study, measure)
     return total
-
-
-def _stored(run: Planned) -> float:
-    total = 2.0 * BLOCK
-    for about in run.record["arrays"].values():
-        size = np.dtype(about["dtype"]).itemsize * math.prod(about["shape"])
-        total += _blocks(size)
-    return total + sum(_blocks(about.get("bytes", 0)) for about in run.record["files"].values())
 
 
 def _weights(study: StudySpec, measure: bool) -> float:
@@ -390,7 +361,7 @@ def _weights(study: StudySpec, measure: bool) -> float:
             network = make_network(training, examples.shape, examples.outputs, study.folder)
             size = 4.0 * sum(p.numel() for p in network.parameters())
             width = head_of(network)[1].in_features if study.keep.features else 0
-        except Exception:  # whatever a factory of one's own raises; measuring its time says it
+        except Exception:  # a factory of one's own may raise anything; measuring its time reports it
             return math.nan
         kept = {"none": 0, "end": 1}.get(study.keep.checkpoints, 1 + max(2, len(training.drops)))
         rows = sum(len(s.y) for s in study.evaluation_sets.values()) if study.keep.features else 0
@@ -399,13 +370,14 @@ def _weights(study: StudySpec, measure: bool) -> float:
 
 
 def _blocks(size: float) -> float:
+    """Round a file with its header of 128 bytes up to whole blocks."""
     return math.ceil((size + 128) / BLOCK) * BLOCK
 
 
-def said_bytes(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Write a size for people.
 
-    >>> said_bytes(512), said_bytes(3.2e9), said_bytes(float("nan"))
+    >>> format_bytes(512), format_bytes(3.2e9), format_bytes(float("nan"))
     ('1 kB', '3.2 GB', 'unknown')
     """
     if math.isnan(size):

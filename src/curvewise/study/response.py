@@ -48,7 +48,7 @@ def measure_corpus(
     workers: int = 0,
     rng: int = 0,
     progress: bool | None = None,
-    tell: Callable[[str, Measured], None] | None = None,
+    tell: Callable[[str, NetworkMeasures], None] | None = None,
 ) -> ModelCorpus:
     """Measure every trained network of a study, and put it beside its generalization gap.
 
@@ -100,7 +100,7 @@ def measure_corpus(
     _check_twins(asked, twins)
     tasks = tasks_for(study, [r.job.id for r in chosen], device, workers, twins)
     look = partial(_measure, measures=asked, examples=examples, rng=rng)
-    found = look_at_runs(study, look, tasks, workers, progress, tell)
+    found = measure_runs(study, look, tasks, workers, progress, tell)
     corpus = make_corpus(study, chosen, found, evaluation, notes)
     say(corpus.notes[len(notes) :], stacklevel=3)
     return corpus
@@ -113,7 +113,7 @@ def say(notes: Sequence[str], stacklevel: int) -> None:
 
 
 def make_corpus(
-    study: Study, runs: Sequence[Planned], found: Sequence[Measured], evaluation: str, notes: Sequence[str] = ()
+    study: Study, runs: Sequence[Planned], found: Sequence[NetworkMeasures], evaluation: str, notes: Sequence[str] = ()
 ) -> ModelCorpus:
     """Put what was measured beside settings and gaps."""
     names = list(dict.fromkeys(name for one in found for name in one.values))
@@ -133,7 +133,7 @@ def make_corpus(
     )
 
 
-def _said(found: Sequence[Measured]) -> list[str]:
+def _said(found: Sequence[NetworkMeasures]) -> list[str]:
     """Gather the notes on the networks; notes that differ only in numbers are given once."""
     lost = [note for one in found if not one.values for note in one.notes]
     alike: dict[str, list[str]] = {}
@@ -256,7 +256,9 @@ def _check_twins(asked: list[Measure] | None, twins: Mapping[str, str]) -> None:
             )
 
 
-def _measure(study: Study, task: Task, *, measures: list[Measure] | None, examples: int, rng: int) -> Measured:
+def _measure(
+    study: Study, task: NetworkTask, *, measures: list[Measure] | None, examples: int, rng: int
+) -> NetworkMeasures:
     from curvewise.response.networks.measures import measure_model
 
     model = load_model(study, task.run)
@@ -269,7 +271,7 @@ def _measure(study: Study, task: Task, *, measures: list[Measure] | None, exampl
     orientation = {m.name: m.orientation for m in lost}
     notes += [f"{m.name}: needs {' and '.join(k for k in m.needs if k in there)}." for m in lost]
     if kept == []:
-        return Measured(values, orientation, tuple(notes))
+        return NetworkMeasures(values, orientation, tuple(notes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)  # kept on the result, said once for all
         found = measure_model(
@@ -284,7 +286,7 @@ def _measure(study: Study, task: Task, *, measures: list[Measure] | None, exampl
             progress=False,
             name=task.run[:8],
         )
-    return Measured({**values, **found.values}, {**orientation, **found.orientation}, (*notes, *found.warnings))
+    return NetworkMeasures({**values, **found.values}, {**orientation, **found.orientation}, (*notes, *found.warnings))
 
 
 def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
@@ -451,7 +453,7 @@ def _from_study(
     places = _places(magnitudes, reach)
     look = partial(_look, perturbation=perturbation, places=places, reach=reach, how=how)
     tasks = tasks_for(study, [r.job.id for r in runs], device, workers)
-    measured = look_at_runs(study, look, tasks, workers, progress)
+    measured = measure_runs(study, look, tasks, workers, progress)
     corpus = make_corpus(study, runs, measured, evaluation, notes)
     say(corpus.notes[len(notes) :], stacklevel=4)
     columns = {name: corpus.hyperparameters[name] for name in names}
@@ -546,13 +548,19 @@ def _places(magnitudes: int | Sequence[float], reach: tuple[float, float]) -> li
 
 
 def _look(
-    study: Study, task: Task, *, perturbation: str, places: list[float], reach: tuple[float, float], how: dict[str, Any]
-) -> Measured:
+    study: Study,
+    task: NetworkTask,
+    *,
+    perturbation: str,
+    places: list[float],
+    reach: tuple[float, float],
+    how: dict[str, Any],
+) -> NetworkMeasures:
     from curvewise.response.networks.measurement import withstanding
 
     model, where = load_model(study, task.run), {**how, "device": task.device}
     values = withstanding(model.network, model.examples, perturbation, places, reach, **where)
-    return Measured(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
+    return NetworkMeasures(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
 
 
 # Looking at the networks of a study one by one, in this process or in several.
@@ -561,7 +569,7 @@ SAFE = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True)
-class Task:
+class NetworkTask:
     """One network to look at: its run, the run of its twin, and where to compute."""
 
     run: str
@@ -570,7 +578,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class NetworkMeasures:
     """Measures of one network.
 
     Attributes
@@ -588,27 +596,27 @@ class Measured:
     notes: tuple[str, ...] = ()
 
 
-Look = Callable[["Study", Task], Measured]
+MeasureOne = Callable[["Study", NetworkTask], NetworkMeasures]
 
 
 def tasks_for(
     study: Study, runs: Sequence[str], device: str | None, workers: int, twins: Mapping[str, str] | None = None
-) -> list[Task]:
+) -> list[NetworkTask]:
     """A task for each run, spread over the GPUs that the workers may use."""
     devices = choose_devices(study, device, workers)[: max(1, workers)]
     twins = twins or {}
-    return [Task(run, twins.get(run), devices[i % len(devices)]) for i, run in enumerate(runs)]
+    return [NetworkTask(run, twins.get(run), devices[i % len(devices)]) for i, run in enumerate(runs)]
 
 
-def look_at_runs(
+def measure_runs(
     study: Study,
-    look: Look,
-    tasks: Sequence[Task],
+    look: MeasureOne,
+    tasks: Sequence[NetworkTask],
     workers: int,
     progress: bool | None,
-    tell: Callable[[str, Measured], None] | None = None,
-) -> list[Measured]:
-    """Look at every run and give what was found, in order.
+    tell: Callable[[str, NetworkMeasures], None] | None = None,
+) -> list[NetworkMeasures]:
+    """MeasureOne at every run and give what was found, in order.
 
     A network that cannot be looked at has no values, and a note that says why.
 
@@ -617,8 +625,9 @@ def look_at_runs(
     InputError
         If that is so for all of them.
     """
-    found: dict[int, Measured] = {}
-    each = _in_processes(study, look, tasks, workers) if workers else _here(study, look, tasks)
+    found: dict[int, NetworkMeasures] = {}
+    here = ((i, _measure_safely(study, look, task)) for i, task in enumerate(tasks))
+    each = _in_processes(study, look, tasks, workers) if workers else here
     with progress_bar("measuring", len(tasks), progress) as advance:
         for index, measured in each:
             found[index] = measured
@@ -630,19 +639,16 @@ def look_at_runs(
     return [found[i] for i in range(len(tasks))]
 
 
-def _here(study: Study, look: Look, tasks: Sequence[Task]) -> Iterator[tuple[int, Measured]]:
-    for index, task in enumerate(tasks):
-        yield index, _looked(study, look, task)
-
-
-def _in_processes(study: Study, look: Look, tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, Measured]]:
+def _in_processes(
+    study: Study, look: MeasureOne, tasks: Sequence[NetworkTask], workers: int
+) -> Iterator[tuple[int, NetworkMeasures]]:
     context = multiprocessing.get_context("spawn")
     known = (study, look, os.environ.get(SAFE))
     with _safe_path():
         pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, known)
     try:
         with _safe_path():  # submitting is what starts the workers
-            waiting = {pool.submit(_look_looking, task): i for i, task in enumerate(tasks)}
+            waiting = {pool.submit(_measure_in_worker, task): i for i, task in enumerate(tasks)}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BrokenProcessPool as error:
@@ -671,10 +677,10 @@ def _safe_path() -> Iterator[None]:
             os.environ[SAFE] = before
 
 
-_GIVEN: list[tuple[Study, Look]] = []
+_GIVEN: list[tuple[Study, MeasureOne]] = []
 
 
-def _start(study: Study, look: Look, safe: str | None) -> None:
+def _start(study: Study, look: MeasureOne, safe: str | None) -> None:
     os.environ.pop(SAFE, None)  # which programs that a network starts should not inherit
     if safe is not None:
         os.environ[SAFE] = safe
@@ -683,11 +689,11 @@ def _start(study: Study, look: Look, safe: str | None) -> None:
     _GIVEN[:] = [(study, look)]  # its data is loaded once, when the first task needs it
 
 
-def _look_looking(task: Task) -> Measured:
-    return _looked(*_GIVEN[0], task)
+def _measure_in_worker(task: NetworkTask) -> NetworkMeasures:
+    return _measure_safely(*_GIVEN[0], task)
 
 
-def _looked(study: Study, look: Look, task: Task) -> Measured:
+def _measure_safely(study: Study, look: MeasureOne, task: NetworkTask) -> NetworkMeasures:
     """Measure one network; an error becomes a note, and the others go on."""
     from curvewise.nn.networks import one_thread
 
@@ -698,4 +704,4 @@ def _looked(study: Study, look: Look, task: Task) -> Measured:
         raise
     except Exception as error:
         kind = "" if isinstance(error, CurvewiseError) else f"{type(error).__name__}: "
-        return Measured({}, notes=(f"Run {task.run} cannot be measured: {kind}{error}",))
+        return NetworkMeasures({}, notes=(f"Run {task.run} cannot be measured: {kind}{error}",))
