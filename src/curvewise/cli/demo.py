@@ -339,7 +339,7 @@ def show_response(told: Told, study: Study) -> Shown:
             f'data = nets["{A}"].examples',
             "moved = cw.measure_responses("
             f'{{k: v.network for k, v in nets.items()}}, data, "{MOVED}", magnitudes={BY})',
-            f'print(cw.compare_responses(moved["{A}"], moved["{B}"]))',
+            f'print(cw.response.compare_responses(moved["{A}"], moved["{B}"]))',
         ],
         ["curvewise response perturbations", "curvewise response measures"],
     )
@@ -372,7 +372,7 @@ def show_ranking(told: Told, study: Study) -> Shown:
         [
             "import numpy as np",
             "turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()",
-            'scale = cw.Preprocessing(mean=data.mean, std=data.std, channels="grey")',
+            'scale = cw.ranking.Preprocessing(mean=data.mean, std=data.std, channels="grey")',
             f'starts = [(k, n) for k in ("{A}", "{B}") for n in study.partition.sizes]',
             'pool = {f"{k}, {n} digits": study.network(k, n=n).network for k, n in starts}',
             f"print(cw.rank_checkpoints(pool, (turned, study.dataset.y), {list(TURNED)}, "
@@ -406,7 +406,7 @@ def show_transfer(told: Told, study: Study) -> Shown:
         [said_transfer(found, "upright")],
         [
             f"turned = cw.load_study({str(file)!r})",
-            f'risks = cw.transfer_risks(turned, metric="error", maximal={maximal})',
+            f'risks = cw.study.transfer_risks(turned, metric="error", maximal={maximal})',
             "print(cw.measure_transfer(risks))",
         ],
         [f"curvewise transfer measure {shlex.quote(str(file))} --risk-column error --maximal {maximal}"],
