@@ -223,7 +223,7 @@ def test_weights_make_it_a_question_of_transfer(tmp_path):
         data="digits",
         learners={"base": Learner(training=Training(**network))},
         design=Design(sizes=[200]),
-        keep=cw.Keep(checkpoints="end"),
+        keep=cw.nn.Keep(checkpoints="end"),
         folder=tmp_path,
         name="base",
     )

@@ -125,7 +125,7 @@ def measure_response(
     -------
     ResponseCurve
         With the single answers and partners, so that intervals and paired comparisons
-        (:func:`curvewise.compare_responses`) are closed-form. ``settings["path"]`` says how the
+        (:func:`curvewise.response.compare_responses`) are closed-form. ``settings["path"]`` says how the
         network was executed: ``"traced"`` or ``"as is"``, at a layer ``"cut"`` there (what comes
         before it runs once per example) or with a ``"hook"`` (it runs once per magnitude).
 
@@ -177,7 +177,7 @@ def measure_responses(
     Returns
     -------
     dict of str to ResponseCurve
-        To be compared in pairs with :func:`curvewise.compare_responses`.
+        To be compared in pairs with :func:`curvewise.response.compare_responses`.
     """
     if not isinstance(models, Mapping) or not models:
         raise InputError(f"models is a {type(models).__name__}: give a mapping from names to models.")
