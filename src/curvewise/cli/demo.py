@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
     from curvewise.response.comparison import ResponseComparison
     from curvewise.response.curve import ResponseCurve
-    from curvewise.study.study import Study
     from curvewise.study.status import Status
+    from curvewise.study.study import Study
     from curvewise.transfer.result import TransferResult
     from curvewise.types.measurements import Measurements
     from curvewise.types.predictions import Predictions
