@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError, quietly
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
 from curvewise.store.record import TEST
-from curvewise.study.results import has_network, label_of, load_model
+from curvewise.study.results import check_evaluation, has_network, label_of, load_model
 from curvewise.study.run.options import choose_devices
 from curvewise.study.status import Planned, evaluation_digests, planned_runs
 from curvewise.study.study import Study
@@ -92,22 +92,26 @@ def measure_corpus(
         If an argument cannot be used, there is no run with weights, or no network can be measured.
     """
     if seeds not in ("each", "first"):
-        raise InputError(f"seeds={seeds!r}: use 'each' or 'first'.")
+        raise InputError("use 'each' or 'first'.", argument="seeds", value=seeds)
     asked = _asked(measures)
     done, notes = done_runs(study, evaluation)
-    say(notes, stacklevel=3)
+    _warn_of(notes, stacklevel=3)
     chosen, twins = _choose(done, seeds)
-    _check_twins(asked, twins)
+    for measure in asked or ():
+        if "twin" in measure.needs and not twins:
+            raise InputError(
+                f"measure {measure.name!r} needs two seeds of a training, and the study has one: "
+                "say [design] seeds = 2 and run it."
+            )
     tasks = tasks_for(study, [r.job.id for r in chosen], device, workers, twins)
     look = partial(_measure, measures=asked, examples=examples, rng=rng)
     found = measure_runs(study, look, tasks, workers, progress, tell)
     corpus = make_corpus(study, chosen, found, evaluation, notes)
-    say(corpus.notes[len(notes) :], stacklevel=3)
+    _warn_of(corpus.notes[len(notes) :], stacklevel=3)
     return corpus
 
 
-def say(notes: Sequence[str], stacklevel: int) -> None:
-    """Warn of notes."""
+def _warn_of(notes: Sequence[str], stacklevel: int) -> None:
     for note in notes:
         warnings.warn(note, CurvewiseWarning, stacklevel=stacklevel)
 
@@ -115,7 +119,7 @@ def say(notes: Sequence[str], stacklevel: int) -> None:
 def make_corpus(
     study: Study, runs: Sequence[Planned], found: Sequence[NetworkMeasures], evaluation: str, notes: Sequence[str] = ()
 ) -> ModelCorpus:
-    """Put what was measured beside settings and gaps."""
+    """Put measures beside settings and gaps."""
     names = list(dict.fromkeys(name for one in found for name in one.values))
     train = np.array([r.standing.metrics["train_error"] for r in runs], dtype=np.float64)
     error = np.array([r.standing.metrics[metric_of(evaluation)] for r in runs], dtype=np.float64)
@@ -129,11 +133,11 @@ def make_corpus(
         measures={name: np.array([one.values.get(name, np.nan) for one in found], dtype=np.float64) for name in names},
         orientation=orientation,
         train_accuracy=1 - train,
-        notes=(*notes, *_said(found)),
+        notes=(*notes, *_gather_notes(found)),
     )
 
 
-def _said(found: Sequence[NetworkMeasures]) -> list[str]:
+def _gather_notes(found: Sequence[NetworkMeasures]) -> list[str]:
     """Gather the notes on the networks; notes that differ only in numbers are given once."""
     lost = [note for one in found if not one.values for note in one.notes]
     alike: dict[str, list[str]] = {}
@@ -150,29 +154,20 @@ def settings_of(study: Study, runs: Sequence[Planned]) -> dict[str, NDArray[Any]
     several: dict[str, list[Any]] = {"learner": [r.job.name for r in runs], "n": [r.job.n for r in runs]}
     columns = {name: np.array(v) for name, v in several.items() if len(set(v)) > 1}
     for name in study.design.settings:
-        columns[name] = _values([r.job.settings.get(name) for r in runs])
+        values = [r.job.settings.get(name) for r in runs]
+        nested = any(isinstance(v, list | tuple | Mapping) or v is None for v in values)
+        columns[name] = np.array([json.dumps(v) for v in values] if nested else values)
     return columns
 
 
-def _values(values: Sequence[Any]) -> NDArray[Any]:
-    """Settings as a column; lists as text."""
-    if any(isinstance(v, list | tuple | Mapping) or v is None for v in values):
-        return np.array([json.dumps(v) for v in values])
-    return np.array(values)
-
-
 def metric_of(evaluation: str) -> str:
-    """The error on an evaluation set, as runs call it."""
+    """Name the metric of the error on an evaluation set."""
     return "error" if evaluation == TEST else f"error.{evaluation}"
 
 
 def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
-    """The runs that have weights and errors, and what is to be said of the others."""
-    if evaluation not in (TEST, *study.evaluate):
-        raise InputError(
-            f"evaluation={evaluation!r} is no evaluation set of the study: there is "
-            f"{', '.join((TEST, *study.evaluate))}."
-        )
+    """Find the runs that have weights and errors, with notes on the others."""
+    check_evaluation(study, evaluation)
     if study.dataset.is_numbers:
         raise InputError("Models are measured by their errors on classes, and targets are numbers.")
     runs = [r for r in planned_runs(study) if not r.job.is_search]
@@ -186,7 +181,10 @@ def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
         elif run.state == "outdated":
             why = f"outdated and taken as they are ({run.standing.text.rstrip('.')})"
             others.setdefault(why, []).append(run.job.id[:8])
-    notes = [f"{len(ids)} of {len(runs)} planned runs are {what}: {_few(ids)}." for what, ids in others.items()]
+    notes = [
+        f"{len(ids)} of {len(runs)} planned runs are {what}: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}."
+        for what, ids in others.items()
+    ]
     if not done:
         raise InputError(
             f"None of the {len(runs)} runs can be measured: say [keep] checkpoints = "
@@ -209,10 +207,6 @@ def _lack(run: Planned, evaluation: str, digest: str | None) -> str | None:
     return None if run.has_evaluation(evaluation, digest) else f"without {evaluation!r} as it is now"
 
 
-def _few(ids: Sequence[str]) -> str:
-    return ", ".join([*ids[:5], *(["…"] if len(ids) > 5 else [])])
-
-
 def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[str, str]]:
     """Choose the runs that are models, and the twin of each."""
     groups: dict[str, list[Planned]] = {}
@@ -229,7 +223,7 @@ def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[st
 
 
 def _asked(measures: Any) -> list[Measure] | None:
-    """Measures by their names; None for all."""
+    """Look measures up by their names; None for all."""
     from curvewise.response.networks.measures import MEASURES
     from curvewise.response.networks.subject import Measure
 
@@ -245,15 +239,6 @@ def _asked(measures: Any) -> list[Measure] | None:
                 f"{list_names(MEASURES, 60)}.{suggest(measure, MEASURES)}"
             )
     return [m if isinstance(m, Measure) else MEASURES[m] for m in asked]
-
-
-def _check_twins(asked: list[Measure] | None, twins: Mapping[str, str]) -> None:
-    for measure in asked or ():
-        if "twin" in measure.needs and not twins:
-            raise InputError(
-                f"measure {measure.name!r} needs two seeds of a training, and the study has one: "
-                "say [design] seeds = 2 and run it."
-            )
 
 
 def _measure(
@@ -272,8 +257,7 @@ def _measure(
     notes += [f"{m.name}: needs {' and '.join(k for k in m.needs if k in there)}." for m in lost]
     if kept == []:
         return NetworkMeasures(values, orientation, tuple(notes))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)  # kept on the result, said once for all
+    with quietly():  # kept on the result, and given once for all networks
         found = measure_model(
             model.network,
             model.examples,
@@ -290,7 +274,7 @@ def _measure(
 
 
 def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
-    """The network of another seed, or why there is none."""
+    """Load the network of another seed; a note says why there is none."""
     if run is None:
         return None, []
     try:
@@ -299,7 +283,7 @@ def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
         return None, [f"Its twin {run[:8]} cannot be used: {error}"]
 
 
-# Is a network invariant? Models trained with none, half and all of a perturbation, judged.
+# ---- Invariance: models trained with none, half and all of a perturbation
 
 ORIENTATION = {"gi-score": 1, "mean accuracy": -1, "augmented accuracy": -1}
 """Each measure of invariance, and whether more of it should mean a larger gap."""
@@ -315,7 +299,7 @@ def judge_invariance(
     rng: int = 0,
     **measuring: Any,
 ) -> MeasureJudgement:
-    """Ask which measure on training data foretells how well networks take a perturbation.
+    """Judge which measure on training data predicts how well networks take a perturbation.
 
     Parameters
     ----------
@@ -400,7 +384,9 @@ def measure_invariance(
     InputError
         If an argument cannot be used; it is looked at before anything is measured.
     """
-    ends = _within(perturbation, reach)
+    from curvewise.response.networks.measurement import within
+
+    ends = within(perturbation, reach)[1]
     how = {"examples": examples, "signs": signs, "rng": rng}
     if isinstance(models, Study):
         for name, value in (("train", train), ("test", test), ("reach", reach)):
@@ -440,8 +426,11 @@ def _from_study(
 ) -> ModelCorpus:
     evaluation, reach = _evaluation(study, perturbation)
     done, notes = done_runs(study, evaluation)
-    say(notes, stacklevel=4)
-    runs = [r for r in done if _augmented_by(r.job.learner.training, perturbation)]
+    _warn_of(notes, stacklevel=4)
+    # Networks trained plainly, or with this perturbation alone.
+    augmentations = [r.job.learner.training.augmentation if r.job.learner.training else ("none",) for r in done]
+    own = [all(spec.partition(":")[0] == perturbation for spec in specs) for specs in augmentations]
+    runs = [r for r, is_own in zip(done, own, strict=True) if is_own]
     if not runs:
         raise InputError(
             f"No run was trained plainly or with perturbation={perturbation!r} alone: the study's "
@@ -455,7 +444,7 @@ def _from_study(
     tasks = tasks_for(study, [r.job.id for r in runs], device, workers)
     measured = measure_runs(study, look, tasks, workers, progress)
     corpus = make_corpus(study, runs, measured, evaluation, notes)
-    say(corpus.notes[len(notes) :], stacklevel=4)
+    _warn_of(corpus.notes[len(notes) :], stacklevel=4)
     columns = {name: corpus.hyperparameters[name] for name in names}
     return replace(corpus, hyperparameters=columns)
 
@@ -508,12 +497,6 @@ def _from_rows(
     )
 
 
-def _within(perturbation: str, reach: tuple[float, float] | None) -> tuple[float, float]:
-    from curvewise.response.networks.measurement import within
-
-    return within(perturbation, reach)[1]
-
-
 def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, float]]:
     """The test set with this perturbation over the widest range, and the range."""
     there: dict[str, tuple[float, float]] = {}
@@ -530,13 +513,6 @@ def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, floa
         f'magnitudes: add [evaluate.{perturbation}] with perturbation = "{perturbation}" and '
         "magnitude = [low, high], and run it again."
     )
-
-
-def _augmented_by(training: Any, perturbation: str) -> bool:
-    """Return whether a network was trained plainly, or with this perturbation alone."""
-    if training is None:
-        return False
-    return all(spec.partition(":")[0] == perturbation for spec in training.augmentation)
 
 
 def _places(magnitudes: int | Sequence[float], reach: tuple[float, float]) -> list[float]:
@@ -563,14 +539,14 @@ def _look(
     return NetworkMeasures(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
 
 
-# Looking at the networks of a study one by one, in this process or in several.
+# ---- Networks of a study measured one by one, in this process or in several
 
 SAFE = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True)
 class NetworkTask:
-    """One network to look at: its run, the run of its twin, and where to compute."""
+    """One network to measure: its run, the run of its twin, and the device."""
 
     run: str
     twin: str | None = None
@@ -584,7 +560,7 @@ class NetworkMeasures:
     Attributes
     ----------
     values : dict of str to float
-        By measure; empty for a network that cannot be looked at.
+        By measure; empty for a network that cannot be measured.
     orientation : dict of str to int
         Whether more means a larger gap (1) or a smaller one (−1).
     notes : tuple of str
@@ -602,7 +578,7 @@ MeasureOne = Callable[["Study", NetworkTask], NetworkMeasures]
 def tasks_for(
     study: Study, runs: Sequence[str], device: str | None, workers: int, twins: Mapping[str, str] | None = None
 ) -> list[NetworkTask]:
-    """A task for each run, spread over the GPUs that the workers may use."""
+    """Make a task for each run, spread over the GPUs that the workers may use."""
     devices = choose_devices(study, device, workers)[: max(1, workers)]
     twins = twins or {}
     return [NetworkTask(run, twins.get(run), devices[i % len(devices)]) for i, run in enumerate(runs)]
@@ -616,9 +592,9 @@ def measure_runs(
     progress: bool | None,
     tell: Callable[[str, NetworkMeasures], None] | None = None,
 ) -> list[NetworkMeasures]:
-    """MeasureOne at every run and give what was found, in order.
+    """Measure the networks of all runs, in order.
 
-    A network that cannot be looked at has no values, and a note that says why.
+    A network that cannot be measured has no values, and a note that says why.
 
     Raises
     ------

@@ -49,7 +49,7 @@ def read_measurements(
     study: StudySpec, metric: str, evaluation: str, learner: str | None, settings: Mapping[str, Any]
 ) -> Measurements:
     """Read one value per run; failed runs are NaN."""
-    _check_evaluation(study, evaluation)
+    check_evaluation(study, evaluation)
     runs = choose_runs(study, learner=learner, **settings)
     name = metric if evaluation == TEST else f"{metric}.{evaluation}"
     digest = evaluation_digests(study).get(evaluation)
@@ -121,7 +121,7 @@ def read_predictions(
     study: StudySpec, learner: str | None, evaluation: str, probabilities: bool, settings: Mapping[str, Any]
 ) -> Predictions:
     """Map the predictions of the runs of one training, each run read when it is asked for."""
-    _check_evaluation(study, evaluation)
+    check_evaluation(study, evaluation)
     runs = choose_runs(study, learner=learner, **settings)
     _check_one_training(study, runs)
     numbers = study.dataset.is_numbers
@@ -280,7 +280,8 @@ def _same(value: Any, asked: Any) -> bool:
     return bool(value == asked)
 
 
-def _check_evaluation(study: StudySpec, evaluation: str) -> None:
+def check_evaluation(study: StudySpec, evaluation: str) -> None:
+    """Refuse a name that no evaluation set of the study has."""
     known = [TEST, *study.evaluate]
     if evaluation not in known:
         raise InputError(
@@ -293,7 +294,7 @@ def _nothing(runs: Sequence[Planned], what: str, way: str) -> str:
     return f"None of the {len(runs)} runs has {what} ({states}): {way} first."
 
 
-# Trained networks out of a store, as modules that can be called.
+# ---- Trained networks
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,9 +70,9 @@ from curvewise.nn.task import Keep
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.study import Evaluation
-from curvewise.store.read.local import run_local
+from curvewise.study.run.local import run_local
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 
 def blobs(examples):
     rng = np.random.default_rng(examples)

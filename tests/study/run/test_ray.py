@@ -188,7 +188,7 @@ def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
 ON_RAY = """
 import pickle, sys
 from curvewise.errors import Terminated
-from curvewise.store.read.ray import run_ray
+from curvewise.study.run.ray import run_ray
 study = pickle.load(open(sys.argv[1], "rb"))
 try:
     run_ray(study, workers=1, tell=lambda event: print(event.kind, flush=True))
