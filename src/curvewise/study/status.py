@@ -427,7 +427,7 @@ def is_done(folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeEstimate:
     """Seconds of a run, and where the number comes from; NaN if nothing is known."""
 
     seconds: float
@@ -460,16 +460,16 @@ class Clock:
         self._measured: dict[tuple[str, ...], float] = {}
         self._spent = 0.0
 
-    def estimate(self, job: Job) -> Estimate:
+    def estimate(self, job: Job) -> TimeEstimate:
         """Seconds that a run will take."""
         for key in ((*_key(job), str(job.n)), _key(job)):
             if key in self._stored:
-                return Estimate(self._stored[key] * job.cost, STORED)
+                return TimeEstimate(self._stored[key] * job.cost, STORED)
         known = job.learner.training is not None and self.study.unimported(job.learner) is None
         if self.measure and known:
             seconds = self._measure(job)
-            return Estimate(seconds, MEASURED if math.isfinite(seconds) else UNKNOWN)
-        return Estimate(math.nan, UNKNOWN)
+            return TimeEstimate(seconds, MEASURED if math.isfinite(seconds) else UNKNOWN)
+        return TimeEstimate(math.nan, UNKNOWN)
 
     def _measure(self, job: Job) -> float:
         """Seconds of a run, by what an example costs a network of this kind in such batches."""

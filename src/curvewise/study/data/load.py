@@ -25,14 +25,14 @@ from curvewise.store.write import write_file
 from curvewise.study.data.arrays import is_cifar_name, is_idx_name, load_cifar, load_idx, load_npz
 from curvewise.study.data.dataset import TARGETS, Dataset
 from curvewise.study.data.images import load_image_folder, load_torchvision
-from curvewise.study.data.source import Request, Source, array_part, make_dataset, make_number_dataset
+from curvewise.study.data.source import DataSource, Request, array_part, make_dataset
 from curvewise.study.data.tables import SUFFIXES, is_hub_folder, load_hub, load_table
 from curvewise.text import brief, format_path, list_names, suggest
 
 PACKAGED_NAMES = ("digits", "iris", "wine", "breast-cancer")
 """Small data sets that come with scikit-learn."""
 
-Loader = Callable[[Path, Request], Source]
+Loader = Callable[[Path, Request], DataSource]
 
 PLACED: dict[str, tuple[Loader, tuple[str, ...]]] = {
     "mnist": (load_idx, ("mnist", "MNIST/raw")),
@@ -124,11 +124,9 @@ def load_dataset(
     with large_files(request.one_of("allow_large", (True, False), False)):
         source = _source(request)
         request.finish()
-        if targets == "numbers":
-            return make_number_dataset(source, *limits, standardise=standardise)
-        if standardise:
+        if standardise and targets != "numbers":
             raise InputError("data.standardise is for targets='numbers', and these are classes.")
-        return make_dataset(source, *limits)
+        return make_dataset(source, *limits, targets=targets, standardise=standardise)
 
 
 def made_by(spec: Any, folder: Path) -> dict[str, Any] | None:
@@ -157,7 +155,7 @@ def _options(spec: Any, folder: Path) -> dict[str, Any]:
     return {"name" if spec.lower() in NAMES or mistyped else "path": spec}
 
 
-def _source(request: Request) -> Source:
+def _source(request: Request) -> DataSource:
     kinds = [key for key in ("hf", "torchvision", "path") if key in request]
     if len(kinds) > 1:
         raise InputError(f"data has {' and '.join(kinds)}: give one of them.")
@@ -170,7 +168,7 @@ def _source(request: Request) -> Source:
     return _from_name(request)
 
 
-def _from_name(request: Request) -> Source:
+def _from_name(request: Request) -> DataSource:
     name = request.text("name")
     if name is None:
         raise InputError("data has neither name, path, hf, torchvision nor function: give one of them.")
@@ -195,7 +193,7 @@ def _from_name(request: Request) -> Source:
     )
 
 
-def _from_path(request: Request) -> Source:
+def _from_path(request: Request) -> DataSource:
     path = request.path("path")
     assert path is not None
     if path.is_dir():
@@ -213,7 +211,7 @@ def _from_path(request: Request) -> Source:
     )
 
 
-def _from_folder(path: Path, request: Request) -> Source:
+def _from_folder(path: Path, request: Request) -> DataSource:
     names = [entry.name for entry in path.iterdir()]
     if not names:
         raise InputError(f"The folder {format_path(path)} is empty: there is nothing to load.")
@@ -370,7 +368,7 @@ def data_copy(options: Mapping[str, Any], store: Path, folder: Path) -> DataCopy
 # Small data sets that come with scikit-learn.
 
 
-def load_packaged(name: str) -> Source:
+def load_packaged(name: str) -> DataSource:
     """Load one of scikit-learn's sets; the digits as images, the others as features."""
     try:
         package = importlib.import_module("sklearn.datasets")
@@ -384,4 +382,4 @@ def load_packaged(name: str) -> Source:
         x = np.round(found.images * (255 / 16)).astype(np.uint8)[:, None]
     else:
         x = found.data.astype(np.float32)
-    return Source(array_part(x, found.target, "data", "target"), classes=classes, name=name)
+    return DataSource(array_part(x, found.target, "data", "target"), classes=classes, name=name)

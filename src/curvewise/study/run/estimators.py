@@ -27,7 +27,6 @@ from curvewise.nn.task import Examples, Trained
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, log_loss, number_losses, one_hot
 from curvewise.study.spec.learner import Learner
 from curvewise.study.spec.study import Job, StudySpec
-from curvewise.text import prefix
 
 SEEDS = ("random_state", "seed")
 """Usual names of a seed in classes that are not scikit-learn's."""
@@ -80,7 +79,7 @@ def fit_estimator(study: StudySpec, job: Job) -> Trained:
     try:
         model = make_estimator(job.learner, study.folder, seed)
     except InputError as error:
-        raise InputError(prefix(f"learners.{job.name}: ", error.message)) from error
+        raise InputError(f"learners.{job.name}: {error}") from error
     rows = study.rows_of(job.n, job.fold)
     work = partial(_classify, model, study.examples, rows, study.evaluation_sets)
     if study.examples.is_numbers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -220,3 +221,12 @@ def _settled(value: Any) -> Any:
 def _is_number(value: Any) -> bool:
     number = isinstance(value, int | float | np.integer | np.floating)
     return number and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a key that means nothing here, and suggest the one that was meant."""
+    for key in table:
+        if key not in known:
+            close = get_close_matches(str(key), known, 1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"{key!r} is not known here.{meant} There are {', '.join(known)}.")

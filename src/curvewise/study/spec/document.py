@@ -21,9 +21,9 @@ from curvewise.errors import InputError, parse_reason
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.design import Design
+from curvewise.study.spec.design import Design, check_keys
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.recipes import RECIPES, check_keys, recipe_document, with_recipe
+from curvewise.study.spec.recipes import RECIPES, recipe_document, with_recipe
 from curvewise.study.spec.study import Evaluation, StudySpec
 
 _WIDTH = 100
@@ -126,7 +126,7 @@ def _value(value: Any, key: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A quoted string; JSON escapes what TOML does, but for one character."""
+    """Quote a string; JSON escapes the same characters as TOML, but for one."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -134,7 +134,7 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-# A study in plain words: the tables of a study file, and the study that they describe.
+# ---- The tables of a study file, and the study that they describe
 
 KEYS = ("name", "seed", "recipe", "data", "learners", "design", "evaluate", "keep", "store", "folder")
 """Keys that a study file may hold at its top."""
@@ -167,18 +167,24 @@ def study_fields(document: Mapping[str, Any], folder: Path, source: str = "study
     """Turn the tables of a study file into the fields of a study; nothing named in them is imported or read."""
     with within(source):
         check_keys(document, KEYS)
-        document, defaults = with_recipe(document)
+        document, defaults = with_recipe(document) if "recipe" in document else (document, {})
         for key, kind in _TOP.items():
             if key in document and not isinstance(document[key], kind):
-                raise InputError(f"{key}={document[key]!r}: give {_SAID[kind]}.")
+                raise InputError(f"{key}={document[key]!r}: give {_KIND_NAMES[kind]}.")
         if "data" not in document:
             raise InputError("data is missing: say what to learn, such as data = 'digits'.")
         if not document.get("learners"):
             raise InputError("learners is missing: add a table such as [learners.small].")
+        if not document["data"]:
+            raise InputError("data is empty: say what to learn, such as data = 'digits'.")
+    data, design = document["data"], document.get("design", {})
+    with within(f"{source}, [design]"):
+        check_keys(design, [f.name for f in fields(Design)])
+        design = Design(**design)
     return {
-        "data": _data(document["data"], source),
+        "data": data if isinstance(data, str) else dict(data),
         "learners": _learners(document["learners"], defaults, source),
-        "design": _design(document.get("design", {}), source),
+        "design": design,
         "evaluate": _evaluations(document.get("evaluate", {}), source),
         "keep": _keep(document.get("keep", {}), source),
         "folder": Path(os.path.normpath(folder / document.get("folder", "."))),
@@ -197,23 +203,21 @@ _TOP: dict[str, Any] = {
     "store": str,
     "folder": str,
 }
-_SAID: dict[Any, str] = {str: "text", int: "a whole number", Mapping: "a table", str | Mapping: "a name or a table"}
+_KIND_NAMES: dict[Any, str] = {
+    str: "text",
+    int: "a whole number",
+    Mapping: "a table",
+    str | Mapping: "a name or a table",
+}
 
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
-    """Say where a mistake stands."""
+    """Put the place of a mistake before its message."""
     try:
         yield
-    except InputError as error:
+    except InputError as error:  # in the terms of Python, which are those of TOML, and never as options
         raise InputError(f"{place}: {error}") from None
-
-
-def _data(data: str | Mapping[str, Any], source: str) -> str | dict[str, Any]:
-    with within(f"{source}, [data]"):
-        if not data:
-            raise InputError("data is empty: say what to learn, such as data = 'digits'.")
-    return data if isinstance(data, str) else dict(data)
 
 
 def _learners(tables: Mapping[str, Any], defaults: Mapping[str, Any], source: str) -> dict[str, Learner]:
@@ -236,53 +240,38 @@ def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | N
         table = {**(defaults or {}), **table}
     kinds = [kind for kind in KINDS if kind in table]
     if len(kinds) != 1:
-        _check_some_kind(table, kinds)
+        likely = {FOREIGN.get(k) or next(iter(get_close_matches(k, KINDS, 1)), None) for k in table} & set(KINDS)
+        close = f" Did you mean {likely.pop()!r}?" if likely and not kinds else ""
+        raise InputError(f"a learner needs one of {', '.join(KINDS)}; it has {' and '.join(kinds) or 'none'}.{close}")
     kind = kinds[0]
     own = {"architecture": (*SETTINGS, "members"), "estimator": ESTIMATOR}.get(kind, COMMAND)
-    said = {k: v for k, v in table.items() if k in own and k != "options"}
+    given = {k: v for k, v in table.items() if k in own and k != "options"}
     options = table.get("options", {})
     if not isinstance(options, Mapping):
         raise InputError(f"options={options!r}: give a table of names and values.")
     beside = {k: v for k, v in table.items() if k not in own and k != "options"}
     for key in beside:
-        _check_option(key, own, kind)
+        if meant := _meant(key, own):
+            raise InputError(
+                f"{key!r} is not known here. Did you mean {meant!r}? If it really is an option of the "
+                f"{kind}, put it into options = {{ {key} = … }}."
+            )
     if both := sorted(options.keys() & beside.keys()):
         raise InputError(f"{both[0]!r} stands in options and beside it: give it once.")
     options = {**beside, **options}
     if kind == "architecture":
-        members = said.pop("members", 1)
-        return Learner(Training(**said, options=options), members=members)
-    return Learner(**said, options=options)
-
-
-def _check_some_kind(table: Mapping[str, Any], kinds: Sequence[str]) -> None:
-    meant = {FOREIGN.get(k) or next(iter(get_close_matches(k, KINDS, 1)), None) for k in table}
-    meant &= set(KINDS)
-    close = f" Did you mean {meant.pop()!r}?" if meant and not kinds else ""
-    raise InputError(f"a learner needs one of {', '.join(KINDS)}; it has {' and '.join(kinds) or 'none'}.{close}")
-
-
-def _check_option(key: str, own: Sequence[str], kind: str) -> None:
-    if meant := _meant(key, own):
-        raise InputError(
-            f"{key!r} is not known here. Did you mean {meant!r}? If it really is an option of the "
-            f"{kind}, put it into options = {{ {key} = … }}."
-        )
+        members = given.pop("members", 1)
+        return Learner(Training(**given, options=options), members=members)
+    return Learner(**given, options=options)
 
 
 def _meant(key: str, own: Sequence[str]) -> str | None:
-    """A setting that the key looks like, if any."""
+    """Return a setting that the key looks like, if any."""
     if own == ESTIMATOR:  # its parameters may be called anything
         return None
     if FOREIGN.get(key) in own:
         return FOREIGN[key]
     return next(iter(get_close_matches(key, own, 1, cutoff=0.8)), None)
-
-
-def _design(table: Mapping[str, Any], source: str) -> Design:
-    with within(f"{source}, [design]"):
-        check_keys(table, [f.name for f in fields(Design)])
-        return Design(**table)
 
 
 def _evaluations(tables: Mapping[str, Any], source: str) -> dict[str, Evaluation]:
@@ -318,7 +307,7 @@ def document_of(study: StudySpec, folder: Path | None = None) -> dict[str, Any]:
     document: dict[str, Any] = {"name": study.name, "seed": study.seed}
     if study.store is not None:
         document["store"] = os.fspath(study.store)
-    if folder is not None and (start := _start(study.folder, folder)) != ".":
+    if folder is not None and (start := os.path.relpath(study.folder.resolve(), folder.resolve())) != ".":
         document["folder"] = start
     document["data"] = _plain_data(study.data, "data")
     document["learners"] = {k: table_of_learner(v) for k, v in study.learners.items()}
@@ -330,10 +319,6 @@ def document_of(study: StudySpec, folder: Path | None = None) -> dict[str, Any]:
     }
     document["keep"] = _changed(study.keep, Keep())
     return {k: v for k, v in document.items() if v not in ({}, None)}
-
-
-def _start(folder: Path, home: Path) -> str:
-    return os.path.relpath(folder.resolve(), home.resolve())
 
 
 def _plain_data(data: Any, where: str) -> Any:
@@ -365,7 +350,7 @@ def table_of_learner(learner: Learner) -> dict[str, Any]:
 
 
 def _changed(value: Any, default: Any) -> dict[str, Any]:
-    """The fields that differ from the defaults, tuples as lists."""
+    """Return the fields that differ from the defaults, tuples as lists."""
     pairs = {f.name: (getattr(value, f.name), getattr(default, f.name)) for f in fields(value)}
     return {
         k: _listed(v) for k, (v, usual) in pairs.items() if v != usual and v is not None and not isinstance(v, Dataset)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from curvewise.errors import InputError
+from curvewise.study.spec.design import check_keys
 
 # Learning curves as in Hoiem et al. 2021.
 
@@ -390,14 +390,16 @@ RECIPES: dict[str, Callable[..., dict[str, Any]]] = {
 def with_recipe(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Put the tables of a document's recipe under its own; also the defaults of each learner."""
     own = {k: v for k, v in document.items() if k != "recipe"}
-    if "recipe" not in document:
-        return own, {}
     given = recipe_document(document["recipe"])
     usual, learners = given.pop("training"), given["learners"]
     merged = {**given, **own}
     for table in ("design", "keep", "evaluate"):
         if isinstance(own.get(table, {}), Mapping):
-            merged[table] = {**_still(given.get(table, {}), own.get(table, {})), **own.get(table, {})}
+            mine = own.get(table, {})
+            # Folds and pokes of a recipe make no sense beside the user's own sizes and variations.
+            gone = {"folds"} if "sizes" in mine else set()
+            gone |= {"poke"} if "vary" in mine and "poke" not in str(mine["vary"]) else set()
+            merged[table] = {**{k: v for k, v in given.get(table, {}).items() if k not in gone}, **mine}
     if not own.get("learners"):
         return {**merged, "learners": learners}, {}
     return merged, {name: learners.get(name, usual) for name in own["learners"]}
@@ -413,19 +415,3 @@ def recipe_document(recipe: Any) -> dict[str, Any]:
     options = {k: v for k, v in asked.items() if k != "name"}
     check_keys(options, list(inspect.signature(make).parameters))
     return make(**options)
-
-
-def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a key that means nothing here, and suggest the one that was meant."""
-    for key in table:
-        if key not in known:
-            close = get_close_matches(str(key), known, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"{key!r} is not known here.{meant} There are {', '.join(known)}.")
-
-
-def _still(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep the entries of a recipe's design that still make sense beside the user's own."""
-    gone = {"folds"} if "sizes" in own else set()
-    gone |= {"poke"} if "vary" in own and "poke" not in str(own["vary"]) else set()
-    return {k: v for k, v in given.items() if k not in gone}

@@ -29,7 +29,7 @@ from curvewise.study.data.dataset import Dataset, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner, settle_learner
-from curvewise.text import brief, either, list_names, prefix
+from curvewise.text import brief, either, list_names
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
@@ -62,12 +62,12 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         if isinstance(self.magnitude, list | tuple):
-            object.__setattr__(self, "magnitude", tuple(self.magnitude))
             numbers = all(isinstance(m, Real) and not isinstance(m, bool) for m in self.magnitude)
             if not numbers or len(self.magnitude) != 2 or not self.magnitude[0] < self.magnitude[1]:
                 raise InputError(
                     f"magnitude={brief(self.magnitude)}: give one number, or a range of two, the lower first."
                 )
+            object.__setattr__(self, "magnitude", tuple(self.magnitude))
         if (self.perturbation is None) != (self.magnitude is None):
             raise InputError("perturbation and magnitude belong together: give both or neither.")
 
@@ -440,7 +440,7 @@ def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> Non
                 "is the padding of the data."
             )
     except InputError as error:
-        raise InputError(prefix(f"evaluate.{name}: ", error.message)) from error
+        raise InputError(f"evaluate.{name}: {error}") from error
 
 
 def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:
