@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from curvewise.cli.console import DONE, FAILED, Page, UsageError, check_folder, note, warn_each
+from curvewise.cli.console import DONE, FAILED, UsageError, check_folder, note, warn_each
 from curvewise.cli.options import Showing
 from curvewise.errors import StoreError
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from curvewise.store.read import Run
-    from curvewise.store.verify import StoreCheck
 
 
 store = App(
@@ -62,9 +61,11 @@ def _counted(runs: Iterable[Run]) -> dict[str, list[Any]]:
     """Count the runs of each learner at each size that are done and that failed."""
     counts: dict[tuple[str, Any], Counter[str]] = {}
     for run in runs:
-        at = _word(run.coordinates.get("learner")), run.coordinates.get("n")
-        whole = at[1] if isinstance(at[1], int | float) and not isinstance(at[1], bool) else None
-        counts.setdefault((at[0], whole), Counter())[run.status] += 1
+        learner, n = run.coordinates.get("learner"), run.coordinates.get("n")
+        # Coordinates of one's own may be anything.
+        name = "–" if learner is None else learner if isinstance(learner, str) else json.dumps(learner, sort_keys=True)
+        size = n if isinstance(n, int | float) and not isinstance(n, bool) else None
+        counts.setdefault((name, size), Counter())[run.status] += 1
     order = sorted(counts, key=lambda k: (k[0], k[1] is not None, k[1] or 0))
     return {
         "learner": [name for name, _ in order],
@@ -72,12 +73,6 @@ def _counted(runs: Iterable[Run]) -> dict[str, list[Any]]:
         "done": [counts[k]["done"] for k in order],
         "failed": [counts[k]["failed"] for k in order],
     }
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return "–"
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 @store.command
@@ -101,19 +96,15 @@ def verify(folder: Store, /, *, remove: Flag = False, showing: Showing | None = 
     found = verify_store(folder, remove=remove)
     page.document = found.to_dict() | {"sound": found.sound}
     page.say(found.summary())
-    _show_damage(page, found)
+    for number, damage in enumerate(found.damage):
+        page.say(f"✗ {damage.file}: {damage.problem}", "red", close=number > 0)
+    if found.damaged_runs and not found.removed:
+        page.say("With --remove, damaged runs are moved aside, so that the study makes them again.")
     for what, names in (("unfinished writes", found.leftovers), ("claims", found.claims)):
         if names:
             note(f"{len(names)} {what}: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")
     warn_each(found.warnings)
     return page.close(DONE if found.sound else FAILED)
-
-
-def _show_damage(page: Page, found: StoreCheck) -> None:
-    for number, damage in enumerate(found.damage):
-        page.say(f"✗ {damage.file}: {damage.problem}", "red", close=number > 0)
-    if found.damaged_runs and not found.removed:
-        page.say("With --remove, damaged runs are moved aside, so that the study makes them again.")
 
 
 @store.command

@@ -7,7 +7,7 @@ import re
 import stat
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -222,22 +222,30 @@ class _Seen:
     unguarded: int = 0
 
     def look_at_run(self, folder: Path) -> None:
-        """Check the files of one run; anew where another process replaces it meanwhile."""
+        """Check the files of one run; again where another process replaces it meanwhile."""
         try:
-            record, found = _check_run(folder)
+            for left in reversed(range(MOST_READS)):
+                try:
+                    record, found = _check_files(folder)
+                    break
+                except ReplacedRun:
+                    if not left:
+                        raise
         except MissingRun:  # it was deleted since the store was listed
             return
-        except UnknownSchema as error:  # none of ours to move aside
+        except UnknownSchema as error:  # another version may read it: it must not be moved aside
             self.count["unreadable"] += 1
             self.damage.append(Damage(None, f"{folder.name}/{RECORD}", str(error)))
             return
-        self.damage += [Damage(folder.name, _place(folder, f), text) for f, text in found]
+        # A link or file in the place of a run is itself the damaged file.
+        places = [f"{folder.name}/{file}" if is_folder(folder) else folder.name for file, _ in found]
+        self.damage += [Damage(folder.name, place, text) for place, (_, text) in zip(places, found, strict=True)]
         self.count["unreadable" if record is None else record["status"]] += 1
         if record is None:
             return
         self.unguarded += not is_guarded(record)
         self.digests.update(record["labels"].values())
-        known = _files_of(record)
+        known = [RECORD, *(part_file(k, name) for k in ("arrays", "files") for name in record[k])]
         self._measure(folder / name for name in known)
         with suppress(OSError):
             extra = sorted(set(os.listdir(folder)) - set(known))
@@ -303,15 +311,8 @@ class _Seen:
                     self.files += 1
 
 
-def _check_run(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
-    """Read all files of a run: its record, and for each damaged file what is wrong with it."""
-    for _ in range(MOST_READS):
-        with suppress(ReplacedRun):
-            return _check_files(folder)
-    return _check_files(folder)
-
-
 def _check_files(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
+    """Read all files of a run: its record, and for each damaged file what is wrong with it."""
     try:
         record = read_record(folder)
     except (MissingRun, UnknownSchema):
@@ -319,34 +320,23 @@ def _check_files(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, s
     except StoreError as error:
         return None, [(RECORD, str(error))]
     found = []
-    if not has_id(record["coordinates"], folder.name):  # too slow for those who list many runs
+    if not has_id(record["coordinates"], folder.name):  # a hash for each run is too slow for listing a store
         found.append((RECORD, f"{folder / RECORD} has the coordinates of another run. {REMEDY}"))
-    for name, about in record["arrays"].items():
-        try:
-            array = array_of(folder, record, name)
-            if (list(array.shape), str(array.dtype)) != (about.get("shape"), about.get("dtype")):
-                raise StoreError(f"{folder / name}.npy is not the array recorded. {REMEDY}")
-        except (MissingRun, ReplacedRun):
-            raise
-        except StoreError as error:
-            found.append((part_file("arrays", name), str(error)))
-    for name in record["files"]:
-        try:
-            read_part(folder, record, "files", name)
-        except (MissingRun, ReplacedRun):
-            raise
-        except StoreError as error:
-            found.append((part_file("files", name), str(error)))
+    for kind in ("arrays", "files"):
+        for name, about in record[kind].items():
+            try:
+                if kind == "files":
+                    read_part(folder, record, kind, name)
+                    continue
+                array = array_of(folder, record, name)
+                # The header of the file may say otherwise than the record, although the checksum is right.
+                if (list(array.shape), str(array.dtype)) != (about.get("shape"), about.get("dtype")):
+                    raise StoreError(f"{folder / name}.npy is not the array recorded. {REMEDY}")
+            except (MissingRun, ReplacedRun):
+                raise
+            except StoreError as error:
+                found.append((part_file(kind, name), str(error)))
     return record, found
-
-
-def _place(folder: Path, file: str) -> str:
-    """A damaged file as seen from the store; a link or file in the place of a run is itself one."""
-    return f"{folder.name}/{file}" if is_folder(folder) else folder.name
-
-
-def _files_of(record: Mapping[str, Any]) -> list[str]:
-    return [RECORD, *(part_file(k, name) for k in ("arrays", "files") for name in record[k])]
 
 
 def _set_aside(store: Path, ids: list[str]) -> Iterator[str]:

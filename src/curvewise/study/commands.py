@@ -193,8 +193,6 @@ def status(file: File, /, *, trust: Trust = False, showing: Showing | None = Non
     return page.close()
 
 
-# Reports on the terminal and in a folder.
-
 Format = Literal["html", "markdown", "latex", "all"]
 
 
@@ -212,7 +210,7 @@ def report(
     port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
     open_browser: Annotated[bool, Parameter(name="--open", group=WATCHING, negative="", show_default=False)] = False,
 ) -> int:
-    """Look at the runs through every lens that applies: one page, text, tables and figures.
+    """Show the runs through every lens that applies: one page, text, tables and figures.
 
     The study need not be finished: the report says what is missing.
 
@@ -250,7 +248,8 @@ def report(
     if port or open_browser:
         raise UsageError("--port and --open are for --watch.")
     page = Page(as_json=json)
-    folder = out or loaded.folder / f"{_plain(loaded.name)}-report"
+    # Named as the store is, see ``Study.runs_folder``.
+    folder = out or loaded.folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', loaded.name)}-report"
     report_study(page, loaded, file, folder, form=form, format=format)
     return page.close()
 
@@ -311,11 +310,6 @@ def _load(file: Path, trust: bool) -> Study:
     if not file.exists():
         raise UsageError(f"There is no file {file}: `curvewise study new {file}` writes one.")
     return load_study(file, trust=trust)
-
-
-def _plain(name: str) -> str:
-    """The name as in that of the store, see ``Study.runs_folder``."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)
 
 
 USUAL = ("html", "markdown")
