@@ -169,15 +169,15 @@ class RiskReading:
     def _load(self, path: Path) -> TransferRisks:
         from curvewise.transfer.load import load_risks
 
-        columns: dict[str, Any] = {role: getattr(self, f"{role}_column") for role in _ROLES}
-        columns |= {role: False for role in _ROLES if columns[role] == ""}
+        asked = {role: getattr(self, f"{role}_column") for role in _ROLES}
+        columns = {role: name or None for role, name in asked.items() if name is not None}
         for role in ("method", "n", "risk"):
-            if columns[role] is False:
+            if columns.get(role, role) is None:
                 raise UsageError(f"--{role}-column must name a column.")
         with worded():
             return load_risks(
                 path,
-                **columns,
+                columns=columns,
                 scratch=self.scratch,
                 blind=_control("--blind", self.blind),
                 maximal=_control("--maximal", self.maximal),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray, Unit
 
@@ -62,8 +62,8 @@ class Measurements:
         sizes = np.unique(self.n)
         span = f"{format_number(sizes[0])} to {format_number(sizes[-1])}" if len(sizes) else "none"
         return (
-            f"Measurements({len(self)} rows in {self.unit.name}, {len(sizes)} sizes ({span}),"
-            f" {len(self.learners)} learner(s): {names})"
+            f"Measurements({len(self)} rows in {self.unit.name}, {len(sizes)} sizes ({span}), {len(self.learners)} "
+            f"learner(s): {names})"
         )
 
     def of(self, learner: str) -> Measurements:
@@ -71,7 +71,7 @@ class Measurements:
         keep = self.learner == learner
         if not keep.any():
             raise InputError(
-                f"learner={learner!r} is not among the measurements; there are: "
+                f"{arg('learner', learner)} is not among the measurements; there are: "
                 + ", ".join(map(repr, self.learners[:20]))
             )
         return Measurements(

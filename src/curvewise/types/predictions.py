@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 
 KINDS = ("labels", "errors", "correct", "losses", "scores", "probabilities")
 """Predicted classes, 0/1 errors, 0/1 hits, losses (lower is better) and scores (higher is better)
@@ -92,11 +93,12 @@ class Predictions:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(f"kind={self.kind!r} is not known: use one of {', '.join(map(repr, KINDS))}.")
+            raise InputError(f"{arg('kind', self.kind)} is not known: use one of {', '.join(map(repr, KINDS))}.")
         self._check_shape()
         if self.labels is None and self.kind in ("labels", "probabilities"):
             raise InputError(
-                f"kind={self.kind!r} needs labels=: the true class of each example. For 0/1 errors pass kind='errors'."
+                f"{arg('kind', self.kind)} needs {arg('labels')}: the true class of each example. For 0/1 errors pass "
+                f"{arg('kind', 'errors')}."
             )
         if self.labels is not None:
             check_labels(self.labels, self.shape)
@@ -122,11 +124,11 @@ class Predictions:
         if self.packed is None:
             return
         if self.kind not in ("errors", "correct") or self.values.dtype != np.uint8:
-            raise InputError("packed= is for bits in uint8 of kind 'errors' or 'correct'.")
+            raise InputError(f"{arg('packed')} is for bits in uint8 of kind 'errors' or 'correct'.")
         if -(-self.packed // 8) != shape[1]:
             raise InputError(
-                f"packed={self.packed} examples take {-(-self.packed // 8)} bytes a run;"
-                f" values has {shape[1]}: pack with np.packbits(errors, axis=1)."
+                f"packed={self.packed} examples take {-(-self.packed // 8)} bytes a run; values has {shape[1]}: pack "
+                "with np.packbits(errors, axis=1)."
             )
 
     @property
@@ -247,9 +249,9 @@ class Predictions:
         if flags.max() > 1 or (flags != block).any():
             bad = block[(block != 0) & (block != 1)][0]
             raise InputError(
-                f"predictions of kind {self.kind!r} holds {bad.item()!r}, and may hold only 0 and"
-                " 1. Pass kind='scores' for rates and other numbers that should be high,"
-                " kind='losses' for numbers that should be low, or labels= for predicted classes."
+                f"predictions of kind {self.kind!r} holds {bad.item()!r}, and may hold only 0 and 1. Pass "
+                f"{arg('kind', 'scores')} for rates and other numbers that should be high, {arg('kind', 'losses')} for "
+                f"numbers that should be low, or {arg('labels')} for predicted classes."
             )
         return flags
 
@@ -262,8 +264,8 @@ class Predictions:
         said = self._finite(block, start).astype(np.int64)
         if (said != block).any():
             raise InputError(
-                f"predictions holds {block[said != block][0]!r}, which is no class. Pass"
-                " kind='losses' for losses, or kind='probabilities' with an axis for the classes."
+                f"predictions holds {block[said != block][0]!r}, which is no class. Pass {arg('kind', 'losses')} for "
+                f"losses, or {arg('kind', 'probabilities')} with an axis for the classes."
             )
         return said
 
@@ -273,9 +275,8 @@ class Predictions:
             names = self.run_ids[bad] if self.run_ids is not None else bad
             said = ", ".join(map(str, names[:5])) + (" …" if len(bad) > 5 else "")
             raise InputError(
-                f"predictions holds NaN or infinite values in run(s) {said}: a run that"
-                " diverged? Count it as wrong on every example, or leave it out on purpose and say"
-                " so."
+                f"predictions holds NaN or infinite values in run(s) {said}: a run that diverged? Count it as wrong on "
+                "every example, or leave it out on purpose and say so."
             )
         return block
 
@@ -333,8 +334,8 @@ def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
         return
     mark = next(mark for mark in UNLABELLED if (labels == mark).any())
     raise InputError(
-        f"{argument} holds {mark}, which usually marks an example without a label:"
-        f" {remedy or 'leave these examples out'}, or number the classes from 0."
+        f"{argument} holds {mark}, which usually marks an example without a label: "
+        f"{remedy or 'leave these examples out'}, or number the classes from 0."
     )
 
 
@@ -344,11 +345,10 @@ def check_labels(labels: AnyArray, shape: tuple[int, int]) -> None:
         return
     if labels.shape == (shape[0],):
         raise InputError(
-            f"labels has {shape[0]:,} entries and predictions has {shape[0]:,} rows × {shape[1]:,}"
-            " columns: it looks transposed. Rows are runs: pass predictions.T, or"
-            " axes=('examples', 'runs')."
+            f"labels has {shape[0]:,} entries and predictions has {shape[0]:,} rows × {shape[1]:,} columns: it looks "
+            f"transposed. Rows are runs: pass predictions.T, or {arg('axes', ('examples', 'runs'))}."
         )
     raise InputError(
-        f"labels has shape {labels.shape}; predictions has {shape[0]:,} runs × {shape[1]:,}"
-        " examples, and needs one label for each example."
+        f"labels has shape {labels.shape}; predictions has {shape[0]:,} runs × {shape[1]:,} examples, and needs one "
+        "label for each example."
     )

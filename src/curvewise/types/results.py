@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.tables import format_table
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +149,7 @@ def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:
 def check_level(level: float) -> float:
     """Raise unless a level of coverage lies strictly between 0 and 1."""
     if not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+        raise InputError(f"{arg('level', level)} must lie between 0 and 1, such as 0.95.")
     return float(level)
 
 
