@@ -59,7 +59,7 @@ from curvewise.reading.table import (
 )
 from curvewise.reading.trackers import plain_names
 from curvewise.store.tables import holds_losses, store_folder, store_table
-from curvewise.text import arg, brief, list_names
+from curvewise.text import Message, arg, brief, list_names
 from curvewise.types.measurements import Measurements
 from curvewise.types.units import FloatArray, Unit, same_names
 
@@ -70,7 +70,7 @@ _VALUE = Role(
     if_several=f"{arg('wide', 'runs')} or {arg('wide', 'learners')} if each is a measurement of its own",
 )
 ROLES = (
-    Role("n", (SIZE,)),
+    Role("n", (SIZE,), noun="training-set size"),
     Role("learner", (LEARNER,), several=True),
     Role("fold", (FOLD,)),
     Role("seed", (SEED,)),
@@ -235,7 +235,7 @@ def load_measurements(
         *decimal_note(table, [*readings.measured, *(name for role in _NUMBERS for name in roles.of(role))]),
         *(*readings.notes, *spread_notes, *label_notes, *repeat_notes),
     )
-    return replace(found, notes=notes)
+    return replace(found, notes=tuple(map(Message, notes)))
 
 
 def _of_store(
@@ -341,6 +341,8 @@ def _describe(readings: Readings, roles: Roles, unit: str, n: FloatArray) -> str
     """Say which column was taken for which role, and how much was read."""
     held: dict[str, tuple[str, ...]] = {k: roles.of(k) for k in ("n", "learner") if k in roles}
     said = [Roles(held).note()] if held else []
+    if readings.form in ("learners", "sizes"):
+        said.insert(0, f"{'learner' if readings.form == 'learners' else 'n'} from the column names")
     if readings.form == "long":
         value = Roles({"value": readings.measured}).note(value=unit)
     else:

@@ -281,6 +281,7 @@ def _check_long(table: Table, one: Roles) -> None:
 def _ask_long(measures: Sequence[str], scores: Sequence[str]) -> str:
     """Write the setting for a table with one score per row, with the columns that are possible.
 
+    >>> from curvewise.text import Message
     >>> Message(_ask_long(["metric"], ["a", "b"]))
     "columns={'measure': 'metric', 'score': 'COLUMN'} (one of 'a', 'b')"
     """

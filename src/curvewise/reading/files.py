@@ -15,6 +15,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from curvewise.errors import InputError, MissingDependencyError, parse_reason
 from curvewise.reading.table import (
     Column,
@@ -70,7 +72,7 @@ def read_table(source: Any, *, single: bool = False) -> Table:
         return table_from_dict(source, "the dict")
     if isinstance(source, list | tuple):
         return table_from_records(source, "the list of records")
-    if hasattr(source, "dtype") and hasattr(source, "shape") and not hasattr(source, "index"):
+    if isinstance(source, np.ndarray):
         raise InputError(
             f"source is an array of shape {tuple(source.shape)}, which does not say what is what. Pass a dict of "
             "columns: {'n': sizes, 'error': errors}."

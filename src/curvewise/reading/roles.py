@@ -54,6 +54,8 @@ class Role:
     telling : bool
         A column with the same entry in all rows, or with entries that vary as those of another, does not count beside
         one that tells rows apart.
+    noun : str
+        Its name in messages, where that is another.
     if_none, if_several : str
         What else the user can do where no column, or more than one, is found.
     """
@@ -67,6 +69,7 @@ class Role:
     required: bool = False
     first: bool = False
     telling: bool = False
+    noun: str = ""
     if_none: str = ""
     if_several: str = ""
 
@@ -154,11 +157,8 @@ def find_roles(
     held = {name: _told(columns, source, by_name, name, given, noun) for name, given in (told or {}).items()}
     count = Counter(k for given in held.values() for k in given)
     if twice := [k for k, times in count.items() if times > 1]:
-        both = [role for role, given in held.items() if twice[0] in given]
-        raise InputError(
-            f"{arg('columns')} gives {brief(twice[0])} two roles, {' and '.join(map(repr, both))}: a {noun} can have "
-            "one."
-        )
+        both = {role: twice[0] for role, given in held.items() if twice[0] in given}
+        raise InputError(f"{arg('columns', both)} gives a {noun} two roles: it can have one.")
     taken = set(count)
     for role in roles:
         if role.name not in held:
@@ -169,8 +169,8 @@ def find_roles(
             taken |= set(found)
         if role.required and not held[role.name]:
             raise InputError(
-                f"No {noun} of {source} is known as the {role.name}: it has {list_names(columns)}. Say which with "
-                f"{ask(role.name)}{role.if_none}."
+                f"No {noun} of {source} is known as the {role.noun or role.name}: it has {list_names(columns)}. Say "
+                f"which with {ask(role.name)}{role.if_none}."
             )
     ordered = {role.name: held[role.name] for role in roles}
     return Roles(ordered, tuple(k for k in columns if k not in taken and k not in used))
@@ -179,6 +179,7 @@ def find_roles(
 def ask(role: str, column: str | Sequence[str] | None = "COLUMN") -> str:
     """Mention, inside a message, the setting with which the user names the column of a role.
 
+    >>> from curvewise.text import Message
     >>> Message(f"{ask('n')}, {ask('n', 'size')}, {ask('seed', None)}")
     "columns={'n': 'COLUMN'}, columns={'n': 'size'}, columns={'seed': None}"
     """
@@ -188,11 +189,11 @@ def ask(role: str, column: str | Sequence[str] | None = "COLUMN") -> str:
 def _several(role: Role, found: Sequence[str], source: str, noun: str) -> str:
     ways = [ask(role.name, found[0])]
     if role.several:
-        ways.append(f"{ask(role.name, list(found))} for all of them")
+        ways.append(f"{ask(role.name, list(found))} to join them")
     ways += [role.if_several] if role.if_several else []
     if not role.required:
         ways.append(f"{ask(role.name, None)} to take none")
-    could_be = f"{len(found)} {noun}s of {source} could be the {role.name}: {list_names(found)}"
+    could_be = f"{len(found)} {noun}s of {source} could be the {role.noun or role.name}: {list_names(found)}"
     return f"{could_be}. Choose with {'; or '.join(ways)}."
 
 
@@ -201,9 +202,9 @@ def _told(
 ) -> tuple[str, ...]:
     """Columns that the user names for a role, which must be there."""
     if name not in roles:
+        close = suggest(name, roles)
         raise InputError(
-            f"{arg('columns')} has the key {brief(name)}, which is no role.{suggest(name, roles)} Roles are "
-            f"{', '.join(roles)}."
+            f"{arg('columns', {name: given})}: {brief(name)} is no role.{close} Roles are {', '.join(roles)}."
         )
     if given is None:
         return ()

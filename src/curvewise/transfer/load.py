@@ -53,7 +53,7 @@ from curvewise.reading.table import (
     unfold,
 )
 from curvewise.store.tables import risk_table, store_folder
-from curvewise.text import Message, arg, brief, list_names, suggest
+from curvewise.text import Message, arg, as_count, brief, list_names, suggest
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
 from curvewise.types.units import UNITS, FloatArray
 
@@ -117,6 +117,7 @@ ROLES = (
             n_train_images labels n_labels num_labels n_labelled n_labeled"""),
         ),
         required=True,
+        noun="training-set size",
     ),
     Role("seed", (SEED, synonyms("run run_id replicate repeat repetition trial"), synonyms("init_seed"))),
     Role("fold", (FOLD | synonyms("train_fold training_fold subset_id"),)),
@@ -163,8 +164,8 @@ def load_risks(
     columns : dict, optional
         Which column has a role: ``{"method": "start", "n": "images", "risk": "val_l1"}``. Roles are task, method, n,
         risk, seed, fold and status; None leaves one out. Others are found by name: domain, dataset, … are tasks;
-        method, pretraining, initialisation, learner, … methods; train_size, n, … sizes; test_loss, risk, error, accuracy, …
-        risks.
+        method, pretraining, initialisation, learner, … methods; train_size, n, … sizes; test_loss, risk, error,
+        accuracy, … risks.
     scratch : str, optional
         The method that starts from nothing; by default the one called scratch, from-scratch,
         random init, ….
@@ -278,7 +279,7 @@ def load_risks(
     if drop_failed and failed.any():
         found = found.select(~failed)
         notes.append(f"{int(failed.sum())} failed runs left out")
-    return replace(found, notes=tuple(notes))
+    return replace(found, notes=tuple(map(Message, notes)))
 
 
 # Tables with a column for each method or each size.
@@ -608,10 +609,10 @@ def _check_control_bounds(role: str, value: float, top: float, column: str, seen
     if not np.isfinite(value) or 0 <= value <= top:
         return
     kind = "fraction" if top == 1 else "percentage"
-    way = f"pass {arg(role, value / 100)}" if 1 < value <= 100 else f"pass {arg(role)} as one"
+    way = f"pass {arg(role, as_count(value / 100))}" if 1 < value <= 100 else "pass one"
     free = "" if scale.sign < 0 else f", or {arg('unit', 'loss')} if these are losses without bounds"
     raise InputError(
-        f"{arg(role, value)} is no {kind}, as {column!r:.200} holds ({seen.min():.4g} to {seen.max():.4g}): "
+        f"{arg(role, as_count(value))} is no {kind}, as {column!r:.200} holds ({seen.min():.4g} to {seen.max():.4g}): "
         f"{way}{free}."
     )
 
@@ -622,9 +623,9 @@ def _check_percent(role: str, value: float, column: str, scale: RiskScale, seen:
     sensible = other >= np.median(risks) if role == "blind" else other <= risks.min()
     if sensible:
         raise InputError(
-            f"{arg(role, value)} among percentages ({column!r:.200} holds {seen.min():.4g} to {seen.max():.4g}) may "
-            f"mean {value:g}% or {100 * value:g}%: pass {arg(role, 100 * value)}, or {arg('unit', 'percent')} if "
-            f"{value:g}% is meant."
+            f"{arg(role, as_count(value))} among percentages ({column!r:.200} holds {seen.min():.4g} to "
+            f"{seen.max():.4g}) may mean {value:g}% or {100 * value:g}%: pass {arg(role, as_count(100 * value))}, or "
+            f"{arg('unit', 'percent')} if {value:g}% is meant."
         )
 
 
@@ -635,9 +636,9 @@ def _check_order(given: Mapping[str, Any], column: str) -> None:
         high = maximal.get(task, maximal.get(None))
         if high is not None and low >= high:
             raise InputError(
-                f"{arg('blind', low)} is not below {arg('maximal', high)}: {column!r:.200} is read as "
-                "higher-is-better, and so are its controls. Check which is which; numbers are as the table has them, "
-                "such as accuracies among accuracies."
+                f"{arg('blind', as_count(low))} is not below {arg('maximal', as_count(high))}: {column!r:.200} is read "
+                "as higher-is-better, and so are its controls. Check which is which; numbers are as the table has "
+                "them, such as accuracies among accuracies."
             )
 
 
@@ -646,7 +647,7 @@ def _check_reach(maximal: Any, column: str, seen: FloatArray) -> None:
     for _, value in _numbers(maximal):
         if value < seen.min():
             raise InputError(
-                f"{arg('maximal', value)} is beaten by every run ({column!r:.200} holds {seen.min():.4g} to "
+                f"{arg('maximal', as_count(value))} is beaten by every run ({column!r:.200} holds {seen.min():.4g} to "
                 f"{seen.max():.4g}), which would turn the sign of CCI round: pass what all the data gives, in the unit "
                 "of the table, or leave it out."
             )

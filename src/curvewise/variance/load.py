@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -233,7 +234,7 @@ class PredictionOptions:
         """Refuse an option that means nothing for this form."""
         for name in ("key", "columns", "learner", "where", "header"):
             if getattr(self, name) is not None and name not in allowed:
-                raise InputError(f"{arg(name)} says nothing about {form}: leave it out.")
+                raise InputError(f"{arg(name, getattr(self, name))} says nothing about {form}: leave it out.")
 
 
 def _read_path(path: Path, options: PredictionOptions) -> RawPredictions:
@@ -451,7 +452,7 @@ def _read_folder(folder: Path, options: PredictionOptions) -> RawPredictions:
             dtype = np.result_type(dtype, run.values.dtype)
         raw = replace(
             first,
-            values=RunFiles(paths, lambda path: np.asarray(_one_run(path, options).values), shape, dtype),
+            values=RunFiles(paths, partial(_values_of, options=options), shape, dtype),
             source=format_path(folder),
             axes=("runs", "examples"),
             run_ids=np.array([_stem(path) for path in paths], dtype=np.str_),
@@ -530,6 +531,11 @@ def _one_run(path: Path, options: PredictionOptions) -> RawPredictions:
         )
     bits = found.kind in ("errors", "correct")
     return replace(found, values=flags(found.values) if bits else found.values)
+
+
+def _values_of(path: Path, options: PredictionOptions) -> NDArray[Any]:
+    # Not a closure: predictions are pickled when they are sent to another process.
+    return np.asarray(_one_run(path, options).values)
 
 
 def _check_like(first: RawPredictions, run: RawPredictions) -> None:
