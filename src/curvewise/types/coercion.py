@@ -37,11 +37,11 @@ def as_predictions(
     kind : str, optional
         One of :data:`KINDS`; needed where the values do not say it.
     axes : sequence of str, optional
-        What each axis is, such as ("examples", "runs"); needed where the shape does not say it.
+        Meaning of each axis, such as ("examples", "runs"); needed where the shape does not say it.
     groups : array_like, optional
         Which examples belong together.
     argument : str
-        What to call it in messages.
+        Its name in messages.
     directed : bool
         Refuse values of which nothing says whether a high one is good. Otherwise 0/1 values are
         read as errors and other numbers as losses, and :attr:`Predictions.assumed` says so.
@@ -89,7 +89,7 @@ class RawPredictions:
     axes : tuple of str, optional
         Where the form of the source says them.
     labels, groups, run_ids, example_ids : ndarray, optional
-        What the source brings along.
+        Held by the source beside the values.
     packed : int, optional
         The number of examples, where ``values`` are bits.
     predicted : bool
@@ -217,7 +217,7 @@ def _directed(given: Predictions, directed: bool, argument: str) -> Predictions:
 
 
 def asked_of(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for arrays among Predictions, which know their axes and, unless assumed, their kind.
+    """Keep the options that Predictions need: these know their axes and, unless assumed, their kind.
 
     For analyses of several sets of runs, some of which may be arrays.
     """
@@ -254,7 +254,7 @@ def _amended(
 
 
 def as_unmasked(values: Any, argument: str) -> Any:
-    """An array, unless some of it is masked."""
+    """Return an array; refuse one that is masked in part."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InputError(f"{argument} is a masked array: pass only what you mean to be counted.")
     try:
@@ -343,7 +343,7 @@ def _kind_of(values: Any, labels: AnyArray | None, axes: Sequence[str] | None, a
 
 
 def _all_flags(values: Any) -> bool:
-    """Whether there is nothing but 0 and 1, or False and True."""
+    """Return whether there is nothing but 0 and 1, or False and True."""
     if values.dtype.kind in "US":
         return False
     blocks = (np.asarray(values[i : i + 64]) for i in range(0, values.shape[0], 64))
@@ -351,7 +351,7 @@ def _all_flags(values: Any) -> bool:
 
 
 def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str) -> None:
-    """Runs come first. Where the shape leaves a doubt, ask."""
+    """Check that runs come first; ask where the shape leaves a doubt."""
     rows, columns = shape[:2]
     if labels is not None and rows == columns == len(labels):
         raise InputError(
@@ -369,7 +369,7 @@ def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str)
 def _coded(
     values: Any, labels: AnyArray, kind: str, argument: str
 ) -> tuple[Any, NDArray[np.int64], tuple[Any, ...] | None]:
-    """Classes as 0, 1, …; names and negative numbers are replaced by their place in order."""
+    """Number classes 0, 1, …; names and negative numbers are replaced by their place in order."""
     if kind == "probabilities":
         if len(values.shape) != 3:
             raise InputError(
@@ -405,7 +405,7 @@ def _smallest(values: Any) -> float:
 
 
 def _members(groups: ArrayLike) -> NDArray[np.int64]:
-    """Groups as codes."""
+    """Number the groups."""
     values = _plain(np.asarray(as_unmasked(groups, "groups")), "groups")
     return _codes(_known(values, "groups"))[1]
 
@@ -417,7 +417,7 @@ def _known(values: AnyArray, argument: str) -> AnyArray:
 
 
 def _plain(values: AnyArray, argument: str) -> AnyArray:
-    """Objects as numbers if none is text, else as text; nothing may be missing."""
+    """Make numbers of objects if none is text, else text; nothing may be missing."""
     if values.dtype.kind != "O":
         return values
     held = values.ravel().tolist()

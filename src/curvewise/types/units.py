@@ -1,4 +1,4 @@
-"""What a measured value means: fractions, percentages, losses, scores."""
+"""Units of measured values: fractions, percentages, losses, scores; numbers and names out of what users pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS = ("fraction", "percent", "loss", "score")
 
 @dataclass(frozen=True)
 class Unit:
-    """What a measured value means.
+    """Meaning of a measured value.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class Unit:
 
     @property
     def bounded(self) -> bool:
-        """Whether values lie between 0 and :attr:`top`."""
+        """True where values lie between 0 and :attr:`top`."""
         return math.isfinite(self.top)
 
     @property
     def suffix(self) -> str:
-        """What to write after a number: ``"%"`` for percentages."""
+        """Text after a number: ``"%"`` for percentages."""
         return "%" if self.name == "percent" else ""
 
     @property
@@ -97,7 +97,7 @@ class Unit:
 
 
 def as_floats(values: ArrayLike, argument: str) -> FloatArray:
-    """Numbers as a float array, or an error that names the argument."""
+    """Make a float array of numbers, or raise an error that names the argument."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InputError(
             f"{argument} is a masked array with masked entries: pass only the runs you mean, such as {argument}[~mask]."
