@@ -55,7 +55,7 @@ def test_pairs_and_measurements(table):
     pair = (table["n"][keep], table["error"][keep])
     expected = cw.fit_learning_curves(table, unit="percent")["m3"].alpha
     assert cw.fit_learning_curves({"m3": pair}, unit="percent")["m3"].alpha == expected
-    m = cw.Measurements(table["learner"], table["n"], table["error"], cw.Unit("percent"))
+    m = cw.Measurements(table["learner"], table["n"], table["error"], cw.types.Unit("percent"))
     assert cw.fit_learning_curves(m)["m3"].alpha == pytest.approx(expected)
     assert len(m.of("m3")) == 31
     with pytest.raises(cw.InputError, match="'zzz' is not among"):
@@ -65,7 +65,7 @@ def test_pairs_and_measurements(table):
 
 
 def test_accuracy_measurements_are_not_turned_twice(table):
-    unit = cw.Unit("percent", higher_is_better=True)
+    unit = cw.types.Unit("percent", higher_is_better=True)
     m = cw.Measurements(table["learner"], table["n"], unit.errors(100 - table["error"]), unit.once_read)
     expected = cw.fit_learning_curves(table, unit="percent")["m0"].error_at(400)
     assert cw.fit_learning_curves(m)["m0"].error_at(400) == pytest.approx(expected)
@@ -75,10 +75,10 @@ def test_refits_agree_with_the_profile_and_do_not_depend_on_company(table):
     many = cw.fit_learning_curves(table, unit="percent", refits=2000, at=400)
     keep = table["learner"] == "m2"
     alone = cw.fit_learning_curves({k: v[keep] for k, v in table.items()}, unit="percent", refits=2000, at=400)
-    assert many.columns()["e_N se"][2] == alone.columns()["e_N se"][0]
+    assert many.columns()["e_N_se"][2] == alone.columns()["e_N_se"][0]
     width = many["m2"].interval_at(400).error.width
     columns = many.columns()
-    assert columns["e_N 97.5%"][2] - columns["e_N 2.5%"][2] == pytest.approx(width, rel=0.35)
+    assert columns["e_N_q975"][2] - columns["e_N_q025"][2] == pytest.approx(width, rel=0.35)
 
 
 def test_failures_are_reported_not_dropped(table):
@@ -123,7 +123,7 @@ def test_missing_columns_are_named(table):
 def test_compact_tables(table):
     many = cw.fit_learning_curves(table, unit="percent", at=400)
     assert many.table("markdown").splitlines()[0].startswith("| learner | N")
-    assert r"$\beta_N$ low" in many.table("latex")
+    assert r"$\beta_N$" in many.table("latex")
     assert len(many.table("text").splitlines()) == 7
     with pytest.raises(cw.InputError, match="m9"):
         many["m9"]
@@ -157,7 +157,7 @@ def test_variance_without_runs_and_nameless_learners_are_refused(table):
 
 def test_scores_go_round(table):
     pytest.importorskip("pandas")
-    unit = cw.Unit("score", higher_is_better=True)
+    unit = cw.types.Unit("score", higher_is_better=True)
     m = cw.Measurements(table["learner"], table["n"], -table["error"], unit)
     again = cw.fit_learning_curves(m.frame(), unit="score", higher_is_better=True)
     assert again["m0"].error_at(400) == cw.fit_learning_curves(m)["m0"].error_at(400)

@@ -169,8 +169,8 @@ def test_accuracy_chance_is_an_accuracy():
     assert curve.error_at(1) <= 0.9 + 1e-9
 
 
-def test_lack_of_fit_p_value_is_uniform_under_the_model():
-    from curvewise.learning.diagnosis import lack_of_fit
+def test_lack_of_fit_pvalue_is_uniform_under_the_model():
+    from curvewise.learning.fit import lack_of_fit
     from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
@@ -187,7 +187,7 @@ def test_lack_of_fit_p_value_is_uniform_under_the_model():
 
 
 def test_lack_of_fit_needs_replicates():
-    from curvewise.learning.diagnosis import lack_of_fit
+    from curvewise.learning.fit import lack_of_fit
     from curvewise.learning.power import group_runs
 
     data = group_runs(N5, 10 + 100 * N5**-0.5)
@@ -204,7 +204,7 @@ def test_looks_like_fractions():
 
 
 def test_spread_that_does_not_fall_is_flagged():
-    from curvewise.learning.diagnosis import spread_is_steady
+    from curvewise.learning.fit import spread_trend
     from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
@@ -215,12 +215,12 @@ def test_spread_that_does_not_fall_is_flagged():
             z = rng.standard_normal(len(n))
             for name, spread in {"modelled": np.sqrt(0.02 + 20 / n), "constant": 1.0}.items():
                 data = group_runs(n, 20 + 100 * n**-0.5 + z * spread)
-                p[name].append(spread_is_steady(data, data.run_variance(0.02)))
+                p[name].append(spread_trend(data, data.run_variance(0.02)))
         assert np.mean(np.array(p["modelled"]) < 0.005) < 0.02
         assert np.mean(np.array(p["constant"]) < 0.005) >= power
     n = np.repeat(N5, [16, 8, 8, 8, 8])
     noisy = 20 + 100 * n**-0.5 + np.random.default_rng(1).standard_normal(len(n))
-    paper = cw.Constants(noise="paper")
+    paper = cw.learning.Constants(noise="paper")
     assert flagged(fit_quietly(n, noisy, unit="percent", constants=paper), "does not fall with n")
     assert fit_quietly(n, noisy, unit="percent").warnings == ()  # estimated noise allows for it
 

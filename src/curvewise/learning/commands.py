@@ -614,8 +614,8 @@ def show_validation(page: Page, measurements: Measurements, forms: Sequence[str]
 def _fitting_columns(page: Page, result: LeaveOneSizeOut) -> Columns:
     """All columns if the terminal is wide enough; else without the single sizes."""
     columns = dict(result.columns())
-    columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("R2")]
-    columns["p"] = [v if v != v else f"{v:.3f}" for v in columns.pop("p_value")]
+    columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("r_squared")]
+    columns["p"] = [v if v != v else f"{v:.3f}" for v in columns.pop("pvalue")]
     if page.markup is not None:
         return columns
     if width_of(rich_table(columns, digits_of(result.unit)))[1] <= console().width:

@@ -44,7 +44,7 @@ class CurveComparison(Result):
         Training size at which the better of the two changes; NaN where the curves do not cross.
     data_equivalence : Interval
         The factor k for which b needs k·N samples to match a at N; above 1, a is worth more data.
-    p_value : float
+    pvalue : float
         Two-sided, of the error difference.
     verdict : str
         "a better", "b better" or "undecided", at N and at ``level``.
@@ -57,7 +57,7 @@ class CurveComparison(Result):
     data_reliance_difference: Interval
     crossing: Interval
     data_equivalence: Interval
-    p_value: float
+    pvalue: float
     verdict: str
     level: float
     unit: Unit
@@ -158,11 +158,11 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         b=b.learner,
         at=size,
         **quantities,
-        p_value=1.0 - excluded_level(interval, 0.0),
+        pvalue=1.0 - excluded_level(interval, 0.0),
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings(a, b, size),
+        warnings=_warnings_at((a, b), size, "the comparison rests on the form of the curves"),
         _curves=(a, b),
     )
 
@@ -228,19 +228,6 @@ def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
 def _inside(estimate: float, low: float, high: float) -> float:
     """The estimate, or the nearer end where the prior on γ pulls it out of its own interval."""
     return float(np.clip(estimate, low, high)) if low <= high else estimate
-
-
-def _warnings(a: Curve, b: Curve, at: float) -> tuple[str, ...]:
-    found = [f"{c.learner}: {w}" for c in (a, b) for w in c.all_warnings]
-    if at > EXTRAPOLATION_LIMIT * min(a.largest_n, b.largest_n):
-        found.append(
-            f"n = {format_number(at)} is beyond four times the largest size measured: the comparison rests"
-            " on the form of the curves."
-        )
-    return tuple(found)
-
-
-# Many learners: which is best at a training size, and how sure that is.
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,6 +330,12 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
         for c, b in zip(all_curves, bands, strict=True)
     ]
     order = np.argsort(costs, kind="stable")
+    uncalibrated = []
+    if size > min(c.largest_n for c in all_curves) and any(c.default_interval == "confidence" for c in all_curves):
+        uncalibrated.append(
+            f"n = {format_number(size)} is beyond the sizes measured, where fits with form='auto' predict better and have"
+            " intervals calibrated for it."
+        )
     pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
     return LearnerRanking(
         at=size,
@@ -354,27 +347,21 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
         unit=all_curves[0].unit,
         warnings=(
             *(f"{name} could not be fitted and is not ranked: {f}" for name, f in failures.items()),
-            *_warnings_rank(all_curves, size),
+            *uncalibrated,
+            *_warnings_at(all_curves, size, "few curves have been followed that far"),
         ),
     )
 
 
-def _warnings_rank(curves: Sequence[Curve], at: float) -> tuple[str, ...]:
+def _warnings_at(curves: Sequence[Curve], at: float, far: str) -> tuple[str, ...]:
+    """Warnings of the curves, and one where N lies beyond what their form was seen to hold for."""
     found = [f"{c.learner}: {w}" for c in curves for w in c.all_warnings]
-    beyond = at > min(c.largest_n for c in curves)
-    if beyond and any(c.default_interval == "confidence" for c in curves):
-        found.append(
-            f"n = {format_number(at)} is beyond the sizes measured, where fits with form='auto' predict"
-            " better and have intervals calibrated for it."
-        )
     if at > EXTRAPOLATION_LIMIT * min(c.largest_n for c in curves):
-        found.append(
-            f"n = {format_number(at)} is beyond four times the largest size measured: few curves have been"
-            " followed that far."
-        )
+        found.append(f"n = {format_number(at)} is beyond four times the largest size measured: {far}.")
     return tuple(found)
 
 
+# Levels of the nested intervals from which quantiles are read; denser in the tails, where the best is decided.
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.998)
 
 

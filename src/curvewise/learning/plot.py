@@ -651,7 +651,7 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
         ]
         labels = ["measured, with 95% χ² interval", "model σ0² + σ̂²/n"]
         box = make_legend(ax, handles, [safe_text(t) for t in labels], outside=own)
-        said = f"{result.curves} curve(s); χ² test of the model: p = {result.p_value:.2g}."
+        said = f"{result.curves} curve(s); χ² test of the model: p = {result.pvalue:.2g}."
         write_caption(ax, [said, *(f"⚠ {w}" for w in result.warnings[:2])], box if own else None)
     return ax
 
