@@ -166,7 +166,9 @@ def test_a_target_already_reached():
 
 def test_rising_curves_name_no_size():
     n = np.repeat(N, 4)
-    rising = build_curve(group_runs(n, 10 + 3 * np.log(n / 25) + np.tile([-0.1, 0, 0.1, 0.2], 5)), cw.types.Unit("percent"))
+    rising = build_curve(
+        group_runs(n, 10 + 3 * np.log(n / 25) + np.tile([-0.1, 0, 0.1, 0.2], 5)), cw.types.Unit("percent")
+    )
     answer = rising.samples_to_reach(15.0)
     assert np.isnan(answer.estimate)
     assert "rises" in answer.summary()

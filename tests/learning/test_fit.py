@@ -116,7 +116,7 @@ def test_flagged_curves_are_counted(table):
 def test_missing_columns_are_named(table):
     with pytest.raises(cw.InputError, match="lacks the column"):
         cw.fit_learning_curves({"learner": table["learner"], "size": table["n"]})
-    with pytest.raises(cw.InputError, match="no curve that can be fitted"):
+    with pytest.raises(cw.InputError, match="No curve can be fitted"):
         cw.fit_learning_curves({"a": ([1.0], [np.nan])})
 
 

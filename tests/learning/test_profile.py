@@ -114,7 +114,9 @@ def test_new_runs_are_as_noisy_as_the_old():
         errors = 20 + 100 * n**-0.5 + rng.standard_normal(len(n))
         run = 20 + 100 * 800**-0.5 + rng.standard_normal(20)
         for noise, found in hits.items():
-            curve = build_curve(group_runs(n, errors), cw.types.Unit("percent"), constants=cw.learning.Constants(noise=noise))
+            curve = build_curve(
+                group_runs(n, errors), cw.types.Unit("percent"), constants=cw.learning.Constants(noise=noise)
+            )
             band = curve.band([800.0], "prediction", runs=1)
             found.append(np.mean((band["low"] <= run) & (run <= band["high"])))
     assert 0.93 < np.mean(hits["estimated"]) < 0.995

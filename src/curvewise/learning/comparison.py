@@ -18,7 +18,7 @@ from curvewise.stats.intervals import (
     first_crossing,
     probability_lowest,
 )
-from curvewise.text import format_number, format_size
+from curvewise.text import Message, arg, format_number, format_size, prefix
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, Unit
 
@@ -131,7 +131,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
     check_level(level)
     for name, curve in {"a": a, "b": b}.items():
         if not isinstance(curve, Curve):
-            raise InputError(f"{name}={curve!r} must be a fitted curve; see fit_learning_curves.")
+            raise InputError("must be a fitted curve; see fit_learning_curves.", argument=name, value=curve)
     if a.unit != b.unit:
         raise InputError(f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit.")
     size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
@@ -332,10 +332,11 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
     order = np.argsort(costs, kind="stable")
     uncalibrated = []
     if size > min(c.largest_n for c in all_curves) and any(c.default_interval == "confidence" for c in all_curves):
-        uncalibrated.append(
-            f"n = {format_number(size)} is beyond the sizes measured, where fits with form='auto' predict better and have"
-            " intervals calibrated for it."
+        text = (
+            f"n = {format_number(size)} is beyond the sizes measured, where fits with {arg('form', 'auto')} predict"
+            " better and have intervals calibrated for it."
         )
+        uncalibrated.append(Message(text))
     pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
     return LearnerRanking(
         at=size,
@@ -346,7 +347,7 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
         kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
         unit=all_curves[0].unit,
         warnings=(
-            *(f"{name} could not be fitted and is not ranked: {f}" for name, f in failures.items()),
+            *(prefix(f"{name} could not be fitted and is not ranked: ", f) for name, f in failures.items()),
             *uncalibrated,
             *_warnings_at(all_curves, size, "few curves have been followed that far"),
         ),
@@ -355,7 +356,7 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
 
 def _warnings_at(curves: Sequence[Curve], at: float, far: str) -> tuple[str, ...]:
     """Warnings of the curves, and one where N lies beyond what their form was seen to hold for."""
-    found = [f"{c.learner}: {w}" for c in curves for w in c.all_warnings]
+    found = [prefix(f"{c.learner}: ", w) for c in curves for w in c.all_warnings]
     if at > EXTRAPOLATION_LIMIT * min(c.largest_n for c in curves):
         found.append(f"n = {format_number(at)} is beyond four times the largest size measured: {far}.")
     return tuple(found)

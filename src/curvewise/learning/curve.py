@@ -14,7 +14,17 @@ from scipy.special import ndtri
 
 from curvewise.errors import InputError
 from curvewise.learning.calibration import power_interval
-from curvewise.learning.power import FORMS, Constants, PowerFits, Replicates, Scale, bounds, fit_means, size_weights
+from curvewise.learning.power import (
+    FORMS,
+    Constants,
+    PowerFits,
+    Replicates,
+    Scale,
+    bounds,
+    check_choice,
+    fit_means,
+    size_weights,
+)
 from curvewise.learning.profile import (
     FINE_GRID,
     Basis,
@@ -151,7 +161,7 @@ class Curve(Result):
         """
         check_level(level)
         kind = interval or self.default_interval
-        check_interval(kind)
+        check_choice("interval", kind, INTERVALS)
         other = "conditional" if kind == "conditional" else "confidence"
         size = self._size(n)
         point = np.array([size])
@@ -246,11 +256,11 @@ class Curve(Result):
     ) -> dict[str, FloatArray]:
         """What :meth:`predict` tabulates, as arrays: error, low, high."""
         kind = interval or self.default_interval
-        check_interval(kind)
+        check_choice("interval", kind, INTERVALS)
         check_level(level)
         n = check_sizes_to_predict(n)
         if not runs > 0:
-            raise InputError(f"runs={runs} must be positive: the number of new runs averaged.")
+            raise InputError("must be positive: the number of new runs averaged.", argument="runs", value=runs)
         low, high = self._clip(*self._band_points(n, level, kind, runs))
         ends = [self._scale.values(low), self._scale.values(high)]
         if self._scale.sign < 0:
@@ -287,7 +297,7 @@ class Curve(Result):
             than at the largest size measured), its interval gain_low, gain_high, and gain_per_cost.
         """
         if not (np.isfinite(cost_per_sample) and cost_per_sample >= 0):
-            raise InputError(f"cost_per_sample={cost_per_sample!r} must be a price, not negative.")
+            raise InputError("must be a price of 0 or more.", argument="cost_per_sample", value=cost_per_sample)
         sizes = check_sizes_to_predict(n)
         added = np.maximum(sizes - self.largest_n, 0.0)
         band = self.band(sizes, level=level, runs=np.inf)
@@ -405,18 +415,12 @@ def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[s
     return {**table, "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves]}
 
 
-def check_interval(interval: str) -> None:
-    """Raise unless the kind of interval is known."""
-    if interval not in INTERVALS:
-        raise InputError(f"interval={interval!r} is not known: use one of {', '.join(map(repr, INTERVALS))}.")
-
-
 def check_size(n: float, argument: str, *, infinite: bool = False) -> float:
     """One training size as a float, or an error that names the argument."""
     if not isinstance(n, int | float | np.number) or not n > 0:
-        raise InputError(f"{argument}={n!r} must be a positive training size.")
+        raise InputError("must be a positive training size.", argument=argument, value=n)
     if np.isinf(n) and not infinite:
-        raise InputError(f"{argument}={n!r} must be finite.")
+        raise InputError("must be finite.", argument=argument, value=n)
     return float(n)
 
 
@@ -425,9 +429,9 @@ def check_sizes_to_predict(n: ArrayLike) -> FloatArray:
     try:
         sizes = np.atleast_1d(np.asarray(n, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InputError(f"n={n!r} must be one training size or a list of them.") from None
+        raise InputError("must be one training size or a list of them.", argument="n", value=n) from None
     if sizes.ndim != 1 or not (sizes > 0).all():
-        raise InputError("n must be one positive size or a list of them.")
+        raise InputError("must be one positive size or a list of them.", argument="n")
     return sizes
 
 
@@ -736,7 +740,7 @@ def _reach_warnings(curve: Curve, target: float, estimate: float) -> tuple[str, 
 def refit_simulated(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
     """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points, in one vectorised call."""
     if refits < 1:
-        raise InputError(f"refits={refits} must be at least 1.")
+        raise InputError("must be at least 1.", argument="refits", value=refits)
     data = curve._data
     spread = data.run_variance(curve.constants.sigma0_squared)
     mean, variance = simulate(np.random.default_rng(rng), curve._error_points(data.n), spread, data.runs, refits)

@@ -14,7 +14,7 @@ from curvewise.learning.extrapolation import SHORTEST_PREFIX, Ensemble, fit_ense
 from curvewise.learning.power import Replicates, bounds
 from curvewise.learning.profile import NoiseAverage, Profile, large_sample_of, profile_replicates, reliance_of
 from curvewise.stats.intervals import excluded_level
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.units import FloatArray, Unit
 
 ENSEMBLE_FORMS = ("auto", "constrained", "last")
@@ -92,8 +92,10 @@ class EnsembleCurve(Curve):
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval != "prediction":
             raise InputError(
-                f"form={self.form!r} has no interval={interval!r}: it supposes no form that could"
-                " be true. Use interval='prediction', or fit form='power'."
+                f"has no {arg('interval', interval)}: it supposes no form that could"
+                f" be true. Use {arg('interval', 'prediction')}, or fit {arg('form', 'power')}.",
+                argument="form",
+                value=self.form,
             )
         noise = self._noise_of_mean(n, level, runs)
         low, high = ensemble_interval(self._data, self._ensemble, n, level, noise)

@@ -6,7 +6,6 @@ import math
 import warnings as python_warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,19 @@ from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.learning.curve import Curve, LearningCurve, estimate_columns, refit_simulated
 from curvewise.learning.ensemble import ENSEMBLE_FORMS, EnsembleCurve, fit_points
 from curvewise.learning.extrapolation import SHORTEST_PREFIX
-from curvewise.learning.power import FORMS, Constants, Replicates, Scale, bounds, fit_means, group_runs, scale_for
+from curvewise.learning.power import (
+    FORMS,
+    Constants,
+    Replicates,
+    Scale,
+    bounds,
+    check_choice,
+    fit_means,
+    group_runs,
+    scale_for,
+)
 from curvewise.learning.profile import SLOPE_MEAN, SLOPE_STD
-from curvewise.text import format_number
+from curvewise.text import Message, arg, format_number, list_names, prefix, suggest
 from curvewise.types.coercion import same_names
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
@@ -87,11 +96,11 @@ def fit_learning_curve(
     read_as = Unit(unit, higher_is_better)
     values = read_as.errors(error)
     if runs is None and variance is not None:
-        raise InputError("variance needs runs=: over how many runs each mean was taken.")
+        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     data = group_runs(n, values, runs, variance)
     if largest is not None:
         if largest < 1:
-            raise InputError(f"largest={largest} must be at least 1: how many sizes to use.")
+            raise InputError("must be at least 1: how many sizes to use.", argument="largest", value=largest)
         data = data.only(slice(-largest, None))
     notes = []
     if read_as.bounded and higher_is_better:
@@ -147,7 +156,7 @@ def fit_learning_curves(
     rng : int
         Seed of the refits; the refits of one curve do not depend on the other curves.
     """
-    _check_form(form)
+    check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
     read_as, groups = _group_by_learner(frame, by, unit, higher_is_better)
     kind = read_as.once_read
     data: dict[str, Replicates] = {}
@@ -158,12 +167,12 @@ def fit_learning_curves(
             grouped = group_runs(columns["n"], values, columns.get("runs"), columns.get("variance"))
             _check_several_sizes(grouped, kind)
         except CurvewiseError as error:
-            failures[name] = str(error)
+            failures[name] = error.args[0]
         else:
             data[name] = grouped
     if not data:
         detail = next(iter(failures.values()), "the table has no rows.")
-        raise InputError(f"frame holds no curve that can be fitted: {detail}")
+        raise InputError(prefix("No curve can be fitted: ", detail))
     guess = None if chance is None else float(read_as.errors(chance, "chance"))
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess)
     result = LearningCurves(
@@ -206,13 +215,13 @@ class LearningCurves(Result):
 
     def __getitem__(self, learner: str) -> Curve:
         if learner in self.failures:
-            raise InputError(f"learner={learner!r} could not be fitted: {self.failures[learner]}")
+            raise InputError(prefix("could not be fitted. ", self.failures[learner]), argument="learner", value=learner)
         if learner not in self.curves:
-            close = get_close_matches(str(learner), self.curves, n=1)
             raise InputError(
-                f"learner={learner!r} was not fitted"
-                + (f"; did you mean {close[0]!r}? There are: " if close else "; there are: ")
-                + ", ".join(map(repr, list(self.curves)[:20]))
+                "was not fitted.",
+                argument="learner",
+                value=learner,
+                remedy=f"{suggest(learner, self.curves).strip()} There are {list_names(self.curves)}.".strip(),
             )
         return self.curves[learner]
 
@@ -227,7 +236,7 @@ class LearningCurves(Result):
         """The warnings, and for up to twenty curves those that need their intervals."""
         if len(self.curves) > 20:
             return self.warnings
-        late = [f"{c.learner}: {w}" for c in self for w in c.all_warnings if w not in c.warnings]
+        late = [prefix(f"{c.learner}: ", w) for c in self for w in c.all_warnings if w not in c.warnings]
         return (*self.warnings, *late)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -242,9 +251,8 @@ class LearningCurves(Result):
         for curve in list(self) if len(self.curves) <= FEW else []:
             n = curve.largest_n if self.at is None else self.at
             at = curve.interval_at(n)
-            parts.append(
-                f"{curve.learner}: e_N {curve._say(at.error)}, β_N {curve._say(at.data_reliance)} at n = {format_number(n)}."
-            )
+            said = f"e_N {curve._say(at.error)}, β_N {curve._say(at.data_reliance)}"
+            parts.append(f"{curve.learner}: {said} at n = {format_number(n)}.")
         if self.failures:
             first = next(iter(self.failures.items()))
             parts.append(f"{len(self.failures)} could not be fitted; {first[0]}: {first[1]}")
@@ -278,8 +286,8 @@ def _group_by_learner(
     if isinstance(frame, Measurements):
         if (unit is not None and unit != frame.unit.name) or higher_is_better:
             raise InputError(
-                f"The measurements are in {frame.unit.name!r} and bring their direction: leave unit"
-                " and higher_is_better out."
+                f"The measurements are in {frame.unit.name!r} and bring their direction:"
+                f" leave {arg('unit')} and {arg('higher_is_better')} out."
             )
         columns: dict[str, Any] = {"learner": frame.learner, "n": frame.n, "error": frame.error}
         columns |= {"runs": frame.runs} if frame.runs is not None else {}
@@ -291,7 +299,7 @@ def _group_by_learner(
         return frame.unit, _split_rows(columns, "learner")
     kind = Unit(unit or "fraction", higher_is_better)
     if isinstance(frame, str | bytes) or hasattr(frame, "__fspath__"):
-        raise InputError(f"frame={frame!r} is a path: read it first with cw.load_measurements.")
+        raise InputError("is a path: read it first with cw.load_measurements.", argument="frame", value=frame)
     if isinstance(frame, Mapping) and all(isinstance(v, tuple) and len(v) == 2 for v in frame.values()):
         return kind, {str(k): {"n": np.asarray(v[0]), "error": np.asarray(v[1])} for k, v in frame.items()}
     return kind, _split_rows(_columns_of(frame, by), by)
@@ -303,12 +311,12 @@ def _columns_of(frame: Any, by: str) -> dict[str, Any]:
     missing = [c for c in (by, "n", value) if c not in names]
     if missing:
         raise InputError(
-            f"frame lacks the column(s) {', '.join(map(repr, missing))}; it has "
-            f"{', '.join(map(repr, names))}. Rename them, pass by=, or read it with"
-            " cw.load_measurements, which takes a column map."
+            f"lacks the column(s) {list_names(missing)}; it has {list_names(names)}. Rename them, pass {arg('by')}, or"
+            " read it with cw.load_measurements, which takes a column map.",
+            argument="frame",
         )
     if "variance" in names and "runs" not in names:
-        raise InputError("frame has a column 'variance' but no 'runs': over how many runs is it?")
+        raise InputError("has a column 'variance' but no 'runs': over how many runs is it?", argument="frame")
     columns = {c: frame[c] for c in (by, "n", "runs", "variance") if c in names}
     return {**columns, "error": frame[value]}
 
@@ -316,7 +324,7 @@ def _columns_of(frame: Any, by: str) -> dict[str, Any]:
 def _split_rows(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray[Any]]]:
     given = np.asarray(columns.pop(by))
     if given.dtype == object and any(v is None or v != v for v in given.tolist()):
-        raise InputError(f"frame: the column {by!r} has missing values; name every learner.")
+        raise InputError(f"the column {by!r} has missing values; name every learner.", argument="frame")
     names = np.array(same_names(given.astype(str).tolist(), f"frame: the column {by!r}"))
     arrays = {k: np.asarray(v) for k, v in columns.items()}
     unique, first, inverse = np.unique(names, return_index=True, return_inverse=True)
@@ -332,7 +340,7 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
     rows = []
     for curve in curves.values():
         if not isinstance(curve, LearningCurve):
-            raise InputError("refits needs one of the power-law forms; form='auto' has none.")
+            raise InputError("needs one of the power-law forms.", argument="refits", value=refits)
         # Seeded by the curve's own data, so that adding a learner changes nothing for the others.
         own = np.frombuffer(curve.mean.tobytes(), dtype=np.uint32)
         fits = refit_simulated(curve, refits, np.random.default_rng([seed, *own.tolist()]))
@@ -367,13 +375,11 @@ def _warnings_of_all(frame: Any, curves: Mapping[str, Curve], failures: Mapping[
     flagged = [k for k, c in curves.items() if c.warnings]
     if flagged:
         first = curves[flagged[0]].warnings[0]
-        yield (
-            f"{len(flagged)} of {len(curves)} curves are flagged, see .warnings of each; the first,"
-            f" {flagged[0]}: {first}"
-        )
+        head = f"{len(flagged)} of {len(curves)} curves are flagged, see .warnings of each; the first, {flagged[0]}: "
+        yield prefix(head, first)
     if failures:
         name, why = next(iter(failures.items()))
-        yield f"{len(failures)} learner(s) could not be fitted; the first, {name}: {why}"
+        yield prefix(f"{len(failures)} learner(s) could not be fitted; the first, {name}: ", why)
 
 
 def _check_several_sizes(data: Replicates, unit: Unit) -> None:
@@ -423,7 +429,7 @@ def build_curves(
     notes: Sequence[str] = (),
 ) -> dict[str, LearningCurve | EnsembleCurve]:
     """Fit a curve to the grouped runs of each learner, quietly; those measured at the same sizes together."""
-    _check_form(form)
+    check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
     curves: dict[str, LearningCurve | EnsembleCurve] = {}
     # Curves at the same sizes share the basis of the grid over γ, so that one call fits them all.
     same_sizes: dict[bytes, list[str]] = {}
@@ -460,12 +466,6 @@ def build_curves(
     return {name: curves[name] for name in data}
 
 
-def _check_form(form: str) -> None:
-    known = (*FORMS, *ENSEMBLE_FORMS)
-    if form not in known:
-        raise InputError(f"form={form!r} is not known: use one of {', '.join(map(repr, known))}.")
-
-
 def _to_points(data: Replicates, scale: Scale) -> Replicates:
     if scale == Scale(1.0):
         return data  # keeps what the data have cached
@@ -493,13 +493,13 @@ def _power_curve(
     if alpha < bounds(common["unit"], points.mean)[0]:
         found.append(
             "The fit implies a negative error with unlimited data"
-            f" (α = {format_number(scale.value(alpha))}): do not extrapolate it. Use form='auto'."
+            f" (α = {format_number(scale.value(alpha))}): do not extrapolate it. Use {arg('form', 'auto')}."
         )
     if chance is not None:
         found += near_chance(points, chance)
     return LearningCurve(
         **common,
-        warnings=tuple(found),
+        warnings=tuple(map(Message, found)),
         alpha=scale.value(alpha),
         eta=scale.value(eta),
         gamma=gamma,
@@ -529,7 +529,7 @@ def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCur
         )
     return EnsembleCurve(
         **common,
-        warnings=(*found, *_misread(common["unit"], points.mean)),
+        warnings=tuple(map(Message, [*found, *_misread(common["unit"], points.mean)])),
         members=dict(zip(ensemble.members, ensemble.weights.tolist(), strict=True)),
         rolling_error=dict(ensemble.rolling_error),
         _ensemble=ensemble,
@@ -539,7 +539,7 @@ def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCur
 def _misread(unit: Unit, mean: FloatArray) -> Iterator[str]:
     # Fractions read as percentages lie below 1; accuracies given as fractions and turned first, above 99.
     if unit.name == "percent" and (float(mean.max()) <= 1.0 or float(mean.min()) >= 99.0):
-        yield "All errors lie within 1% of 0 or of 100%: if these are fractions, pass unit='fraction'."
+        yield f"All errors lie within 1% of 0 or of 100%: if these are fractions, pass {arg('unit', 'fraction')}."
 
 
 GAMMA_USUAL = (-0.85, -0.15)
@@ -577,14 +577,16 @@ def diagnose(
     if constants.noise == "paper" and spread_trend(data, variance) < 0.005:
         found.append(
             "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
-            " noisier than modelled, and intervals there are too narrow. Use noise='estimated'."
+            f" noisier than modelled, and intervals there are too narrow. Use {arg('noise', 'estimated')}."
         )
     flat = "The curve is flat within its noise: γ and the asymptote are not determined by the data, and its"
     flat += " extrapolation is its level."
     if gamma is None:
         flat = "The curve is flat within its noise, and its extrapolation is its level."
         if chance is None:
-            flat += " If this is the error of a blind guess, pass chance=: the intervals then allow for any fall."
+            flat += (
+                f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
+            )
     found += _misshapen(data, noise, flat)
     if gamma is not None:
         found += _ill_fitting(data, fitted, variance, gamma, parameters)
@@ -596,7 +598,7 @@ def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
     if sizes < parameters:
         yield (
             f"{sizes} sizes cannot determine {parameters} parameters: γ is held by the prior alone."
-            " Add sizes, or use form='sqrt'."
+            f" Add sizes, or use {arg('form', 'sqrt')}."
         )
     if not data.replicated:
         # Two standard deviations of the prior of the exponent.
@@ -627,7 +629,7 @@ def _misshapen(data: Replicates, noise: FloatArray, flat: str) -> Iterator[str]:
     if total < -total_noise:
         yield (
             "Error rises with more data from the smallest to the largest size. If these are"
-            " accuracies or scores, pass higher_is_better=True; if not, a power law cannot describe"
+            f" accuracies or scores, pass {arg('higher_is_better', True)}; if not, a power law cannot describe"
             " this, and the training of the large runs deserves a look."
         )
     elif (rise > limit).any():
@@ -658,7 +660,10 @@ def near_chance(data: Replicates, chance: float, *, extrapolator: bool = False) 
     up_to = f"Up to n = {format_number(data.n[near].max())} the error is within a tenth of chance"
     beyond = int(len(data.n) - np.flatnonzero(near)[-1] - 1)
     if not extrapolator:
-        yield (f"{up_to}, where a power law does not hold: leave those sizes out, or extrapolate with form='auto'.")
+        yield (
+            f"{up_to}, where a power law does not hold: leave those sizes out, or extrapolate with"
+            f" {arg('form', 'auto')}."
+        )
     elif beyond == 0:
         yield (
             f"{up_to}: the runs do not show when learning begins, and the error with more data may"
@@ -667,7 +672,7 @@ def near_chance(data: Replicates, chance: float, *, extrapolator: bool = False) 
     else:
         yield (
             f"{up_to}: those sizes say little about the rest of the curve. Leave them out"
-            f" (largest={beyond}) and compare."
+            f" ({arg('largest', beyond)}) and compare."
         )
 
 
@@ -692,7 +697,7 @@ def _ill_fitting(
             f"The fitted form misses the means by more than the spread of the runs allows"
             f" (lack of fit, p = {p:.1g}): a poor fit."
             + (" γ is at the end of the range searched. " if at_end else " ")
-            + "Extrapolate with form='auto'."
+            + f"Extrapolate with {arg('form', 'auto')}."
         )
 
 

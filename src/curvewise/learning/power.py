@@ -6,6 +6,7 @@ Runs are grouped by training size (:class:`Replicates`), brought from the user's
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import list_names
 from curvewise.types.units import FloatArray, Unit, as_floats
 
 GAMMA_GRID: FloatArray = np.arange(-99, 0) / 100.0
@@ -61,13 +63,20 @@ class Constants:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.prior) and self.prior >= 0):
-            raise InputError(f"prior={self.prior!r} must be 0 or positive.")
+            raise InputError("must be 0 or positive.", argument="prior", value=self.prior)
         if not (np.isfinite(self.sigma0_squared) and self.sigma0_squared >= 0):
-            raise InputError(f"sigma0_squared={self.sigma0_squared!r} must be 0 or positive.")
+            raise InputError("must be 0 or positive.", argument="sigma0_squared", value=self.sigma0_squared)
         if self.gamma is not None and not -10 <= self.gamma < 0:
-            raise InputError(f"gamma={self.gamma:g} must be negative: error falls with n (−0.5 is usual).")
-        if self.noise not in ("estimated", "paper"):
-            raise InputError(f"noise={self.noise!r} is not known: use 'estimated' or 'paper'.")
+            raise InputError(
+                "must be negative, because error falls with n (−0.5 is usual).", argument="gamma", value=self.gamma
+            )
+        check_choice("noise", self.noise, ("estimated", "paper"))
+
+
+def check_choice(argument: str, value: str, known: Sequence[str]) -> None:
+    """Raise unless the value is one of a few words."""
+    if value not in known:
+        raise InputError("is not known.", argument=argument, value=value, remedy=f"Use one of {list_names(known)}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +147,7 @@ def fit_power(
     form, constants
         As in :func:`fit_learning_curve`.
     """
-    if form not in FORMS:
-        raise InputError(f"form={form!r} is not known: use one of {', '.join(map(repr, FORMS))}.")
+    check_choice("form", form, tuple(FORMS))
     free, terms = FORMS[form]
     gammas = GAMMA_GRID if free else np.array([-0.5])
     if constants.gamma is not None:
@@ -224,9 +232,8 @@ def size_weights(scheme: str, runs: FloatArray, variance: FloatArray) -> FloatAr
         return 1.0 / variance
     if scheme == "run":
         return runs / variance
-    if scheme == "none":
-        return np.broadcast_to(runs, np.broadcast_shapes(runs.shape, variance.shape))
-    raise InputError(f"weights={scheme!r} is not known: use one of {', '.join(map(repr, WEIGHTS))}.")
+    check_choice("weights", scheme, WEIGHTS)
+    return np.broadcast_to(runs, np.broadcast_shapes(runs.shape, variance.shape))
 
 
 def slope_variance(
@@ -354,9 +361,9 @@ def group_runs(
     counts = _row_values("runs", runs, sizes, default=1.0)
     spread = _row_values("variance", variance, sizes, default=np.nan)
     if (counts < 1).any() or not np.isfinite(counts).all():
-        raise InputError("runs must be at least 1 for every size: it counts the trained models.")
+        raise InputError("must be at least 1 for every size: it counts the trained models.", argument="runs")
     if (spread < 0).any() or np.isinf(spread).any():
-        raise InputError("variance must be finite and not negative (NaN where it is unknown).")
+        raise InputError("must be finite and not negative (NaN where it is unknown).", argument="variance")
     order = sizes.argsort(kind="stable")
     sizes, values, counts, spread = (v[order] for v in (sizes, values, counts, spread))
     starts = np.flatnonzero(np.concatenate([[True], sizes[1:] != sizes[:-1]]))
@@ -382,10 +389,10 @@ def _check_rows(n: FloatArray, error: FloatArray) -> None:
             "run (repeat the size for replicates)."
         )
     if len(n) == 0:
-        raise InputError("n and error are empty: a curve needs runs at two sizes at the least.")
+        raise InputError("n and error are empty: a curve needs runs at two sizes or more.")
     if not np.isfinite(n).all() or (n <= 0).any():
         bad = n[~(np.isfinite(n) & (n > 0))][0]
-        raise InputError(f"n holds {bad:g}: training sizes must be positive and finite.")
+        raise InputError(f"holds {bad:g}: training sizes must be positive and finite.", argument="n")
 
 
 def _row_values(name: str, values: ArrayLike | None, like: FloatArray, default: float) -> FloatArray:
@@ -393,7 +400,7 @@ def _row_values(name: str, values: ArrayLike | None, like: FloatArray, default: 
         return np.full(like.shape, default)
     array = np.broadcast_to(as_floats(values, name), np.shape(values) or like.shape)
     if array.shape != like.shape:
-        raise InputError(f"{name} has shape {array.shape} and n has {like.shape}: one entry per row.")
+        raise InputError(f"has shape {array.shape} and n has {like.shape}: give one entry per row.", argument=name)
     return array
 
 

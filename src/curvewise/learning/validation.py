@@ -24,7 +24,7 @@ from curvewise.learning.power import (
     slope_variance,
 )
 from curvewise.stats.intervals import paired_t_test
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit, as_floats
 
@@ -132,7 +132,7 @@ def leave_one_size_out(
         raise InputError("n, error, runs and variance must have one entry per row each.")
     given = {k: np.broadcast_to(v, given["n"].shape) for k, v in given.items()}
     if variance is not None and runs is None:
-        raise InputError("variance needs runs=: over how many runs each mean was taken.")
+        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     curves = _by_learner(given, learner)
     if forms is None and weights is None:
         rows = [*PAPER_ROWS, ("auto", "size"), ("last", "size")]
@@ -144,7 +144,7 @@ def leave_one_size_out(
             raise InputError("n needs at least three sizes per curve to leave one out.")
         sizes = np.intersect1d(sizes, data.n)
     if len(sizes) == 0:
-        raise InputError("learner: the curves share no size, so no size can be scored for all.")
+        raise InputError("the curves share no size, so no size can be scored for all.", argument="learner")
     misses = np.array([[_misses(d, sizes, f, w, kind, constants) for d in curves] for f, w in rows])
     flat = np.abs(misses).reshape(len(rows), -1)
     p = [np.nan, *(paired_t_test(row, flat[0]) for row in flat[1:])]
@@ -283,7 +283,7 @@ def measure_stability(
     scale = scale_for(kind, data.mean)
     used = data.n[-4:] if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
     if not np.isin(used, data.n).all() or len(used) < 2:
-        raise InputError("sizes must be at least two of the sizes that were measured.")
+        raise InputError("must be at least two of the sizes that were measured.", argument="sizes")
     unknown = [f for f in forms if f not in FORMS]
     if unknown or draws < 2:
         raise InputError(f"forms must be among {', '.join(FORMS)} and draws at least 2.")
@@ -385,7 +385,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     if isinstance(curves, Curve):
         curves = [curves]
     if not curves or len({c.unit for c in curves}) > 1:
-        raise InputError("curves must be a list of fitted curves in one unit.")
+        raise InputError("must be a list of fitted curves in one unit.", argument="curves")
     parts = [_part(c) for c in curves]
     if not any(len(p.n) for p in parts):
         raise InputError("curves hold no replicated size: there is no spread to check.")
