@@ -175,12 +175,14 @@ def fit_learning_curves(
         raise InputError(prefix("No curve can be fitted: ", detail))
     guess = None if chance is None else float(read_as.errors(chance, "chance"))
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess)
+    general = tuple(_general_warnings(frame))
     result = LearningCurves(
         curves={**curves},
         at=at,
         bootstrap=_bootstrap(curves, at, refits, rng) if refits else {},
         failures=failures,
-        warnings=tuple(_warnings_of_all(frame, curves, failures)),
+        warnings=(*general, *_first_warnings(curves, failures)),
+        _general=general,
     )
     for message in result.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
@@ -212,6 +214,7 @@ class LearningCurves(Result):
     bootstrap: dict[str, FloatArray]
     failures: dict[str, str]
     warnings: tuple[str, ...] = ()
+    _general: tuple[str, ...] = ()
 
     def __getitem__(self, learner: str) -> Curve:
         if learner in self.failures:
@@ -230,6 +233,17 @@ class LearningCurves(Result):
 
     def __len__(self) -> int:
         return len(self.curves)
+
+    @property
+    def general_warnings(self) -> tuple[str, ...]:
+        """Warnings that concern the measurements as a whole, not single curves."""
+        return self._general
+
+    @property
+    def curve_warnings(self) -> tuple[str, ...]:
+        """All warnings of every curve with its learner's name, and why learners could not be fitted."""
+        each = [prefix(f"{c.learner}: ", w) for c in self for w in c.all_warnings]
+        return (*each, *(prefix(f"{name} could not be fitted: ", why) for name, why in self.failures.items()))
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
@@ -359,7 +373,7 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
     return dict(zip(labels, np.array(rows).T, strict=True))
 
 
-def _warnings_of_all(frame: Any, curves: Mapping[str, Curve], failures: Mapping[str, str]) -> Iterator[str]:
+def _general_warnings(frame: Any) -> Iterator[str]:
     if isinstance(frame, Measurements):
         failed = np.asarray(frame.labels.get("status", [])) == "failed"
         if failed.any():
@@ -372,6 +386,10 @@ def _warnings_of_all(frame: Any, curves: Mapping[str, Curve], failures: Mapping[
                 "the intervals take them so and are too narrow. Average over the seeds first, with "
                 "measurements.subset_means()."
             )
+
+
+def _first_warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) -> Iterator[str]:
+    """Count the curves that are flagged and the learners that failed, each with the first as an example."""
     flagged = [k for k, c in curves.items() if c.warnings]
     if flagged:
         first = curves[flagged[0]].warnings[0]
