@@ -21,7 +21,6 @@ from curvewise.cli.console import (
     digits_of,
     note,
     rich_table,
-    sentences,
     shown_as,
     warn,
     warn_each,
@@ -330,7 +329,7 @@ def compare(
 
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
     page.document = result.to_dict()
-    page.say(sentences(result), style="bold")
+    page.say(result.sentences(), style="bold")
     rows = dict(result.columns())
     rows["quantity"] = [str(q).replace("beta_N", "β_N") for q in rows["quantity"]]
     title = f"{result.a} minus {result.b} ({result.level:.0%} intervals)"
@@ -388,7 +387,7 @@ def plan(
         level=fitting.level,
     )
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(result.sentences())
     columns = {k: [as_count(v) for v in c] for k, c in result.columns().items()}
     page.table(f"Runs to add for {result.learner}", columns, digits_of(result.unit))
     warn_each([*curve.warnings, *result.warnings])
@@ -425,7 +424,7 @@ def rank(
 
     result = rank_learners(curves, at=fitting.at, level=fitting.level)
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(result.sentences())
     columns = dict(result.columns())
     columns["chance best"] = [shown_as(p, ".0%") for p in columns.pop("probability_best")]
     what = f"{result.level:.0%} {result.kind} intervals, form {fitting.form}"
@@ -477,7 +476,7 @@ def validate(
         variance=measurements.variance if measurements.runs is not None else None,
     )
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(result.sentences())
     # The title says RMSE: the columns need only the sizes.
     columns = {k.removeprefix("rmse_"): v for k, v in result.columns().items()}
     columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("r_squared")]
@@ -526,7 +525,7 @@ def show_curves(
         page.say(legend, style="dim")
     elif len(every) <= MOST_SUMMARIES:
         for curve in every:
-            page.say(sentences(curve))
+            page.say(curve.sentences())
     warn_each(curves.curve_warnings)
 
 

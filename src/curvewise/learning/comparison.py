@@ -74,7 +74,7 @@ class CurveComparison(Result):
         }
         return interval_columns(rows)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The verdict in a few sentences."""
         d = self.error_difference
         unit = " points" if self.unit.name == "percent" else ""
@@ -85,7 +85,7 @@ class CurveComparison(Result):
         else:
             better, worse = (self.a, self.b) if self.verdict == "a better" else (self.b, self.a)
             text = f"{better} is better than {worse} {where}: {self.a} minus {self.b} is {interval}."
-        return " ".join([text, *self._more(), *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join([text, *self._more()])
 
     def _more(self) -> list[str]:
         said = []
@@ -271,8 +271,8 @@ class LearnerRanking(Result):
             "probability_best": self.probability_best,
         }
 
-    def summary(self) -> str:
-        """Which to choose, and how sure that is."""
+    def sentences(self) -> str:
+        """Name the one to choose, and how certain that is."""
         likely, *others = np.argsort(-self.probability_best, kind="stable").tolist()
         name, chance = self.learners[likely], self.probability_best
         text = f"At n = {format_number(self.at)}, {name} is "
@@ -289,7 +289,7 @@ class LearnerRanking(Result):
             text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its"
             text += f" chance is {chance[0]:.0%}: chances go by all of an interval, and a"
             text += " prediction need not lie in its middle."
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+        return text
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""

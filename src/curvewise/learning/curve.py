@@ -482,8 +482,8 @@ class LearningCurve(Curve):
         low, high = self._profile.gamma_interval(level)
         return Interval(self.gamma, float(low[0]), float(high[0]), level)
 
-    def summary(self) -> str:
-        """A few sentences: e_N, β_N, what more data would bring, the fit, the warnings."""
+    def sentences(self) -> str:
+        """A few sentences: e_N, β_N, what more data would bring, the fit."""
         at = self.interval_at()
         reach = EXTRAPOLATION_LIMIT * self.largest_n
         four = self.interval_at(reach).error
@@ -491,13 +491,12 @@ class LearningCurve(Curve):
         if len(self.n) > self.parameters and np.isfinite(self.r_squared):
             fit += f", R² = {self.r_squared:.3f}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
-        text = (
+        return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
             f" (95% confidence) and the data-reliance is {self._say(at.data_reliance)}. With four"
             f" times the data (n = {format_number(reach)}) it is {self._say(four)} if the fitted form"
             f" holds. Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
-        return " ".join([text, *(f"Beware: {w}" for w in self.all_warnings)])
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
@@ -658,7 +657,7 @@ class SamplesToReach(Result):
             "probability_never": [self.probability_never],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """One or two sentences."""
         target = f"{format_number(self.error)}{self.unit.suffix}"
         span = f"{self.level:.0%} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
@@ -674,7 +673,7 @@ class SamplesToReach(Result):
         if np.isfinite(self.probability_never):
             doubt = "But the" if self.probability_never > 0.5 > np.isinf(self.estimate) else "The"
             text += f" {doubt} chance that it is never reached is {self.probability_never:.0%}."
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+        return text
 
 
 def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, float]:

@@ -59,20 +59,19 @@ class SizePlan(Result):
         columns = {"n": self.n, "runs": self.runs, "add": self.add}
         return {name: [as_count(v) for v in values] for name, values in columns.items()}
 
-    def summary(self) -> str:
-        """What to train, and what it brings."""
+    def sentences(self) -> str:
+        """State what to train, and what it brings."""
         steps = [
             f"{int(k)} at n = {format_number(float(size))}" for size, k in zip(self.n, self.add, strict=True) if k > 0
         ]
         unit = self.unit.suffix
-        text = (
+        return (
             f"{self.learner}: to bring the {self.level:.0%} interval of the error at"
             f" n = {format_number(self.at)} from a width of {format_number(self.width_now)}{unit} to"
             f" {format_number(self.width_then)}{unit}, add {', '.join(steps) or 'nothing'}"
             f" ({format_number(self.samples)} training samples in all)."
             " Added runs must differ in data or seed."
         )
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 
 
 def plan_sizes(

@@ -48,8 +48,8 @@ class EnsembleCurve(Curve):
         """Always "prediction"."""
         return "prediction"
 
-    def summary(self) -> str:
-        """A few sentences: the error now, at twice and at four times the data, the warnings."""
+    def sentences(self) -> str:
+        """A few sentences: the error now, at twice and at four times the data."""
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         now, twice, four = (
             self._say(self.interval_at(k * self.largest_n).error) for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
@@ -57,13 +57,12 @@ class EnsembleCurve(Curve):
         best = sorted(self.members, key=lambda m: -self.members[m])[:3]
         fitted = len(self.n) >= SHORTEST_PREFIX or self.form == "last"
         how = f"led by {', '.join(best)}" if fitted else "the means are joined, no law is fitted"
-        text = (
+        return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {now}; with twice the"
             f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
             f" for the mean of many runs). Form: {self.form}, {how};"
             f" {self._data.total} runs at {len(self.n)} sizes."
         )
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 
     @cached_property
     def _profile(self) -> Profile | NoiseAverage:

@@ -257,7 +257,7 @@ class LearningCurves(Result):
         """One row per learner: e_N and β_N with their intervals, γ, and the bootstrap columns."""
         return {**estimate_columns(list(self), self.at), **self.bootstrap}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The best at the largest size that all have, how many are flagged, what failed."""
         parts = [self._best()] if len(self.curves) > 1 else []
         if flagged := self._flagged():
@@ -270,7 +270,7 @@ class LearningCurves(Result):
         if self.failures:
             first = next(iter(self.failures.items()))
             parts.append(f"{len(self.failures)} could not be fitted; {first[0]}: {first[1]}")
-        return " ".join([*parts, *(f"Beware: {w}" for w in self.all_warnings)])
+        return " ".join(parts)
 
     def _best(self) -> str:
         """The best, at the largest size that all of them have; of many, the next two as well."""

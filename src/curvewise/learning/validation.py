@@ -82,8 +82,8 @@ class LeaveOneSizeOut(Result):
             "pvalue": self.pvalue,
         }
 
-    def summary(self) -> str:
-        """Which row predicts best, and against what."""
+    def sentences(self) -> str:
+        """State which row predicts best, and against what."""
         best = int(np.nanargmin(self.average))
         text = (
             f"Over {self.curves} curve(s), the mean error at a size left out is predicted best by"
@@ -94,7 +94,7 @@ class LeaveOneSizeOut(Result):
         if "last" in self.forms:
             carried = float(self.average[self.forms.index("last")])
             text += f" (the nearest size carried over: {format_number(carried)}{self.unit.suffix})"
-        return " ".join([text + ".", *(f"Beware: {w}" for w in self.warnings)])
+        return f"{text}."
 
 
 def leave_one_size_out(
@@ -232,17 +232,16 @@ class Stability(Result):
             **outside,
         }
 
-    def summary(self) -> str:
-        """How far e_N and β_N can be trusted from one run per size."""
+    def sentences(self) -> str:
+        """State how far e_N and β_N can be trusted from one run per size."""
         unit = self.unit.suffix
-        text = (
+        return (
             f"From one run at each of a few sizes, over {self.draws} draws, e_N at n ="
             f" {format_number(self.at)} has a standard deviation of"
             f" {format_number(float(self.error_std[0]))}{unit} and β_N of"
             f" {format_number(float(self.data_reliance_std[0]))}{unit} with form {self.forms[0]}; the"
             f" asymptote of {format_number(float(self.alpha_std[0]))}{unit}."
         )
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 
 
 def measure_stability(
@@ -361,8 +360,8 @@ class VarianceCheck(Result):
             "degrees_of_freedom": self.freedom,
         }
 
-    def summary(self) -> str:
-        """Whether σ0² + σ̂²/n describes the spread of the runs."""
+    def sentences(self) -> str:
+        """State whether σ0² + σ̂²/n describes the spread of the runs."""
         verdict = "does not describe" if self.pvalue < 0.01 else "is consistent with"
         return (
             f"The variance model σ0² + σ̂²/n {verdict} the spread of the runs of {self.curves}"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.tables import format_table
-from curvewise.text import format_number
+from curvewise.text import brief, format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,6 +67,10 @@ class Interval:
         return f"{format_number(self.estimate)} [{format_number(self.low)}, {format_number(self.high)}]"
 
 
+_REPR_LENGTH = 100
+"""Characters after which the ``repr`` of a result names no further field."""
+
+
 class Result(ABC):
     """What every analysis returns: estimates, intervals, settings, warnings in plain words.
 
@@ -76,14 +80,28 @@ class Result(ABC):
 
     warnings: tuple[str, ...]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Keep the ``repr`` of results in one line."""
+        super().__init_subclass__(**options)
+        # Put in place before the decorator runs: dataclass writes one of every array where a class has none.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
+
     @property
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings, with those that are only found when intervals are computed."""
         return self.warnings
 
-    @abstractmethod
     def summary(self) -> str:
-        """A few sentences that can be pasted into a paper."""
+        """A few sentences that can be pasted into a paper, the warnings at the end."""
+        return " ".join([*filter(None, [self.sentences()]), *(f"Beware: {w}" for w in self.all_warnings)])
+
+    def sentences(self) -> str:
+        """The summary without its warnings, for places that show them apart; what a subclass gives."""
+        text = self.summary()  # of a class that writes its warnings into the summary itself
+        for warning in self.all_warnings:
+            text = text.replace(f" Beware: {warning}", "")
+        return text
 
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -120,6 +138,18 @@ class Result(ABC):
 
     def __str__(self) -> str:
         return self.summary()
+
+    def __repr__(self) -> str:
+        shown: list[str] = []
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if f.name.startswith("_") or sum(map(len, shown)) > _REPR_LENGTH:
+                continue
+            if isinstance(value, Interval | float):
+                shown.append(f"{f.name}={value if isinstance(value, Interval) else format_number(value)}")
+            elif isinstance(value, str | int):
+                shown.append(f"{f.name}={brief(value, 40)}")
+        return f"{type(self).__name__}({', '.join(shown)}, …)"
 
     def _repr_html_(self) -> str:
         try:  # the pieces of a report, where it can be made
