@@ -30,9 +30,8 @@ from curvewise.transfer.result import (
 )
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
 from curvewise.transfer.runs import Estimate, Task, cells_of, check_maximal, is_turned
-from curvewise.types.units import same_names
 from curvewise.types.results import check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.units import FloatArray, as_floats, same_names
 
 SEEDS = ("mean", "pooled")
 

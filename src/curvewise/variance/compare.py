@@ -17,10 +17,9 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.tests import benjamini_hochberg, holm, permutation_pvalue, probability_below, sign_flip_pvalue
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.coercion import as_predictions
-from curvewise.types.units import distinct_names
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.units import FloatArray, Unit, distinct_names
 from curvewise.variance.anova import FEWEST, Estimate, Totals, few_groups, measure_totals, mostly_wrong
 from curvewise.variance.difference import (
     Difference,
