@@ -168,7 +168,7 @@ def test_labels_of_another_kind_are_refused(labels):
 def pair_counts(columns, tile, kernel):
     with pytest.MonkeyPatch.context() as patch:
         if kernel == "plain":
-            patch.setattr(_pair_counts, "_kernel", lambda: _pair_counts._plain_kernel)
+            patch.setattr(pairs, "fastest_kernel", lambda: pairs.plain_kernel)
         n = len(columns)
         table = np.full((n, n), -1)
         for i0, j0, counts in iter_pair_counts(columns, tile):
@@ -194,7 +194,7 @@ def test_pair_counts_are_a_gram_matrix(kernel, shape, tile):
 @pytest.mark.parametrize("kernel", kernels)
 def test_pair_counts_of_more_runs_than_one_step_takes(kernel):
     rng = np.random.default_rng(3)
-    columns = rng.integers(0, 2**64, (9, 2 * _pair_counts.WORDS + 5), dtype=np.uint64)
+    columns = rng.integers(0, 2**64, (9, 2 * pairs.WORDS + 5), dtype=np.uint64)
     bits = np.unpackbits(columns.view(np.uint8), axis=1).astype(int)
     upper = np.triu_indices(9)
     np.testing.assert_array_equal(pair_counts(columns, 6, kernel)[upper], (bits @ bits.T)[upper])
@@ -204,18 +204,18 @@ def test_without_numba_the_plain_kernel_is_taken(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(_pair_counts.importlib, "import_module", missing)
-    assert _pair_counts._kernel.__wrapped__() is _pair_counts._plain_kernel
+    monkeypatch.setattr(pairs.importlib, "import_module", missing)
+    assert pairs.fastest_kernel.__wrapped__() is pairs.plain_kernel
 
 
 def test_an_estimate_grows_with_the_work(monkeypatch):
     assert estimate_seconds(100, 64) > 0
     ticks = count()
-    monkeypatch.setattr(_pair_counts.time, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr(pairs.time, "perf_counter", lambda: float(next(ticks)))
     # One tile in one second: as many as cover a triangle of pairs, over parts of the runs.
     assert estimate_seconds(8, 64, tile=8) == 1
     assert estimate_seconds(80, 64, tile=8) == 10 * 11 / 2
-    part = 64 * (_pair_counts.WORDS // 8)
+    part = 64 * (pairs.WORDS // 8)
     assert estimate_seconds(80, 3 * part, tile=8) == 3 * estimate_seconds(80, part, tile=8) == 165
 
 
