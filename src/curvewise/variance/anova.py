@@ -399,7 +399,8 @@ def share_interval(split: VarianceSplit, level: float, limits: tuple[float, floa
 def std_interval(std: float, variances: tuple[float, float], level: float, unit: str) -> Interval:
     """Return a standard deviation with limits from those of its variance, cut off at the largest possible."""
     most = max(MOST_STD.get(unit, math.inf), std)  # of two or three runs a sample may have more
-    return Interval(std, *(min(math.sqrt(v), most) for v in variances), level)
+    low, high = (min(math.sqrt(v), most) for v in variances)
+    return Interval(std, low, high, level)
 
 
 def true_std(split: VarianceSplit, level: float, unit: str) -> Interval:

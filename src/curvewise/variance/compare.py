@@ -126,7 +126,7 @@ def compare_runs(
         raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
     first, second = distinct_names(names, "names")
     names, generator = (first, second), np.random.default_rng(rng)
-    options = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
+    options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
     scores = read_scores({"a": a, "b": b}, unit, higher_is_better, options)
     given = None
     if scores is not None:
@@ -589,7 +589,7 @@ def compare_trainings(
     if scores is not None:
         read = [_Training(errors, scores[1]) for errors in scores[0]]
     else:
-        options = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
+        options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
         given = [
             as_predictions(values, argument=argument, directed=True, **options)
             for argument, values in zip(arguments, _aligned(trainings), strict=True)
@@ -608,13 +608,13 @@ def compare_trainings(
     means = {name: float(t.errors.mean()) for name, t in by_name.items()}
     order, kind_of_error = sorted(means, key=means.__getitem__), read[0].unit
     # Each interval at the level that Bonferroni leaves to one of so many: together they hold at ``level``.
-    single, most = 1 - (1 - level) / len(pairs), top_of(kind_of_error)
+    each, most = 1 - (1 - level) / len(pairs), top_of(kind_of_error)
     return TrainingComparison(
         names=tuple(order),
         errors=np.array([means[name] for name in order]),
         runs=tuple(len(by_name[name].errors) for name in order),
         pairs=tuple(pairs),
-        differences=tuple(p.decisive.interval(single, most) for p in parts),
+        differences=tuple(p.decisive.interval(each, most) for p in parts),
         pvalues=pvalues,
         adjusted=adjusted,
         verdicts=tuple(sign if seen else "undecided" for sign, seen in zip(signs, shown, strict=True)),

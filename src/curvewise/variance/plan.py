@@ -123,7 +123,7 @@ def plan_runs(
     if difference is None:
         noise = known.noise()
         model = VariancePower(noise, effect, known.size or 1e9, level)
-        assumed = ("run effects are normal", "a variance is seen if its interval excludes 0")
+        assumed = ["run effects are normal", "a variance is seen if its interval excludes 0"]
         return _plan("variance", effect, model, power, runs_max, known, assumed)
     comparison, assumed = known.difference_power(level)
     plan = _plan("difference", effect, comparison, power, runs_max, known, assumed)
@@ -131,7 +131,8 @@ def plan_runs(
     if known.pilots:
         models = [known.difference_power(level, end)[0] for end in ("low", "high")]
         found = [plan.runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
-        limits = Interval(*(math.inf if r is None else float(r) for r in found), level)
+        estimate, low, high = (math.inf if r is None else float(r) for r in found)
+        limits = Interval(estimate, low, high, level)
     if plan.runs is None and comparison.example_part:
         wanted = comparison.examples_needed(effect, power, runs_max)
     return replace(plan, runs_interval=limits, examples_needed=wanted)

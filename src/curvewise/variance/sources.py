@@ -20,12 +20,19 @@ from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import FEWEST, SamplingUnits, interval_lists, satterthwaite, warn_all
+from curvewise.variance.anova import (
+    FEWEST,
+    SamplingUnits,
+    group_codes,
+    interval_lists,
+    satterthwaite,
+    true_std,
+    warn_all,
+)
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
-from curvewise.variance.variances import DRAWS, measure_split, observed_std, tail_notes, true_std, variance_ratio
-from curvewise.variance.votes import group_codes
+from curvewise.variance.variances import DRAWS, measure_split, observed_std, tail_notes, variance_ratio
 
 BLOCK_CELLS = 2**20
 """Cells of runs × examples compared at a time."""

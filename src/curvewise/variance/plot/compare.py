@@ -16,12 +16,13 @@ from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, rows_of, row
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, ends_of, finish, note, warned, zero_line
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
-from curvewise.text import format_pvalue
+from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
+from curvewise.variance.anova import decimals
 from curvewise.variance.compare import RunComparison, TrainingComparison
 from curvewise.variance.plot.runs import SERIES, Measure
-from curvewise.variance.variances import VarianceComparison, said_ratio
+from curvewise.variance.variances import VarianceComparison
 
 RUNS = "curvewise-runs"
 MEAN = "curvewise-mean"
@@ -286,9 +287,9 @@ def plot_variance_comparison(
         ax.set_xlim(*limits)
         a, b = safe_names(result.names, 9 if is_narrow(ax) else 20)
         ax.set_xlabel(f"std between runs, {a} / {b}")
+        test, true = (format_interval(r, write=decimals(2)) for r in (result.test_set_ratio, result.distribution_ratio))
         said = (
-            f"Ratio {said_ratio(result.test_set_ratio)} ({format_pvalue(result.test_set_pvalue)}) for"
-            f" test error, {said_ratio(result.distribution_ratio)}"
+            f"Ratio {test} ({format_pvalue(result.test_set_pvalue)}) for test error, {true}"
             f" ({format_pvalue(result.distribution_pvalue)}) for true error: {result.verdict}."
         )
         finish(ax, own, [], [said, *warned(result)], caption=caption, indent=0.7)

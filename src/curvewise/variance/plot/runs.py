@@ -21,7 +21,7 @@ from curvewise.errors import InputError
 from curvewise.text import format_number, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
-from curvewise.variance.accuracy import AccuracyDistribution, drawn_together, poisson_binomial_pmf
+from curvewise.variance.accuracy import AccuracyDistribution, poisson_binomial_pmf, shrunk_rates
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.luck import SeedLuck, TestSetComparison, TestSetPair
 
@@ -77,7 +77,7 @@ def _runs(ax: Axes, result: VarianceDecomposition, measure: Measure) -> list[tup
     bars = histogram(ax, errors, edges)
     scale = result.runs * (edges[1] - edges[0])
     if exact:
-        pmf = poisson_binomial_pmf(drawn_together(result.example_errors, result.runs))
+        pmf = poisson_binomial_pmf(shrunk_rates(result.example_errors, result.runs))
         likely = np.flatnonzero(pmf > LIKELY * pmf.max())
         x, y = step * likely.astype(np.float64), pmf[likely] * scale / step
     else:
