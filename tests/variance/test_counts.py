@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import InputError
-from curvewise.variance import counts as _bits
-from curvewise.variance import counts as _class_counts
-from curvewise.variance import pairs as _pair_counts
+from curvewise.variance import counts, pairs
 from curvewise.variance.counts import FEW_CLASSES, BitCounter, class_counts, column_pack, count_bits, packed_totals
 from curvewise.variance.pairs import estimate_seconds, iter_pair_counts
 
@@ -53,7 +51,7 @@ def test_packed_totals_are_sums_of_the_table(shape):
 def test_totals_without_room_for_lanes(shape):
     errors = random_errors(*shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_bits, "LANE_WORDS", 1)
+        patch.setattr(counts, "LANE_WORDS", 1)
         _, examples = packed_totals([np.packbits(errors, axis=1)], errors.shape[1])
     np.testing.assert_array_equal(examples, errors.sum(axis=0))
 
@@ -98,7 +96,7 @@ def test_column_pack_transposes(shape):
     errors = random_errors(*shape)
     runs, n = errors.shape
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_bits, "PACK_RUNS", 64)
+        patch.setattr(counts, "PACK_RUNS", 64)
         columns = column_pack(cut(np.packbits(errors, axis=1), shape[2]), n, runs)
     assert columns.shape == (n, -(-runs // 64))
     bits = np.unpackbits(columns.view(np.uint8), axis=1)
@@ -136,9 +134,9 @@ def test_class_counts_are_bincounts(shape, classes, dtype):
 
 @pytest.mark.parametrize("classes", [11, 60])
 def test_class_counts_of_several_tiles(monkeypatch, classes):
-    monkeypatch.setattr(_class_counts, "LANE_WORDS", 4)
-    monkeypatch.setattr(_class_counts, "MANY_BINS", 128)
-    monkeypatch.setattr(_class_counts, "MANY_RUNS", 64)
+    monkeypatch.setattr(counts, "LANE_WORDS", 4)
+    monkeypatch.setattr(counts, "MANY_BINS", 128)
+    monkeypatch.setattr(counts, "MANY_RUNS", 64)
     labels = np.random.default_rng(1).integers(0, classes, (500, 101)).astype(np.uint8)
     counts = class_counts(cut(labels, 1), 101, classes)
     expected = (labels[:, :, None] == np.arange(classes)).sum(axis=0)
@@ -171,9 +169,9 @@ def pair_counts(columns, tile, kernel):
             patch.setattr(pairs, "fastest_kernel", lambda: pairs.plain_kernel)
         n = len(columns)
         table = np.full((n, n), -1)
-        for i0, j0, counts in iter_pair_counts(columns, tile):
-            assert counts.dtype == np.int32
-            table[i0 : i0 + counts.shape[0], j0 : j0 + counts.shape[1]] = counts
+        for i0, j0, tile_counts in iter_pair_counts(columns, tile):
+            assert tile_counts.dtype == np.int32
+            table[i0 : i0 + tile_counts.shape[0], j0 : j0 + tile_counts.shape[1]] = tile_counts
     return table
 
 

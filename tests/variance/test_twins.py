@@ -9,7 +9,7 @@ import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
-from curvewise.variance.sources import Crossed, Spread, measure_twins
+from curvewise.variance.sources import Crossed, CrossedMean, measure_twins
 
 
 def trained(rng, runs=8, n=60, poke=0.4, classes=4, unsure=None):
@@ -101,7 +101,7 @@ def test_groups_are_units_in_both_parts():
     crossed.add(0, [x])
     totals.add(0, [np.stack([x[:, groups == g].mean(axis=1) for g in range(5)], axis=1)])
     assert crossed.noise()[0, 0] == pytest.approx(totals.noise()[0, 0])
-    one, two = (Spread(c, (1.0,), (1.0,)) for c in (crossed, totals))
+    one, two = (CrossedMean(c, (1.0,), (1.0,)) for c in (crossed, totals))
     assert (one.variance, one.degrees) == pytest.approx((two.variance, two.degrees))
     runs, twins, truth = trained(rng)
     plain = measure_twins(runs, twins, truth)

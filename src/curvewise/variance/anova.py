@@ -19,7 +19,7 @@ from scipy.special import chdtrc, chdtri, fdtri, ndtri, stdtr, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance
-from curvewise.text import format_number
+from curvewise.text import Message, arg, format_number
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
@@ -487,7 +487,7 @@ class Tails:
                 f" {ENOUGH} or more, one is."
             ]
         if method == "F":
-            return [f"{text}: the F interval is too narrow; interval='auto' takes a better one."]
+            return [Message(f"{text}: the F interval is too narrow; {arg('interval', 'auto')} takes a better one.")]
         return []
 
 
@@ -712,13 +712,18 @@ def mostly_wrong(error: float, unit: str, given: Predictions | None = None) -> l
     truth = given.labels if given is not None and given.kind == "labels" else None
     # Hits beside labels of two classes look like predicted classes, and coin flips would be right half the time.
     if truth is not None and len(np.unique(truth)) == 2 and error > 0.5:
-        return ["more than half of the predictions are wrong: if 1 means a correct answer, pass kind='correct'."]
+        text = (
+            f"more than half of the predictions are wrong: if 1 means a correct answer, pass {arg('kind', 'correct')}."
+        )
+        return [Message(text)]
     if error <= SUSPICIOUS:
         return []
-    return [
-        "more than two thirds of the answers are wrong. If these are hits, or accuracies, say so (kind='correct',"
-        " higher_is_better=True); if classes were predicted, check that the labels are given and in order."
-    ]
+    text = (
+        "more than two thirds of the answers are wrong. If these are hits, or accuracies, say so"
+        f" ({arg('kind', 'correct')}, {arg('higher_is_better', True)}); if classes were predicted, check that the labels"
+        " are given and in order."
+    )
+    return [Message(text)]
 
 
 def few_groups(effective: float | None) -> list[str]:

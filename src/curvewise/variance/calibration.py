@@ -237,7 +237,7 @@ def measure_calibration(
     """
     check_level(level)
     if not tolerance > 0:
-        raise InputError(f"tolerance={tolerance} must be above 0, such as 0.1 for a tenth.")
+        raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
     given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
     votes = count_votes(given, least=4)
     if votes.classes < 2:
@@ -688,7 +688,7 @@ def measure_bipartitions(
     """
     check_level(level)
     if tasks is not None and tasks < 1:
-        raise InputError(f"tasks={tasks} must be at least 1; leave it out for all of them.")
+        raise InputError("must be at least 1; leave it out for all of them.", argument="tasks", value=tasks)
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
     votes = count_votes(given, least=4)
     if votes.classes < 2:

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from curvewise.errors import InputError
 from curvewise.stats.tests import benjamini_hochberg, holm, permutation_pvalue, probability_below, sign_flip_pvalue
-from curvewise.text import format_interval, format_pvalue, format_value
+from curvewise.text import Message, arg, format_interval, format_pvalue, format_value, prefix
 from curvewise.types.coercion import as_predictions, distinct_names
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -121,9 +121,9 @@ def compare_runs(
     """
     check_level(level)
     if margin is not None and not margin > 0:
-        raise InputError(f"margin={margin} must be above 0, such as 0.005.")
+        raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
-        raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
+        raise InputError("must be 0 or more.", argument="distribution_std", value=distribution_std)
     first, second = distinct_names(names, "names")
     names, generator = (first, second), np.random.default_rng(rng)
     options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
@@ -144,8 +144,10 @@ def compare_runs(
     if margin is not None:
         if margin >= most:
             raise InputError(
-                f"margin={margin} allows any possible difference of errors. It is in the unit of the errors: as a"
-                " fraction, 0.005 is half a percentage point."
+                "allows any possible difference of errors.",
+                argument="margin",
+                value=margin,
+                remedy="It is in the unit of the errors: as a fraction, 0.005 is half a percentage point.",
             )
         same = max(parts.decisive.tail(-margin), parts.decisive.tail(margin, above=False))
     here, by_runs = parts.test_set.interval(level, most), _permuted(parts, level, permutations, generator)
@@ -275,10 +277,10 @@ def _thin_evidence(parts: Difference, unit: str) -> list[str]:
     )
     if not parts.conclusive:
         text += (
-            " On the distribution its true error is assumed not to vary between runs, unless distribution_std says"
-            " how much it does; without that the comparison is of these networks, and no verdict on the trainings."
+            f" On the distribution its true error is assumed not to vary between runs, unless {arg('distribution_std')}"
+            " says how much it does; without that the comparison is of these networks, and no verdict on the trainings."
         )
-    return [text]
+    return [Message(text)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -576,9 +578,9 @@ def compare_trainings(
     if len(trainings) < 2:
         raise InputError("trainings holds fewer than two trainings: there is nothing to compare.")
     if multiplicity not in ADJUSTMENTS:
-        raise InputError(f"multiplicity={multiplicity!r} is not known: use 'holm' or 'bh'.")
+        raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
     if baseline is not None and baseline not in trainings:
-        raise InputError(f"baseline={baseline!r} is not among {', '.join(map(repr, trainings))}.")
+        raise InputError(f"is not among {', '.join(map(repr, trainings))}.", argument="baseline", value=baseline)
     if single := [name for name, values in trainings.items() if np.isscalar(values)]:
         raise InputError(
             f"trainings[{single[0]!r}] is one number: each training needs a list of scores, one per"
@@ -679,7 +681,7 @@ def _many_warnings(parts: list[Difference], read: Mapping[str, _Training]) -> tu
         notes.append(SCORES_ONLY)
     if single := [name for name, t in read.items() if len(t.errors) == 1]:
         of_one = next(p for p in parts if p.method == "one run")
-        notes += [f"{_some(single)}: {text}" for text in _thin_evidence(of_one, worst.unit)]
+        notes += [prefix(f"{_some(single)}: ", text) for text in _thin_evidence(of_one, worst.unit)]
     several = [len(t.errors) for t in read.values() if len(t.errors) > 1]
     if several and min(several) < FEWEST:
         notes.append(FEW_RUNS.format(min(several)))

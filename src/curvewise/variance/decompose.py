@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from curvewise.errors import InputError
-from curvewise.text import format_interval, format_pvalue, format_value
+from curvewise.text import Message, arg, format_interval, format_pvalue, format_value
 from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -128,7 +128,7 @@ def decompose_variance(
     if repeated:
         given = replace(given, values=np.asarray(given.values)[0].T, run_ids=None)
     if interval not in INTERVALS:
-        raise InputError(f"interval={interval!r} is not known: use one of {', '.join(INTERVALS)}.")
+        raise InputError(f"is not known: use one of {', '.join(INTERVALS)}.", argument="interval", value=interval)
     check_level(level)
     totals = replace(measure_totals(given), assumed=given.assumed and given.kind == "errors")
     split, tails, influence = split_variance(totals), judge_tails(totals.run), measure_influence(given)
@@ -184,7 +184,7 @@ def decompose_totals(
     check_level(level)
     scale = Unit(unit, higher_is_better)
     if not scale.bounded:
-        raise InputError(f"unit={unit!r}: totals are of 0/1 errors, in fraction or percent.")
+        raise InputError("totals are of 0/1 errors, in fraction or percent.", argument="unit", value=unit)
     errors = scale.errors(run_errors, "run_errors").ravel() / scale.top
     counts = as_floats(example_counts, "example_counts").ravel()
     runs = len(errors)
@@ -205,7 +205,7 @@ def decompose_totals(
     if abs(by_run - by_example) > 1e-3:  # published accuracies are rounded
         raise InputError(
             f"run_errors has a mean of {by_run:.4f} and example_counts one of {by_example:.4f}: they are not of the"
-            " same runs and examples, or one counts right answers (higher_is_better=True is for both)."
+            f" same runs and examples, or one counts right answers ({arg('higher_is_better', True)} is for both)."
         )
     totals = totals_of_counts(errors, wrong)
     tails = judge_tails(totals.run)
@@ -381,57 +381,41 @@ class VarianceDecomposition(Result):
     def summary(self) -> str:
         """The decomposition in a few sentences."""
         unit, what = self.unit, self.unit if self.unit in ("loss", "score") else "error"
-        share = self.distribution_share
-        real = (
-            ("The runs do not differ at all on this test set." if self.independent_std == 0 else "")
-            or "The runs have the same error on this test set."
-            if math.isnan(share)
-            else f"So {share:.0%} [{self.share_interval.low:.0%},"
-            f" {self.share_interval.high:.0%}] of the test-set variance is a real difference"
-            " between runs."
-        )
+        if math.isnan(self.distribution_share):
+            alike = "do not differ at all" if self.independent_std == 0 else "have the same error"
+            real = f"The runs {alike} on this test set."
+        else:
+            share = format_interval(self.share_interval, write="{:.0%}".format)
+            real = f"So {share} of the test-set variance is a real difference between runs."
         apart = "groups of examples" if self.groups else "examples"
         independent = "differ from" if self.independence_pvalue < 0.05 else "agree with"
-        return " ".join(
-            [
-                f"Over {self.runs:,} runs and {self.examples:,} examples{self._design()} the mean"
-                f" {what} is {format_interval(self._level(), unit)}{self._assumed()}.",
-                f"Between runs the test {what} has a standard deviation of"
-                f" {format_value(self.test_set_std, unit)}; if {apart} varied independently it would be"
-                f" {format_value(self.independent_std, unit)}.",
-                "On the distribution, the standard deviation between runs is"
-                f" {format_interval(self.distribution_interval, unit)}"
-                f"{self._supposed()}{self._wider()}.",
-                real,
-                f"The runs {independent} independent errors (Cochran's Q, {format_pvalue(self.independence_pvalue)}).",
-            ]
-        )
-
-    def _level(self) -> Interval:
-        """The mean error, or the mean score, which is held as a negative error."""
-        e = self.error
-        return Interval(-e.estimate, -e.high, -e.low, e.level) if self.unit == "score" else e
-
-    def _assumed(self) -> str:
-        text = " (1 was read as an error: pass kind='correct' if it means right)"
-        return text if self._totals.assumed else ""
-
-    def _supposed(self) -> str:
-        few = self.method == "F" and self.runs < ENOUGH
-        return " (if runs are normal, which so few do not show)" if few else ""
+        design = [f"in {self.groups:,} groups"] if self.groups else []
+        design += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
+        sampled = f" ({', '.join(design)})" if design else ""
+        e = self.error  # a mean score is held as a negative error
+        mean = Interval(-e.estimate, -e.high, -e.low, e.level) if unit == "score" else e
+        assumed = f" (1 was read as an error: pass {arg('kind', 'correct')} if it means right)"
+        normal = self.method == "F" and self.runs < ENOUGH
+        text = [
+            f"Over {self.runs:,} runs and {self.examples:,} examples{sampled} the mean {what} is"
+            f" {format_interval(mean, unit)}{assumed if self._totals.assumed else ''}.",
+            f"Between runs the test {what} has a standard deviation of {format_value(self.test_set_std, unit)}; if"
+            f" {apart} varied independently it would be {format_value(self.independent_std, unit)}.",
+            "On the distribution, the standard deviation between runs is"
+            f" {format_interval(self.distribution_interval, unit)}"
+            f"{' (if runs are normal, which so few do not show)' if normal else ''}{self._wider()}.",
+            real,
+            f"The runs {independent} independent errors (Cochran's Q, {format_pvalue(self.independence_pvalue)}).",
+        ]
+        return Message(" ".join(text))
 
     def _wider(self) -> str:
-        """The interval without what F takes for granted, where that makes a difference."""
+        """Say the interval without the assumptions of F, if that makes a difference."""
         robust = self.robust_interval
         if self.method != "F" or robust.width <= WIDER * self.distribution_interval.width:
             return ""
         low, high = format_value(robust.low, self.unit), format_value(robust.high, self.unit)
         return f"; [{low}, {high}] if runs need not be normal nor shift all examples alike"
-
-    def _design(self) -> str:
-        parts = [f"in {self.groups:,} groups"] if self.groups else []
-        parts += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
-        return f" ({', '.join(parts)})" if parts else ""
 
 
 def bootstrap_variances(predictions: Predictions, resamples: int, rng: np.random.Generator) -> FloatArray:

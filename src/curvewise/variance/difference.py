@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 from curvewise.types.predictions import Predictions
 from curvewise.types.units import FloatArray, Unit
 from curvewise.variance.anova import (
@@ -146,12 +147,15 @@ def read_scores(
     """
     if not any(map(_is_scores, given.values())):
         if unit is not None or higher_is_better is not None:
-            raise InputError("unit= and higher_is_better= are for one score per run; kind= says what predictions are.")
+            raise InputError(
+                f"{arg('unit')} and {arg('higher_is_better')} are for one score per run; {arg('kind')} says what"
+                " predictions are."
+            )
         return None
     if any(value is not None for value in options.values()):
         raise InputError(
-            "a and b are one score per run, for which labels=, kind=, axes= and groups= mean nothing. For one run of"
-            " each training pass arrays of one row: a[None, :]."
+            f"a and b are one score per run, for which {arg('labels')}, {arg('kind')}, {arg('axes')} and"
+            f" {arg('groups')} mean nothing. For one run of each training pass arrays of one row: a[None, :]."
         )
     for argument, values in given.items():
         held = np.asarray(values) if _is_scores(values) else np.zeros(0)
@@ -162,13 +166,15 @@ def read_scores(
             raise InputError(
                 f"{argument} holds {len(held):,} values that are 0 or 1, and is read as one score per run. If these"
                 f" are the answers of one run to {len(held):,} examples, pass an array of one row, a[None, :], and"
-                " kind='correct' or kind='errors'."
+                f" {arg('kind', 'correct')} or {arg('kind', 'errors')}."
             )
     name = unit or "fraction"
     if higher_is_better is None and name in ("fraction", "percent"):
         raise InputError(
-            "higher_is_better is needed for one score per run: pass higher_is_better=False for"
-            " errors, higher_is_better=True for accuracies, or unit='loss'."
+            "one score per run may be an error or an accuracy.",
+            argument="higher_is_better",
+            remedy=f"Pass {arg('higher_is_better', False)} for errors, {arg('higher_is_better', True)} for accuracies,"
+            f" or {arg('unit', 'loss')}.",
         )
     measure = Unit(name, name == "score" if higher_is_better is None else higher_is_better)
     scores = []
@@ -235,7 +241,7 @@ def _match(a: Predictions, b: Predictions, paired: bool | None) -> tuple[Predict
     order = [place.get(name, -1) for name in a.run_ids.tolist()]
     if -1 in order or a.runs != b.runs:
         if paired:
-            raise InputError("paired=True, but a and b do not name the same runs in run_ids.")
+            raise InputError("a and b do not name the same runs in run_ids.", argument="paired", value=True)
         return a, b, False
     return a, b if order == sorted(order) else b.subset(runs=order), True
 
@@ -243,7 +249,7 @@ def _match(a: Predictions, b: Predictions, paired: bool | None) -> tuple[Predict
 def paired_difference(a: Predictions, b: Predictions) -> Difference:
     """Measure the difference of paired runs: the decomposition of their differences."""
     if a.runs != b.runs:
-        raise InputError(f"paired=True, but a has {a.runs} runs and b has {b.runs}.")
+        raise InputError(f"a has {a.runs} runs and b has {b.runs}.", argument="paired", value=True)
     groups = a.groups if a.groups is not None else b.groups
     a, b = replace(a, groups=groups), replace(b, groups=groups)
     totals = measure_totals(Predictions(_Differences(a, b), "losses", groups=groups))
@@ -333,7 +339,7 @@ def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
     """Measure the difference of one score per run: the variance from examples is not known."""
     if paired:
         if len(a) != len(b):
-            raise InputError(f"paired=True, but a has {len(a)} runs and b has {len(b)}.")
+            raise InputError(f"a has {len(a)} runs and b has {len(b)}.", argument="paired", value=True)
         gaps = a - b
         value = float(gaps.mean())
         parts = [(float(gaps.var(ddof=1)) / len(gaps), len(gaps) - 1)]

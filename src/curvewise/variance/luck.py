@@ -192,9 +192,9 @@ def measure_seed_luck(
     """
     check_level(level)
     if not 0 < top < 1:
-        raise InputError(f"top={top} must be a share of the runs between 0 and 1, such as 0.25.")
+        raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
     if splits < 0:
-        raise InputError(f"splits={splits} must be 0 or more.")
+        raise InputError("must be 0 or more.", argument="splits", value=splits)
     given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True)
     if given.runs < FEWEST_RUNS:
         raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
@@ -273,7 +273,9 @@ def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.rando
     if split == "random":
         return random_halves(predictions, 1, rng)[:, 0]
     if split != "even-odd":
-        raise InputError(f"split={split!r} is not known: use 'even-odd', 'random' or a mask of the examples.")
+        raise InputError(
+            "is not known: use 'even-odd', 'random' or a mask of the examples.", argument="split", value=split
+        )
     if predictions.groups is None:
         first: NDArray[np.bool_] = np.arange(n) % 2 == 0
         return first

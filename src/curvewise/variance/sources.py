@@ -197,11 +197,13 @@ def measure_sources(
         )
     if baseline not in predictions:
         raise InputError(
-            f"baseline={baseline!r} is not among {', '.join(map(repr, predictions))}: pass the name under which"
-            " everything varies."
+            f"is not among {', '.join(map(repr, predictions))}.",
+            argument="baseline",
+            value=baseline,
+            remedy="Pass the name under which everything varies.",
         )
     if not 0 < margin < 1:
-        raise InputError(f"margin={margin} must lie between 0 and 1, such as 0.1.")
+        raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
     options = {"kind": kind, "axes": axes, "groups": groups}
     measured = {
@@ -388,7 +390,9 @@ def measure_twins(
         arguments = ["twins"]
     else:
         if when is not None:
-            raise InputError("when= is for one set of twins: the keys of the mapping say it already.")
+            raise InputError(
+                "is for one set of twins.", argument="when", remedy="The keys of the mapping say it already."
+            )
         if not twins:
             raise InputError("twins is empty: pass at least one set of twins.")
         if all(isinstance(k, int | float) for k in twins):

@@ -15,7 +15,7 @@ from scipy.special import fdtr, fdtrc
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.tests import holm
-from curvewise.text import format_interval, format_number, format_pvalue, format_value
+from curvewise.text import format_interval, format_number, format_pvalue, format_value, prefix
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -607,7 +607,7 @@ def measure_sweep(
         parts = [decompose_variance(g, level=level, rng=generator) if isinstance(g, Predictions) else g for g in given]
     if len({p.unit for p in parts}) > 1:
         raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
-    notes = [f"at {format_number(v)}, {w}" for v, p in zip(values, parts, strict=True) for w in p.warnings]
+    notes = [prefix(f"at {format_number(v)}, ", w) for v, p in zip(values, parts, strict=True) for w in p.warnings]
     warn_all(notes)
     pvalues = [p.independence_pvalue for p in parts]
     adjusted = holm(pvalues)

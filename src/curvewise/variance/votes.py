@@ -280,17 +280,19 @@ def measure_ensemble(
     check_level(level)
     given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
     if method not in METHODS:
-        raise InputError(f"method={method!r} is not known: use one of {', '.join(METHODS)}.")
+        raise InputError(f"is not known: use one of {', '.join(METHODS)}.", argument="method", value=method)
     if method == "average" and given.kind != "probabilities":
-        raise InputError(f"method='average' needs probabilities, and predictions are {given.kind}: use 'vote'.")
+        raise InputError(
+            f"needs probabilities, and predictions are {given.kind}: use 'vote'.", argument="method", value=method
+        )
     if method == "auto":
         method = "average" if given.kind == "probabilities" else "vote"
     runs = given.runs
     wanted = [2**i for i in range(1, max(1, runs).bit_length())] if sizes is None else list(sizes)
     if sizes is not None and any(not 1 <= s <= runs or s != int(s) for s in wanted):
-        raise InputError(f"sizes={sizes} must be whole numbers from 1 to the {runs:,} runs.")
+        raise InputError(f"must be whole numbers from 1 to the {runs:,} runs.", argument="sizes", value=sizes)
     if draws < 1:
-        raise InputError(f"draws={draws} must be at least 1.")
+        raise InputError("must be at least 1.", argument="draws", value=draws)
     chosen = sorted({1, runs, *(int(s) for s in wanted if s <= runs)})
     votes, generator = count_votes(given), np.random.default_rng(rng)
     outcomes = []  # of each size, the error on each example: draws × examples
