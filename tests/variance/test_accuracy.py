@@ -106,7 +106,7 @@ def test_std_interval_is_chi_squared_and_wider_for_heavy_tails():
     rng = np.random.default_rng(3)
     x = rng.standard_normal(40)
     limits = np.sqrt(39 * x.var(ddof=1) / stats.chi2(39).ppf([0.975, 0.025]))
-    assert tuple(run_std(x, 0.95, "loss")) == pytest.approx(tuple(limits))
+    assert tuple(run_std(x, 0.95, "loss"))[1:] == pytest.approx(tuple(limits))
     covered = 0
     for _ in range(400):
         failed = rng.random(200) < 0.1

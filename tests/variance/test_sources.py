@@ -53,7 +53,7 @@ def test_without_variance():
     both = variance_ratio(none, none)
     assert math.isnan(both.test_set.estimate)
     assert both.test_set_pvalue == 1.0
-    assert tuple(both.distribution) == (0.0, math.inf)
+    assert tuple(both.distribution)[1:] == (0.0, math.inf)
 
 
 def simulated(rng, runs, std, noise, draw):
@@ -97,7 +97,7 @@ def test_compare_variances_sees_what_is_there():
     swapped = compare_variances(quiet, loud, names=("quiet", "loud"))
     assert swapped.verdict == "loud varies more"
     ratio = found.test_set_ratio
-    assert tuple(swapped.test_set_ratio) == pytest.approx((1 / ratio.high, 1 / ratio.low), rel=1e-6)
+    assert tuple(swapped.test_set_ratio)[1:] == pytest.approx((1 / ratio.high, 1 / ratio.low), rel=1e-6)
 
 
 def test_compare_variances_takes_decompositions_and_any_order():

@@ -712,18 +712,15 @@ def mostly_wrong(error: float, unit: str, given: Predictions | None = None) -> l
     truth = given.labels if given is not None and given.kind == "labels" else None
     # Hits beside labels of two classes look like predicted classes, and coin flips would be right half the time.
     if truth is not None and len(np.unique(truth)) == 2 and error > 0.5:
-        text = (
-            f"more than half of the predictions are wrong: if 1 means a correct answer, pass {arg('kind', 'correct')}."
-        )
-        return [Message(text)]
+        remedy = f"if 1 means a correct answer, pass {arg('kind', 'correct')}."
+        return [Message(f"more than half of the predictions are wrong: {remedy}")]
     if error <= SUSPICIOUS:
         return []
-    text = (
-        "more than two thirds of the answers are wrong. If these are hits, or accuracies, say so"
-        f" ({arg('kind', 'correct')}, {arg('higher_is_better', True)}); if classes were predicted, check that the labels"
-        " are given and in order."
+    remedy = (
+        f"If these are hits, or accuracies, say so ({arg('kind', 'correct')}, {arg('higher_is_better', True)}); if"
+        " classes were predicted, check that the labels are given and in order."
     )
-    return [Message(text)]
+    return [Message(f"more than two thirds of the answers are wrong. {remedy}")]
 
 
 def few_groups(effective: float | None) -> list[str]:

@@ -339,7 +339,7 @@ def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     limits = view(estimate, low, high)
     ax.axvspan(low[0], high[0], color=shades[0], alpha=0.12, lw=0.0, zorder=0.3, gid=POINTS)
     _forest(ax, estimate, low, high, shades, limits)
-    words = {"two classes": "two classes, err/2n", "lower bound": "at least err/nk"}
+    words = {"two_classes": "two classes, err/2n", "lower_bound": "at least err/nk"}
     names = [words.get(name, name) for name in rows]
     rows_of(ax, names)
     ax.set_xlim(*limits)
