@@ -192,7 +192,7 @@ def test_test_sets_are_a_matrix_or_a_pair():
     (dots,) = of(one.collections, "curvewise-runs")
     np.testing.assert_allclose(dots.get_offsets()[:, 0], 100 * c.run_errors["b"])
     assert one.get_xlabel() == "error on b (%)"
-    with pytest.raises(InputError, match=r"pair=\('a', 'z'\) is not a pair of test sets"):
+    with pytest.raises(InputError, match=r"pair=\('a', 'z'\): is not a pair of test sets"):
         draw(c, pair=("a", "z"))
 
 

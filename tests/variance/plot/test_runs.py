@@ -177,7 +177,7 @@ def test_reliability_is_drawn_bin_by_bin(votes):
 def test_predicted_deviations_stand_beside_the_measured_one(votes):
     c = quietly(measure_calibration, *votes)
     ax = draw(c, what="std")
-    points = [p.get_xdata()[0] for p in of(ax.lines, "curvewise-points")]
+    points = np.concatenate([p.get_xdata() for p in of(ax.lines, "curvewise-points")])
     wanted = [c.measured.estimate, c.independent_std, *(i.estimate for i in c.total.values())]
     np.testing.assert_allclose(points, 100 * np.array(wanted))
     classes = draw(c, what="classes")
