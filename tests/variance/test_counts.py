@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvewise.errors import InputError
 from curvewise.variance import counts, pairs
-from curvewise.variance.counts import FEW_CLASSES, BitCounter, class_counts, column_pack, count_bits, packed_totals
+from curvewise.variance.counts import FEW_CLASSES, BitCounter, class_counts, column_pack, packed_totals
 from curvewise.variance.pairs import estimate_seconds, iter_pair_counts
 
 shapes = st.tuples(st.integers(1, 300), st.integers(1, 200), st.integers(0, 2**32 - 1))
@@ -82,14 +82,6 @@ def test_no_runs_are_no_errors():
     np.testing.assert_array_equal(examples, np.zeros(9))
 
 
-def test_bits_are_counted():
-    words = np.random.default_rng(0).integers(0, 2**63, (7, 5), dtype=np.uint64)
-    expected = np.unpackbits(words.view(np.uint8).reshape(7, 5, 8), axis=-1).sum(axis=-1)
-    counted = count_bits(words)
-    assert counted.dtype == np.uint8
-    np.testing.assert_array_equal(counted, expected)
-
-
 @given(shapes)
 @quick
 def test_column_pack_transposes(shape):
@@ -102,18 +94,6 @@ def test_column_pack_transposes(shape):
     bits = np.unpackbits(columns.view(np.uint8), axis=1)
     np.testing.assert_array_equal(bits[:, :runs], errors.T)
     assert not bits[:, runs:].any()
-
-
-@pytest.mark.parametrize("runs", [9, 11])
-def test_column_pack_needs_the_number_of_rows(runs):
-    with pytest.raises(InputError, match=f"runs={runs}"):
-        column_pack([np.zeros((10, 2), dtype=np.uint8)], 16, runs)
-
-
-@pytest.mark.parametrize("block", [np.zeros((3, 2), bool), np.zeros((3, 3), np.uint8)])
-def test_blocks_that_are_not_packed_are_refused(block):
-    with pytest.raises(InputError, match="packbits"):
-        packed_totals([block], 16)
 
 
 @given(
@@ -153,14 +133,8 @@ def test_true_and_false_are_two_classes():
 def test_labels_out_of_range_are_named(classes, wrong):
     labels = np.zeros((20, 7), dtype=np.int16)
     labels[13, 5] = wrong = classes if wrong is None else wrong
-    with pytest.raises(InputError, match=f"predictions holds class {wrong}.*classes={classes}"):
+    with pytest.raises(InputError, match=f"predictions holds class {wrong}, but {classes} classes"):
         class_counts([labels], 7, classes)
-
-
-@pytest.mark.parametrize("labels", [np.zeros((2, 3)), np.zeros(3, int), np.zeros((2, 4), int)])
-def test_labels_of_another_kind_are_refused(labels):
-    with pytest.raises(InputError, match="predictions"):
-        class_counts([labels], 3, 2)
 
 
 def pair_counts(columns, tile, kernel):

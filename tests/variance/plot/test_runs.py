@@ -182,7 +182,7 @@ def test_predicted_deviations_stand_beside_the_measured_one(votes):
     np.testing.assert_allclose(points, 100 * np.array(wanted))
     classes = draw(c, what="classes")
     assert [t.get_text() for t in classes.get_yticklabels()] == ["0", "1", "2", "3"]
-    assert len(of(classes.lines, "curvewise-points")) == 4
+    assert sum(len(p.get_xdata()) for p in of(classes.lines, "curvewise-points")) == 4
 
 
 def test_bipartitions_are_predicted_against_measured(votes):
