@@ -378,7 +378,7 @@ class RunComparison(Result):
             "difference": self.difference,
             "test_set_difference": self.test_set_difference,
             "probability_better": self.probability_better,
-            "distribution_probability_better": self.distribution_probability_better,
+            "distribution_probability": self.distribution_probability_better,
         }
         return {**interval_columns(rows), "pvalue": [self.pvalue, self.test_set_pvalue, math.nan, math.nan]}
 
