@@ -306,7 +306,7 @@ def test_interval_without_skewness_is_students():
     values = np.array([-3.0, -2, -1, 0, 1, 2, 3]) + 5
     got = blind_guess(values, lambda _, y: y, prediction=0, level=0.9)
     low, high = student.interval(0.9, 6, loc=5, scale=sem(values))
-    assert tuple(got.risk) == pytest.approx((low, high))
+    assert tuple(got.risk)[1:] == pytest.approx((low, high))
 
 
 def test_interval_of_an_error_is_wilsons():
@@ -316,7 +316,7 @@ def test_interval_of_an_error_is_wilsons():
     t2 = student.ppf(0.975, 99) ** 2
     n = 99
     roots = np.roots([1 + t2 / n, -(2 * 0.3 + t2 / n), 0.09])
-    assert tuple(got.risk) == pytest.approx(tuple(sorted(roots)))
+    assert tuple(got.risk)[1:] == pytest.approx(tuple(sorted(roots)))
 
 
 def test_control_carries_risk_error_and_source():
@@ -352,7 +352,7 @@ def test_one_class_leaves_room_for_another():
     with pytest.warns(CurvewiseWarning, match="nothing to learn"):
         got = blind_guess([1] * 10, "cross-entropy")
     share = 1 - 0.025**0.1
-    assert tuple(got.risk) == pytest.approx((0, entropy([share, 1 - share])))
+    assert tuple(got.risk)[1:] == pytest.approx((0, entropy([share, 1 - share])))
 
 
 def test_one_example_has_no_interval():

@@ -53,7 +53,7 @@ class Reached:
         return self.n if self.beyond is None else _bounds(self.n, self.largest, math.inf)
 
     def __str__(self) -> str:
-        low, high = self.n
+        _, low, high = self.n
         if self.beyond == "below":
             return f"≤ {format_number(self.smallest)}" + self._maybe("up to", high, self.smallest)
         if self.beyond == "above":
@@ -118,7 +118,7 @@ class TaskNeeds:
 
     def halving_text(self, digits: int = 2) -> str:
         """The factor that halves the risk, with its interval; "> 16" beyond what was measured."""
-        low, high = self.halving
+        _, low, high = self.halving
         if math.isnan(self.halving.estimate):
             return ""
         if math.isinf(self.halving.estimate):
@@ -370,7 +370,7 @@ UNKNOWN = float("nan")
 
 def _bounds(value: Interval, low: float, high: float) -> Interval:
     """What lies between low and high, or as far as its interval goes where it has one."""
-    ends = (low, high) if math.isnan(value.low) else tuple(value)
+    ends = (low, high) if math.isnan(value.low) else (value.low, value.high)
     return replace(value, estimate=UNKNOWN, low=ends[0], high=ends[1])
 
 

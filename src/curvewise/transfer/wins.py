@@ -283,7 +283,7 @@ class WinRate(Result):
 
     def summary(self) -> str:
         """A few sentences."""
-        p, low, high = (f"{100 * v:.1f}%" for v in (self.rate.estimate, *self.rate))
+        p, low, high = (f"{100 * v:.1f}%" for v in self.rate)
         grouped = "" if self.groups is None else f" in {self.groups:,} groups"
         text = (
             f"{_first_up(self.names[0])} has a lower loss than {self.names[1]} on {p} of"
