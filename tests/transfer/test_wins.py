@@ -155,8 +155,8 @@ def test_all_wins_and_all_ties_have_a_width(shape: tuple[int, ...]) -> None:
     won, lost = quiet(zeros, zeros + 1), quiet(zeros + 1, zeros)
     tied = quiet(np.zeros(shape), np.zeros(shape))
     edge = 0.025 ** (1 / 50)  # a rate at which 50 wins of 50 are seen one time in 40
-    assert (*won.rate) == pytest.approx((1, edge, 1))
-    assert (*lost.rate) == pytest.approx((0, 0, 1 - edge))
+    assert tuple(won.rate) == pytest.approx((1, edge, 1))
+    assert tuple(lost.rate) == pytest.approx((0, 0, 1 - edge))
     assert tied.rate.estimate == 0.5
     assert tied.rate.low < 0.48 < 0.52 < tied.rate.high
     assert (won.verdict, lost.verdict, tied.verdict) == ("better", "worse", "undecided")
