@@ -243,7 +243,7 @@ def test_coverage() -> None:
         ({"variance": [1e-4, -1e-4]}, "variance must hold variances"),
         ({"scratch_variance": [[1e-4]]}, "scratch_variance has shape"),
         ({"covariance": [0.0]}, "covariance has shape"),
-        ({"degrees": 0}, "degrees=0 must be positive"),
+        ({"degrees": 0}, "degrees=0: must be positive"),
         ({"scratch_degrees": [1, 2]}, "scratch_degrees=.* must be positive"),
         ({"level": 95}, "level=95"),
         ({"curve": 3}, "curve=int cannot be used"),

@@ -460,7 +460,6 @@ def compare_methods(
     return TransferComparison(adjust_pvalues(rows), tuple(dict.fromkeys(notes)))
 
 
-
 @dataclass(frozen=True)
 class MethodRank:
     """The place of one method at one size of a task.
