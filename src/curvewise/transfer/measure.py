@@ -467,8 +467,8 @@ def _task_warnings(task: TaskRuns, settings: CciSettings, alone: bool) -> Iterat
     if where := _beaten_sizes(task):
         yield Message(
             f"{task.scratch} beats maximal supervision (a risk of {format_number(task.maximal.risk)}) {where}: the "
-            f"area below its curve is negative there, and CCIs come out too far from 0. Pass {arg('maximal')} with what all "
-            "the data gives, or leave it out: the best risk observed then stands for it."
+            f"area below its curve is negative there, and CCIs come out too far from 0. Pass {arg('maximal')} with "
+            "what all the data gives, or leave it out: the best risk observed then stands for it."
         )
     blind, low, high = task.blind.risk, float(task.runs.value.min()), float(task.runs.value.max())
     if low >= 0 and 0 < high <= 1 and blind > FAR * high:

@@ -502,7 +502,8 @@ def group_codes(groups: ArrayLike, examples: int) -> NDArray[np.intp]:
             "it is alone."
         )
     names = found.astype(np.str_) if found.dtype.kind == "O" else found
-    return np.unique(names, return_inverse=True)[1].reshape(-1)
+    codes: NDArray[np.intp] = np.unique(names, return_inverse=True)[1].reshape(-1)
+    return codes
 
 
 def _count_all(own: Losses, other: Losses, units: SampledUnits) -> WinCounts:
