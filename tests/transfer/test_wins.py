@@ -198,9 +198,7 @@ def test_one_loss_is_no_surer_than_none() -> None:
 def test_exchanging_the_two_mirrors_all() -> None:
     a, b = draw(np.random.default_rng(7), (4, 6), 90)
     one, two = win_rate(a, b), win_rate(b, a)
-    assert [*one.rate] == pytest.approx(
-        [1 - v for v in (two.rate.estimate, two.rate.high, two.rate.low)]
-    )
+    assert [*one.rate] == pytest.approx([1 - v for v in (two.rate.estimate, two.rate.high, two.rate.low)])
     assert one.pvalue == pytest.approx(two.pvalue)
 
 

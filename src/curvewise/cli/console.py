@@ -96,7 +96,7 @@ def use_options(options: Mapping[str, str]) -> None:
     """Word the messages that follow with these options for the arguments of the same meaning.
 
     An argument that is not named there has an option of its own name; an empty name stands for a value that is given
-    without an option.
+    without an option. ``"columns.n"`` names the option for one key of an argument that is a dict.
     """
     _OPTIONS.clear()
     _OPTIONS.update({"columns": "column", "rng": "seed"} | dict(options))
@@ -131,8 +131,13 @@ def _option_of(name: str, value: Any) -> str:
     if value is None:
         return f"{flag}="
     if isinstance(value, dict):
-        pairs = ((k, v) for k, vs in value.items() for v in (vs if isinstance(vs, list | tuple) else [vs]))
-        return " ".join(f"{flag} {_quoted(f'{k}=' if v is None else f'{k}={v}')}".strip() for k, v in pairs)
+        pairs = [(k, v) for k, vs in value.items() for v in (vs if isinstance(vs, list | tuple) else [vs])]
+        # A key may have an option of its own: columns={'n': 'size'} is --n-column size where OPTIONS has "columns.n".
+        own = {k: f"{name}.{k}" for k, _ in pairs if f"{name}.{k}" in _OPTIONS}
+        return " ".join(
+            _option_of(own[k], v) if k in own else f"{flag} {_quoted(f'{k}=' if v is None else f'{k}={v}')}".strip()
+            for k, v in pairs
+        )
     if isinstance(value, list | tuple | set):
         value = ",".join(map(str, value))
     return f"{flag} {_quoted(str(value))}".strip()

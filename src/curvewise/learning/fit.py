@@ -33,7 +33,7 @@ from curvewise.learning.power import (
     slope_variance,
 )
 from curvewise.text import as_count, format_number
-from curvewise.types.coercion import same_names
+from curvewise.types.units import same_names
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit

@@ -374,17 +374,20 @@ class PoolReading:
         """Read the table; says on stderr what was taken for what."""
         from curvewise.ranking.load import load_checkpoint_scores
 
+        columns = {
+            "checkpoint": self.checkpoint,
+            "task": self.task,
+            "group": self.group,
+            "accuracy": self.accuracy_column,
+            "measure": self.measure,
+            "score": self.score,
+        }
         with worded():
             found = load_checkpoint_scores(
                 source,
                 accuracies=self.accuracy,
-                checkpoint=self.checkpoint,
-                task=self.task,
-                group=self.group,
-                accuracy=self.accuracy_column,
+                columns={role: name for role, name in columns.items() if name is not None},
                 measures=list(measures) or None,
-                measure=self.measure,
-                score=self.score,
                 wide=self.wide,
                 unit=self.unit,
                 reference=tuple(self.reference),

@@ -380,14 +380,13 @@ class CorpusReading:
         laid_out = Path(source).is_dir() or Path(source).suffix == ".json"
         with worded():
             usual = _on_shelf(source) if shelf else {}
+            columns = {"gap": self.gap, "task": self.task, "train_accuracy": self.train_accuracy}
             corpus = load_corpus(
                 source,
-                gap=self.gap,
+                columns={role: name for role, name in columns.items() if name is not None},
                 hyperparameters=self.hyperparameter or None,
                 measures=None if laid_out else list(signs) or None,
                 orientation={k: v for k, v in usual.items() if not signs or k in signs},
-                task=self.task,
-                train_accuracy=self.train_accuracy,
                 unit=self.unit,
                 predictions=self.predictions,
                 allow_large=self.allow_large,
@@ -745,12 +744,12 @@ def read_measures(words: Sequence[str]) -> dict[str, int | None]:
 
 def _on_shelf(source: str) -> dict[str, int]:
     """Orientations of a table's columns that are called as measures on the shelf."""
-    from curvewise.learning.load import read_source
+    from curvewise.reading.files import read_table
     from curvewise.response.networks.measures import MEASURES
 
     if Path(source).is_dir() or Path(source).suffix == ".json":
         return {}
-    columns = read_source(Path(source)).columns
+    columns = read_table(Path(source)).columns
     return {name: MEASURES[name].orientation for name in columns if name in MEASURES}
 
 

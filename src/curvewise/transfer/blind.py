@@ -601,8 +601,8 @@ def _check_prediction(constant: NDArray[Any], measured: TargetElements, per: str
     if (missing[cells] & seen).any():
         raise InputError(
             f"{int((missing[cells] & seen).sum())} element(s) of test_targets have no target in any of targets, so "
-            f"that there is no constant for them: use {arg('per', 'output')} or {arg('per', 'all')}, or leave them out by "
-            f"{arg('test_ignore')}."
+            f"that there is no constant for them: use {arg('per', 'output')} or {arg('per', 'all')}, or leave them out "
+            f"by {arg('test_ignore')}."
         )
 
 

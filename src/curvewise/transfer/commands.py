@@ -95,6 +95,8 @@ class RiskReading:
         Column of seeds.
     fold_column
         Column that names the training subset.
+    column
+        The same for any role, as ROLE=COLUMN; ROLE= leaves a role out. May be repeated.
     scratch
         The method that starts from nothing; by default the one called so.
     blind
@@ -123,6 +125,7 @@ class RiskReading:
     risk_column: str | None = None
     seed_column: str | None = None
     fold_column: str | None = None
+    column: Texts = field(default_factory=list)
     scratch: str | None = None
     blind: Texts = field(default_factory=list)
     maximal: Texts = field(default_factory=list)
@@ -152,7 +155,12 @@ class RiskReading:
 
     def _study(self, path: Path) -> TransferRisks:
         """Read the runs of a study; --risk-column names the metric."""
-        asked = {"--where": self.where, "--unit": self.unit, "--drop-failed": self.drop_failed}
+        asked: dict[str, Any] = {
+            "--column": self.column,
+            "--where": self.where,
+            "--unit": self.unit,
+            "--drop-failed": self.drop_failed,
+        }
         asked |= {f"--{r}-column": getattr(self, f"{r}_column") for r in _ROLES if r != "risk"}
         if odd := [option for option, value in asked.items() if value]:
             raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
@@ -171,14 +179,19 @@ class RiskReading:
     def _load(self, path: Path) -> TransferRisks:
         from curvewise.transfer.load import load_risks
 
-        columns: dict[str, Any] = {role: getattr(self, f"{role}_column") for role in _ROLES}
-        columns |= {role: False for role in _ROLES if columns[role] == ""}
+        asked = {role: getattr(self, f"{role}_column") for role in _ROLES}
+        columns = {role: name or None for role, name in asked.items() if name is not None}
+        for pair in self.column:
+            role, equals, name = pair.partition("=")
+            if not equals or not role.strip():
+                raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as fold=split.")
+            columns[role.strip()] = name.strip() or None
         for role in ("method", "n", "risk"):
-            if columns[role] is False:
+            if columns.get(role, role) is None:
                 raise UsageError(f"--{role}-column must name a column.")
         return load_risks(
             path,
-            **columns,
+            columns=columns,
             scratch=self.scratch,
             blind=_control("--blind", self.blind),
             maximal=_control("--maximal", self.maximal),
@@ -586,12 +599,9 @@ def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
     lost = [task for task in asked if task not in risks.blind]
     if not lost:
         return
-    from curvewise.transfer.runs import TURNED
-
-    turned = risks.unit.startswith(TURNED)
-    worst = 0.0 if turned and "−" not in risks.unit[:1] else None
+    worst = 0.0 if risks.turned and "−" not in risks.unit[:1] else None
     way = "pass what the best constant guess scores, in numbers like those of the table"
-    way += " (an accuracy among accuracies)" if turned else ""
+    way += " (an accuracy among accuracies)" if risks.turned else ""
     text = (
         f"--blind is missing for task {lost[0]!r}: {way}, or the name of the method whose rows "
         "hold it. `curvewise transfer blind` computes it for error, cross-entropy, l1, l2, binary "

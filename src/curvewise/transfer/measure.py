@@ -19,10 +19,9 @@ from curvewise.transfer.calibration import Weight, step_widths
 from curvewise.transfer.gains import data_equivalence, gain_end
 from curvewise.transfer.result import AVERAGE, CciSettings, Improvement, RiskCurve, TransferResult
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
-from curvewise.transfer.runs import TURNED, TaskRuns, adjust_pvalues, group_runs, shown_risk
-from curvewise.types.coercion import same_names
+from curvewise.transfer.runs import TaskRuns, adjust_pvalues, group_runs, shown_risk
 from curvewise.types.results import check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.units import FloatArray, as_floats, same_names
 
 ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
 Sizes = Sequence[float] | Mapping[str, Sequence[float]]
@@ -169,7 +168,7 @@ def measure_transfer(
         rows += adjust_pvalues([_improvement(task, m, settings) for m in task.methods if len(task.shared(m))])
     alarms = [prefix(f"{task.name}: ", w) for task in cells for w in _task_warnings(task, settings, len(cells) == 1)]
     alarms += [prefix(f"{r.task}, {r.method}: ", text) for r in rows for text in r.warnings]
-    known = [f"{task.name}: {text}" for task in cells for text in _task_notes(task, curves)]
+    known = [prefix(f"{task.name}: ", text) for task in cells for text in _task_notes(task, curves)]
     for text in alarms:
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
     notes = risks.notes
@@ -233,7 +232,7 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
     made |= {"seeds": kept.get("seed"), "folds": kept.get("fold"), "scratch": start, "unit": unit}
     risks = TransferRisks(**made) if own is None else replace(own, **made)
     # Risks that are shares of examples by what they are called can be checked for controls in another unit.
-    if names_share(unit) or unit.startswith(TURNED[1:]):
+    if names_share(unit) or unit.startswith(("1 − ", "100 − ")):
         for task in risks.task_names:
             seen = risks.of(task=task).risk
             for role, controls in held.items():

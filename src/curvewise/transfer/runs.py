@@ -29,8 +29,6 @@ MANY = 1e9
 # Degrees of freedom that the pooled spread of a size has in the variance of one cell. Small, so that it only matters
 # beside cells of two or three runs; chosen by benchmarks/transfer_coverage.py.
 STEADY = 0.5
-# Units of risks that were accuracies or scores in the source.
-TURNED = ("−", "1 − ", "100 − ")
 
 Row = TypeVar("Row")
 
@@ -98,7 +96,7 @@ def group_runs(
             degrees=math.inf if math.isnan(error.degrees) else error.degrees,
         )
     if not blind.risk > maximal.risk:
-        raise _wrong_order(task, blind, maximal, turned=risks.unit.startswith(TURNED))
+        raise _wrong_order(task, blind, maximal, turned=risks.turned)
     failed = zip(own.methods[lost].tolist(), own.n[lost].tolist(), strict=True)
     used = {n for _, n in cells} if sizes is None else set(sizes.tolist())
     left = {key: i for key, i in cells.items() if key[1] in used}

@@ -16,7 +16,7 @@ from scipy.special import expit, logit, stdtrit
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance, excluded_level
 from curvewise.stats.tests import holm
-from curvewise.text import format_number
+from curvewise.text import either, format_number
 from curvewise.transfer.gains import GainEnd, gain_end
 from curvewise.transfer.runs import MANY
 from curvewise.types.predictions import BLOCK_BYTES, Predictions
@@ -460,7 +460,7 @@ def _check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None
     if arrays and min(one, two) >= max(MANY_RUNS, 10 * n):
         raise InputError(
             f"{names[0]} has {one:,} runs on {n:,} examples: are they transposed? Rows are runs and"
-            " columns are examples; turn the arrays over, or pass Predictions if it is so."
+            f" columns are examples; turn the arrays over{either(', or pass Predictions if it is so', '')}."
         )
     if n < 2:
         raise InputError(f"{names[0]} has one example: a share of examples needs two or more.")

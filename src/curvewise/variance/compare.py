@@ -16,7 +16,8 @@ from scipy.special import ndtr
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.tests import benjamini_hochberg, holm, permutation_pvalue, probability_below, sign_flip_pvalue
 from curvewise.text import format_interval, format_pvalue, format_value
-from curvewise.types.coercion import as_predictions, distinct_names
+from curvewise.types.coercion import as_predictions
+from curvewise.types.units import distinct_names
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, Unit

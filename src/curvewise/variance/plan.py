@@ -14,7 +14,8 @@ from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_size, format_value
-from curvewise.types.coercion import as_predictions, asked_of, distinct_names
+from curvewise.types.coercion import as_predictions, asked_of
+from curvewise.types.units import distinct_names
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, Unit
