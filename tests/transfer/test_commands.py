@@ -252,7 +252,7 @@ def test_columns_rows_and_stdin(call, losses, start):
     assert seen.document["improvements"] == (call("transfer", "measure", losses, "--json").document["improvements"])
     seen = call("transfer", "measure", renamed, *roles, "--seed-column=", "--where", "m=bad")
     assert seen.code == 1
-    assert "name it with --scratch …" in words(seen.err)
+    assert "name it with --scratch." in words(seen.err)
     seen = start("transfer", "measure", "-", "--json", input=losses.read_text())
     assert seen.document["tasks"] == ["a"]
     records = list(csv.DictReader(io.StringIO(losses.read_text())))
