@@ -173,6 +173,8 @@ class TransferRisks:
         By task; a task that has none is not there. A number is a control without an error.
     unit : str
         What a risk is called on an axis, such as "test error" or "L1 loss".
+    turned : bool
+        Whether the source holds accuracies or scores, which were turned into risks.
     notes : tuple of str
         What was taken for what.
 
@@ -199,6 +201,7 @@ class TransferRisks:
     maximal: Mapping[str, Control] = field(default_factory=dict)
     unit: str = "loss"
     notes: tuple[str, ...] = ()
+    turned: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__

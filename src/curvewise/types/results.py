@@ -75,7 +75,7 @@ _HEADLINE = 5
 class Result(ABC):
     """Base of every result: estimates, intervals, settings, warnings in plain words.
 
-    Subclasses are frozen dataclasses. A subclass gives :meth:`sentences` and :meth:`columns`; the rest follows from them.
+    Subclasses are frozen dataclasses. A subclass gives :meth:`sentences` and :meth:`columns`; the rest follows.
     """
 
     warnings: tuple[str, ...]
