@@ -15,8 +15,8 @@ from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.comparison import RankingComparisons
 from curvewise.ranking.judgement import AVERAGE, RankingJudgement, judge_rankings
 from curvewise.ranking.scores import CheckpointScores
-from curvewise.stats import holm, sign_flip_pvalue
-from curvewise.types import Interval
+from curvewise.stats.tests import holm, sign_flip_pvalue
+from curvewise.types.results import Interval
 
 TASKS = ("birds", "cars", "flowers", "pets", "scenes", "textures", "digits")
 
@@ -126,7 +126,7 @@ def test_references_stand_beside_and_are_never_ranked(table: CheckpointScores, j
     accuracy = np.where(best.ranked, best.accuracy, 1.0)
     winner = CheckpointScores(best.checkpoints, accuracy, best.scores, tasks=best.tasks, reference=("scratch",))
     same = judge_rankings(winner), judge_rankings(best)
-    assert same[0].columns()["rel@1"] == same[1].columns()["rel@1"]
+    assert same[0].columns()["rel_at_1"] == same[1].columns()["rel_at_1"]
     level = CheckpointScores(["a", "b", "c"], [0.5, 0.6, 0.6], {"m": [1, 2, 3]}, reference=("c",))
     (row,) = judge_rankings(level).references
     assert (row.below, row.n, row.best) == (1, 2, 0.6)

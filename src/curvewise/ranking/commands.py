@@ -51,8 +51,8 @@ from curvewise.errors import InputError, quietly
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from curvewise.ranking.comparison import Compared
-    from curvewise.ranking.judgement import Judged, RankingJudgement
+    from curvewise.ranking.comparison import ComparisonRow
+    from curvewise.ranking.judgement import JudgementRow, RankingJudgement
     from curvewise.ranking.measure import RankingMeasure
     from curvewise.ranking.rank import CheckpointRanking
     from curvewise.ranking.scores import CheckpointFeatures, CheckpointScores
@@ -1081,7 +1081,7 @@ def _show_group(page: Page, result: RankingJudgement, group: str) -> None:
     table_in_parts(page, title, _details(result, rows))
 
 
-def _details(result: RankingJudgement, rows: Sequence[Judged]) -> dict[str, list[Any]]:
+def _details(result: RankingJudgement, rows: Sequence[JudgementRow]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {"measure": [f"{r.measure} (baseline)" if r.baseline else r.measure for r in rows]}
     for value in result.values:
         columns[HEADS.get(value, value.capitalize())] = _hundredfold(r.value(value) for r in rows)
@@ -1102,7 +1102,7 @@ def _show_tasks(page: Page, result: RankingJudgement, group: str, value: str) ->
     table_in_parts(page, f"{group}: {HEADS.get(value, value)} by task (× 100)", columns)
 
 
-def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[Compared], value: str) -> None:
+def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonRow], value: str) -> None:
     order = sorted(rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)[:MOST_PAIRS]
     columns = {
         "measures": [f"{r.one} − {r.two}" for r in order],

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from curvewise.errors import InputError
 from curvewise.nn.data import find_device
-from curvewise.ranking.prediction import Settings, has_test, nleep_reduced, reduce_features
+from curvewise.ranking.measure import has_test
+from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
 from curvewise.ranking.scores import as_matrix
 
 FIRST = 2  # steps before a loop is recorded
@@ -31,7 +32,6 @@ def nleep_on_device(
     covariance: str = "diagonal",
     variant: str = "paper",
     steps: int = 100,
-    tolerance: float = 1e-3,
     rng: int | np.random.Generator = 0,
     device: str | torch.device | None = None,
 ) -> float:
@@ -41,7 +41,7 @@ def nleep_on_device(
     ----------
     features, test_features : array_like or Tensor, shape (examples, dimensions)
         In memory or on the device already.
-    labels, test_labels, energy, components, covariance, variant, steps, tolerance, rng
+    labels, test_labels, energy, components, covariance, variant, steps, rng
         As there. The same draws are made, so that results differ by rounding only.
     device : str or torch.device, optional
         By default where the features are; for arrays the GPU if there is one.
@@ -65,7 +65,7 @@ def nleep_on_device(
     >>> abs(nleep_on_device(torch.tensor(x), labels) - nleep(x, labels)) < 1e-9
     True
     """
-    settings = Settings(components, covariance, variant, steps, tolerance)
+    settings = NleepSettings(components, covariance, variant, steps)
     place = _place(features, device)
     here = torch.cuda.device(place) if place.type == "cuda" else nullcontext()
     with torch.no_grad(), here:
