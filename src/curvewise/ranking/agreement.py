@@ -248,7 +248,7 @@ def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
     given = (k,) if isinstance(k, int | np.integer) else tuple(k)
     for count in given:
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise InputError(f"k={k!r}: give whole numbers from 1 on, such as (1, 3).")
+            raise InputError("give whole numbers from 1 on, such as (1, 3).", argument="k", value=k)
     if not given:
         raise InputError("k is empty: give at least one number, such as (1, 3).")
     return tuple(dict.fromkeys(int(count) for count in given))

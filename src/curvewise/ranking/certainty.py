@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.ranking.scoring import Replicates
+from curvewise.text import Message, arg
 from curvewise.types.units import FloatArray, as_floats
 
 GRID = 200  # values of the spread τ over which its posterior is computed
@@ -100,11 +101,11 @@ def find_reliability(measure: str, given: Reliability | float | str | None) -> t
         return as_reliability(given), ""
     found = RELIABILITY.get(measure, UNKNOWN)
     if measure not in RELIABILITY:
-        return found, (
+        return found, Message(
             f"No reference says how scores of {measure} correlate with accuracies: a cautious "
             f"correlation of about {found.correlation:.2f} is assumed. If you know it, pass "
-            "reliability=0.8, say; for a variant of a measure that has a reference, its name, "
-            "such as reliability='nleep'."
+            f"{arg('reliability', 0.8)}, say; for a variant of a measure that has a reference, its name, "
+            f"such as {arg('reliability', 'nleep')}."
         )
     if found.correlation < LOW:
         return found, (
@@ -173,14 +174,15 @@ def as_reliability(value: Reliability | float | str) -> Reliability:
     if isinstance(value, str):
         if value not in RELIABILITY:
             raise InputError(
-                f"reliability={value!r} has no reference: give a correlation between -1 and 1, or "
-                f"one of {', '.join(RELIABILITY)}."
+                f"it has no reference. Give a correlation between -1 and 1, or one of {', '.join(RELIABILITY)}.",
+                argument="reliability",
+                value=value,
             )
         return RELIABILITY[value]
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(f"reliability={value!r}: give a correlation between -1 and 1.")
+        raise InputError("give a correlation between -1 and 1.", argument="reliability", value=value)
     if not -1 <= value <= 1:
-        raise InputError(f"reliability={value!r}: a correlation lies between -1 and 1.")
+        raise InputError("a correlation lies between -1 and 1.", argument="reliability", value=value)
     bound = 1 - 1e-12  # artanh(1) is infinite
     return Reliability(math.atanh(min(max(float(value), -bound), bound)), 0.0, 1, "given")
 

@@ -66,10 +66,8 @@ ranking = App(
     "--factory), a folder of Hugging Face, an array of features (.npy, .npz), a folder of such "
     "files, NAME=FILE, or a .toml file that lists them.",
 )
-
+# Measures that are drawn against accuracies, the best ones.
 SCATTERED = 6
-"""Measures that are drawn against accuracies, the best ones."""
-
 Checkpoints = Annotated[list[str], Parameter(name="CHECKPOINT...", negative="")]
 Share = Annotated[float, Parameter(validator=Number(gte=0, lt=1))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0))]
@@ -533,17 +531,15 @@ def measures(*, showing: Showing | None = None) -> int:
 
 # Checkpoints by their names: files, folders, and .toml files that list them.
 
+# Endings of files that hold features.
 ARRAYS = (".npy", ".npz")
-"""Endings of files that hold features."""
-
+# Endings of the files that a folder of checkpoints is searched for.
 ENDINGS = (".pt2", ".pt", ".pth", ".th", ".onnx", ".tflite", ".safetensors", *ARRAYS)
-"""Endings of the files that a folder of checkpoints is searched for."""
-
+# What a .toml file may say of a checkpoint.
 KEYS = (
     *("path", "layer", "factory", "options", "preprocessing", "pool", "tokenizer", "length"),
     *("shape", "classes", "source_accuracy"),
 )
-"""What a .toml file may say of a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -1013,12 +1009,10 @@ def _numbers(values: Iterable[float], digits: int = 4) -> list[str]:
 
 # Tables of checkpoints in, judged measures out: what is behind ``curvewise ranking judge``.
 
+# Comparisons that are shown; --json has all of them.
 MOST_PAIRS = 20
-"""Comparisons that are shown; --json has all of them."""
-
+# Groups that are drawn in one picture.
 MOST_PANELS = 6
-"""Groups that are drawn in one picture."""
-
 HEADS = {"pearson": "Pearson", "kendall": "Kendall", "weighted_kendall": "weighted"}
 
 
@@ -1174,9 +1168,8 @@ _PAIR = re.compile(
 )
 _HOLDS = re.compile(rf"(?<![\w.-])({_NAMES}|where) (?:holds|names) ({_QUOTED})")
 _WHERE = re.compile(rf"where=\{{({_QUOTED}): ({_QUOTED}|[^}}]*)\}}")
+# Options that are given once for each value.
 _REPEATED = ("reference", "baseline")
-"""Options that are given once for each value."""
-
 
 _PREPROCESSING = re.compile(r"(?:preprocessing=)?Preprocessing\(((?:[^()]|\([^()]*\))*)\)")
 

@@ -15,7 +15,7 @@ from curvewise.errors import InputError
 from curvewise.ranking.agreement import CORRELATIONS, FEWEST, MeanError, known_mean, metric_of_tasks, resampled, two_way
 from curvewise.ranking.scores import UNION, CheckpointScores
 from curvewise.stats.tests import holm, sign_flip_pvalue
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result
 from curvewise.types.units import FloatArray
 
@@ -238,7 +238,7 @@ def pools_of(table: CheckpointScores, union: bool) -> dict[str, Pool]:
     if union and len(parts) > 1:
         if UNION in parts:
             raise InputError(
-                f"groups holds {UNION!r}, which all groups together are called: rename it, or pass union=False."
+                f"groups holds {UNION!r}, the name of all groups together: rename it, or pass {arg('union', False)}."
             )
         _check_union(table)
         parts[UNION] = table.union()
@@ -289,5 +289,5 @@ def _check_union(table: CheckpointScores) -> None:
             raise InputError(
                 f"checkpoint {name!r} is in several groups with different {kind} for {task!r} "
                 f"({values[before[row]]:g} and {values[row]:g}): name them apart, or pass "
-                "union=False."
+                f"{arg('union', False)}."
             )

@@ -91,10 +91,12 @@ def knn(
         check_width(x, asking, "test_features")
         truth = as_test_targets(test_labels, len(asking), targets, "kNN").codes
     if metric not in METRICS:
-        raise InputError(f"metric={metric!r}: use 'euclidean' or 'cosine'.")
+        raise InputError("use 'euclidean' or 'cosine'.", argument="metric", value=metric)
     if as_count(neighbours, "neighbours") > among:
         raise InputError(
-            f"neighbours={neighbours!r}: give a number from 1 to {among}, as there are {among} examples to choose from."
+            f"give a number from 1 to {among}, as there are {among} examples to choose from.",
+            argument="neighbours",
+            value=neighbours,
         )
     if asking is None:
         lone = int((np.bincount(targets.codes) == 1).sum())

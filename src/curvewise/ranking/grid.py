@@ -146,9 +146,9 @@ def measure_nleep_grid(
     check_level(level)
     shares, counts = tuple(map(float, energies)), tuple(map(int, components))
     if not shares or not all(0 < share <= 1 for share in shares):
-        raise InputError(f"energies={list(energies)!r}: give shares above 0 and up to 1.")
+        raise InputError("give shares above 0 and up to 1.", argument="energies", value=list(energies))
     if not counts or min(counts) < 1:
-        raise InputError(f"components={list(components)!r}: give whole numbers of at least 1.")
+        raise InputError("give whole numbers of at least 1.", argument="components", value=list(components))
     if not tasks:
         raise InputError("tasks is empty: give at least one.")
     found: dict[str, FloatArray] = {}

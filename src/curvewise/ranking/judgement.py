@@ -18,7 +18,7 @@ from curvewise.ranking.agreement import accuracy_alarms, agree, as_counts, score
 from curvewise.ranking.comparison import ComparisonRow, Pool, RankingComparisons, compare_pairs, pools_of
 from curvewise.ranking.scores import UNION, CheckpointScores
 from curvewise.tables import format_table
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result, check_level
 
 AVERAGE = "average"  # stands for the task in rows that are means over tasks
@@ -103,13 +103,13 @@ def judge_rankings(
             "load_checkpoint_scores reads from a file or a DataFrame."
         )
     if isinstance(measures, str):
-        raise InputError(f"measures={measures!r} is one text: give a list of names.")
+        raise InputError("give a list of names.", argument="measures", value=measures)
     chosen = list(table.measures if measures is None else dict.fromkeys(measures))
     for name in chosen:
         if name not in table.scores:
             near = " or ".join(map(repr, get_close_matches(name, table.measures)))
             hint = f" Did you mean {near}?" if near else ""
-            raise InputError(f"measures holds {name!r}, which is none of {list(table.measures)[:20]!r}.{hint}")
+            raise InputError(f"not among {list(table.measures)[:20]!r}.{hint}", argument="measures", value=name)
     if not chosen:
         raise InputError("table has no scores: add some with table.with_scores({…}).")
     counts = as_counts(k)
@@ -269,7 +269,7 @@ class JudgementRow:
         if name == "gflops":
             return self.gflops
         if name not in self.intervals:
-            raise InputError(f"value={name!r}: use one of {', '.join(map(repr, self.intervals))}.")
+            raise InputError(f"use one of {', '.join(map(repr, self.intervals))}.", argument="value", value=name)
         return self.intervals[name].estimate
 
 
@@ -347,7 +347,7 @@ class RankingJudgement(Result):
         if group is None:
             return self.groups[-1]
         if group not in self.groups:
-            raise InputError(f"group={group!r} is none of {list(self.groups)!r}.")
+            raise InputError(f"not among {list(self.groups)!r}.", argument="group", value=group)
         return group
 
     @property
@@ -434,14 +434,15 @@ class RankingJudgement(Result):
         """
         if isinstance(measures, str):
             raise InputError(
-                f"measures={measures!r} must be a list of two or more measures. What to compare is "
-                "value=, such as value='kendall'."
+                f"give a list of two or more measures. The metric to compare is {arg('value', 'kendall')}, say.",
+                argument="measures",
+                value=measures,
             )
         chosen = self.measures if measures is None else tuple(measures)
         for name in chosen:
             self.row(name, group=group)
         if value not in self.values:
-            raise InputError(f"value={value!r}: use one of {', '.join(map(repr, self.values))}.")
+            raise InputError(f"use one of {', '.join(map(repr, self.values))}.", argument="value", value=value)
         pool, pairs = self._pools[self._group(group)], list(combinations(chosen, 2))
         return compare_pairs(pool, pairs, value, self.level, self._permutations, 0)
 
@@ -498,7 +499,7 @@ def _marked(values: Sequence[float], digits: int, format: str) -> list[str]:
 def _stands(format: str) -> list[tuple[str, str]]:
     """Return the characters that stand for the markup of bold and of underlined text."""
     if format not in _MARKS:
-        raise InputError(f"format={format!r} is not known: use one of {', '.join(_MARKS)}.")
+        raise InputError(f"use one of {', '.join(_MARKS)}.", argument="format", value=format)
     both = zip(_STANDS, _MARKS[format], strict=True)
     return [(a * len(x), b * len(y)) for (a, b), (x, y) in both]
 

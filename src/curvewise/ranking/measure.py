@@ -328,7 +328,7 @@ def as_count(value: object, argument: str, least: int = 1, otherwise: str = "") 
     """
     if isinstance(value, int | float | np.number) and value >= least and float(value).is_integer():
         return int(value)
-    raise InputError(f"{argument}={value!r}: give a whole number from {least}{otherwise}.")
+    raise InputError(f"give a whole number from {least}{otherwise}.", argument=argument, value=value)
 
 
 def as_number(value: object, argument: str, remedy: str) -> float:
@@ -339,7 +339,7 @@ def as_number(value: object, argument: str, remedy: str) -> float:
     """
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         return float(value)
-    raise InputError(f"{argument}={value!r}: {remedy}")
+    raise InputError(remedy, argument=argument, value=value)
 
 
 def warn(text: str) -> None:

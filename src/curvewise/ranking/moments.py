@@ -240,7 +240,7 @@ def h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | None = No
     """
     remedy = "give a number from 0 to below 1, or None."
     if shrinkage is not None and not 0 <= as_number(shrinkage, "shrinkage", remedy) < 1:
-        raise InputError(f"shrinkage={shrinkage!r}: {remedy}")
+        raise InputError(remedy, argument="shrinkage", value=shrinkage)
     return max(signed_h_score(features, labels, shrinkage), 0.0)
 
 
@@ -368,7 +368,7 @@ def transrate(features: ArrayLike, labels: ArrayLike, *, eps: float = 1e-4, unit
     """
     remedy = "give a number above 0."
     if not 0 < as_number(eps, "eps", remedy) < np.inf:
-        raise InputError(f"eps={eps!r}: {remedy}")
+        raise InputError(remedy, argument="eps", value=eps)
     examples = read_rows(features, labels, "TransRate")
     n, d = examples.features.shape
     if n < d:
@@ -454,7 +454,7 @@ def gbc(
     (-0.138, -1.973)
     """
     if covariance not in COVARIANCES:
-        raise InputError(f"covariance={covariance!r}: use 'spherical' or 'diagonal'.")
+        raise InputError("use 'spherical' or 'diagonal'.", argument="covariance", value=covariance)
     if dims is not None:
         dims = as_count(dims, "dims", otherwise=", or None for all")
     examples = read_rows(features, labels, "GBC")

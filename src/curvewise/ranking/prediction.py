@@ -189,9 +189,9 @@ class NleepSettings:
 
     def __post_init__(self) -> None:
         if self.covariance not in COVARIANCES:
-            raise InputError(f"covariance={self.covariance!r} is not known: use one of {', '.join(COVARIANCES)}.")
+            raise InputError(f"use one of {', '.join(COVARIANCES)}.", argument="covariance", value=self.covariance)
         if self.variant not in VARIANTS:
-            raise InputError(f"variant={self.variant!r} is not known: use one of {', '.join(VARIANTS)}.")
+            raise InputError(f"use one of {', '.join(VARIANTS)}.", argument="variant", value=self.variant)
         for name in ("components", "steps"):
             as_count(getattr(self, name), name)
 
@@ -290,7 +290,7 @@ def reduce_features(x: Any, test: Any, energy: float, xp: Any = np) -> tuple[Any
     """Return principal components of training examples, and test examples on the same axes."""
     remedy = "give a share above 0 and up to 1, such as 0.8."
     if not 0 < as_number(energy, "energy", remedy) <= 1:
-        raise InputError(f"energy={energy!r}: {remedy}")
+        raise InputError(remedy, argument="energy", value=energy)
     if test is not None:
         check_width(x, test, "test_features")
     reduced, projection = project(x, energy, xp)
@@ -315,8 +315,9 @@ def nleep_reduced(
     if test is not None:
         if settings.variant != "paper":
             raise InputError(
-                f"variant={settings.variant!r} scores the examples it is fitted on: leave "
-                "test_features and test_labels out, or use variant='paper'."
+                "it scores the examples it is fitted on: leave test_features and test_labels out, or take 'paper'.",
+                argument="variant",
+                value=settings.variant,
             )
         asked = as_test_targets(test_labels, len(test), targets, "nleep")
     own, tested = _posteriors(reduced, targets, test, settings, rng, xp)

@@ -44,7 +44,7 @@ from curvewise.ranking.scoring import (
     split_rows,
 )
 from curvewise.stats.correlation import average_ranks, kendall
-from curvewise.text import format_number
+from curvewise.text import format_number, prefix
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -218,7 +218,8 @@ def rank_candidates(
     targets = _check(candidates, labels, resamples, k)
     leader = next((measure for measure in measures if by is None or measure.name == by), None)
     if leader is None:
-        raise InputError(f"by={by!r} is none of the measures {', '.join(m.name for m in measures)}: add it to them.")
+        names = ", ".join(m.name for m in measures)
+        raise InputError(f"none of the measures {names}: add it to them.", argument="by", value=by)
     generator = np.random.default_rng(rng)
     train, held = split_rows(targets, test, generator)
     scorer = Scorer(np.asarray(labels), targets, hits or {})
@@ -237,9 +238,9 @@ def _check(candidates: Sequence[Candidate], labels: ArrayLike, resamples: int, k
             raise InputError(f"checkpoints holds {name!r} {names.count(name)} times: rename one.")
     for argument, value, least in (("resamples", resamples, 0), ("k", k, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"{argument}={value!r}: give a whole number of at least {least}.")
+            raise InputError(f"give a whole number of at least {least}.", argument=argument, value=value)
     if 0 < resamples < LEAST:
-        raise InputError(f"resamples={resamples}: give at least {LEAST}, or 0 for no intervals.")
+        raise InputError(f"give at least {LEAST}, or 0 for no intervals.", argument="resamples", value=resamples)
     counts = {candidate.name: len(candidate.about) for candidate in candidates}
     count = len(np.asarray(labels)) if np.ndim(labels) else 0
     for name, rows in counts.items():
@@ -349,7 +350,7 @@ class CheckpointRanking(Result):
     def enough(self, certainty: float = 0.9) -> int:
         """Return how many of the first to try so that the best is among them with this probability."""
         if not 0 < certainty < 1:
-            raise InputError(f"certainty={certainty!r}: give a number between 0 and 1.")
+            raise InputError("give a number between 0 and 1.", argument="certainty", value=certainty)
         reached = np.cumsum(self.chance_best[: self.ranked]) >= certainty - 1e-9
         return int(reached.argmax()) + 1 if reached.any() else self.ranked
 
@@ -630,14 +631,14 @@ def alarms(
     found: Mapping[str, Sequence[Score]], names: Sequence[str], failures: Mapping[str, str], leader: str
 ) -> list[str]:
     """Return warnings: one sentence for all checkpoints that share a problem."""
-    said = [f"{name} is not ranked: {reason}" for name, reason in failures.items()]
+    said = [prefix(f"{name} is not ranked: ", reason) for name, reason in failures.items()]
     for measure, reasons in missing(found, names).items():
         last = ", ranked last without a rank" if measure == leader else ""
         for reason, own in _grouped((reason, name) for name, reason in reasons.items()):
-            said.append(f"No {measure} for {listed(own, names)}{last}: {reason}")
+            said.append(prefix(f"No {measure} for {listed(own, names)}{last}: ", reason))
     for measure, scored in found.items():
         told = ((text, n) for n, one in zip(names, scored, strict=True) for text in one.warnings)
-        said += [f"{measure} of {listed(own, names)}: {text}" for text, own in _grouped(told)]
+        said += [prefix(f"{measure} of {listed(own, names)}: ", text) for text, own in _grouped(told)]
     return said
 
 

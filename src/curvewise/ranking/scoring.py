@@ -20,6 +20,7 @@ from curvewise.ranking.measure import RankingMeasure, Targets
 from curvewise.ranking.moments import h_score, signed_h_score
 from curvewise.ranking.prediction import nleep, nleep_reduced, reduce_features
 from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.text import either
 from curvewise.types.units import FloatArray
 
 # All measures that need features and labels alone, by name; those that train something are in networks/rank.py.
@@ -31,7 +32,6 @@ FAILED_SHARE = 0.2  # of replicates that may fail before a checkpoint's spread i
 LEAST = 10  # replicates for a spread to be known
 Rows = NDArray[np.int64]
 Named = str | RankingMeasure | Callable[..., float]
-FUNCTIONS = " A function of features and labels will do, too."
 MISSING = {
     "probabilities": "has no classes of its own (no probabilities)",
     "network": "is not given as a network that can be trained",
@@ -94,12 +94,14 @@ def find_measures(measures: Sequence[Named] | Named, known: Mapping[str, Ranking
     given = [measures] if isinstance(measures, str) or callable(measures) else measures
     listed: list[Named] = [given] if isinstance(given, RankingMeasure) else list(given)
     if not listed:
-        raise InputError("measures is empty: give at least one.")
+        raise InputError("give at least one.", argument="measures", value=[])
     found = [_measure(item, known) for item in listed]
     names = [measure.name for measure in found]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"measures holds {name!r} {names.count(name)} times: give it once.")
+            raise InputError(
+                f"{name!r} occurs {names.count(name)} times: give it once.", argument="measures", value=names
+            )
     return tuple(found)
 
 
@@ -112,7 +114,8 @@ def _measure(item: Named, known: Mapping[str, RankingMeasure]) -> RankingMeasure
         return known[item]
     near = " or ".join(map(repr, get_close_matches(str(item), known)))
     hint = f" Did you mean {near}?" if near else ""
-    raise InputError(f"measures holds {item!r}, which is none of {', '.join(known)}.{hint}{FUNCTIONS}")
+    function = either(" A function of features and labels will do, too.", "")
+    raise InputError(f"not among {', '.join(known)}.{hint}{function}", argument="measures", value=item)
 
 
 def _from_function(function: Callable[..., float]) -> RankingMeasure:
@@ -162,12 +165,12 @@ class Scorer:
             try:
                 self._compute(found, measure, candidate, train, test, seed)
             except Exception as error:  # one that fails must not stop the others
-                found.reason = f"{error}" if isinstance(error, InputError) else repr(error)
+                found.reason = error.message if isinstance(error, InputError) else repr(error)
         found.seconds = time.perf_counter() - start
         own = []
         for one in heard:
             if issubclass(one.category, CurvewiseWarning):
-                own.append(str(one.message))
+                own.append(one.message.args[0] if isinstance(one.message, Warning) else one.message)
             else:  # of numpy, or of a user's function: passed on
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         found.warnings = tuple(dict.fromkeys(own))
@@ -210,7 +213,7 @@ def split_rows(targets: Targets, test: float | ArrayLike | None, rng: np.random.
         return np.arange(len(targets)), None
     if isinstance(test, int | float | np.number) and not isinstance(test, bool | np.bool_):
         if not 0 < test < 1:
-            raise InputError(f"test={test!r}: give a share between 0 and 1, a mask, or None.")
+            raise InputError("give a share between 0 and 1, a mask, or None.", argument="test", value=test)
         held = np.zeros(len(targets), dtype=np.bool_)
         # Within each class; several labels or numbers are split as one.
         classes = np.unique(targets.codes) if targets.kind == "classes" else np.zeros(0)
@@ -228,7 +231,7 @@ def split_rows(targets: Targets, test: float | ArrayLike | None, rng: np.random.
     if not held.any() or held.all():
         raise InputError(
             f"test leaves {int((~held).sum())} training and {int(held.sum())} test examples: "
-            "both are needed. Give more examples, another share, or test=None."
+            f"both are needed. Give more examples, another share, or {either('test=None', '--test 0')}."
         )
     return np.flatnonzero(~held), np.flatnonzero(held)
 

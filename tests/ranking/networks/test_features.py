@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.networks import ARCHITECTURES
 from curvewise.nn.task import Examples
-from curvewise.ranking.networks.checkpoints import Checkpoint, Found, Given
+from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, LayerOutputs
 from curvewise.ranking.networks.features import TokenFeatures, extract_features, extract_many
 from curvewise.ranking.networks.inputs import read_inputs
 from curvewise.ranking.networks.modules import TorchReader
@@ -456,7 +456,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     done: list[int] = []
     read = TorchReader.read
 
-    def counted(self: TorchReader, given: Given) -> Found:
+    def counted(self: TorchReader, given: InputBatch) -> LayerOutputs:
         done.append(len(given))
         return read(self, given)
 

@@ -32,8 +32,8 @@ from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.types.units import FloatArray
 
 RATE = 0.01
+# Those among which the paper on ranking takes the best for each checkpoint and task.
 PAPER_RATES = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5)
-"""Those among which the paper on ranking takes the best for each checkpoint and task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,9 +262,9 @@ def _check(network: Any, rates: list[float], batch: int | None) -> None:
             "trained; take linear_score of their features."
         )
     if not rates or not all(0 < r < math.inf for r in rates):
-        raise InputError(f"rate={rates!r}: give a number above 0, or several.")
+        raise InputError("give a number above 0, or several.", argument="rate", value=rates)
     if batch is not None and (int(batch) != batch or batch < 2):
-        raise InputError(f"batch={batch!r}: give a whole number of at least 2.")
+        raise InputError("give a whole number of at least 2.", argument="batch", value=batch)
 
 
 def _of_tunable(
@@ -311,19 +311,16 @@ MEASURES = tuple(
     )
     for epochs, said in ((1, "one epoch"), (5, "five epochs"))
 )
-
+# What each test example adds to a measure, by its name.
 HITS: dict[str, Callable[..., NDArray[Any]]] = {
     f"finetune-{epochs}": functools.partial(_of_tunable, epochs=epochs) for epochs in (1, 5)
 }
-"""What each test example adds to a measure, by its name."""
-
 
 # A copy of a network with a new last layer, trained for a while.
 
 MOMENTUM = 0.9
+# Test examples in a batch.
 SHOWN = 256
-"""Test examples in a batch."""
-
 SCHEDULES = ("constant", "linear", "cosine")
 
 
@@ -341,11 +338,11 @@ class Tuning:
 
     def __post_init__(self) -> None:
         if int(self.epochs) != self.epochs or self.epochs < 1:
-            raise InputError(f"epochs={self.epochs!r}: give a whole number of at least 1.")
+            raise InputError("give a whole number of at least 1.", argument="epochs", value=self.epochs)
         if self.schedule not in SCHEDULES:
-            raise InputError(f"schedule={self.schedule!r}: use one of {', '.join(SCHEDULES)}.")
+            raise InputError(f"use one of {', '.join(SCHEDULES)}.", argument="schedule", value=self.schedule)
         if self.precision not in ("float32", "bfloat16"):
-            raise InputError(f"precision={self.precision!r}: use 'float32' or 'bfloat16'.")
+            raise InputError("use 'float32' or 'bfloat16'.", argument="precision", value=self.precision)
         if self.precision == "bfloat16" and self.place.type == "cpu":
             raise InputError("precision='bfloat16' is for GPUs, and some CPUs stop at it: use 'float32'.")
 

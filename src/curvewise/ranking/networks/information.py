@@ -18,11 +18,10 @@ from curvewise.nn.data import find_device
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.networks.probes import TARGETS, Labelled, fifth, own_terms, read_labelled, scale_of, warn
 
+# Ways in which test examples are put into batches.
 SHUFFLES = 4
-"""Ways in which test examples are put into batches."""
-
+# Examples for each dimension below which a critic learns its examples by heart.
 FEW = 10
-"""Examples for each dimension below which a critic learns its examples by heart."""
 
 
 def information_score(
@@ -194,18 +193,15 @@ MEASURES = tuple(
     for alpha in (0.01, 0.5)
 )
 
-
 # A network that tells pairs of features and labels that belong together, and its bound I_α.
 
+# Units of each of the critic's two hidden layers.
 WIDTH = 256
-"""Units of each of the critic's two hidden layers."""
-
 RATE = 5e-4
+# Steps between two looks at held-out examples.
 LOOK = 25
-"""Steps between two looks at held-out examples."""
-
+# Looks without a better bound after which training ends.
 PATIENCE = 10
-"""Looks without a better bound after which training ends."""
 
 
 @dataclass(frozen=True)
@@ -221,11 +217,11 @@ class Settings:
         for name in ("alpha", "energy"):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 1:
-                raise InputError(f"{name}={value!r}: give a number above 0 and up to 1.")
+                raise InputError("give a number above 0 and up to 1.", argument=name, value=value)
         for name, least in (("batch", 2), ("steps", 1)):
             value = getattr(self, name)
             if int(value) != value or value < least:
-                raise InputError(f"{name}={value!r}: give a whole number of at least {least}.")
+                raise InputError(f"give a whole number of at least {least}.", argument=name, value=value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,11 +34,11 @@ from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.ranking.networks.checkpoints import (
     OUTPUT,
     Checkpoint,
-    Found,
-    Given,
+    InputBatch,
+    LayerChoice,
+    LayerOutputs,
     Matrix,
     Reader,
-    Taken,
     are_probabilities,
     as_probabilities,
     as_rows,
@@ -52,7 +52,7 @@ from curvewise.text import brief, list_names, suggest
 
 
 def from_module(
-    model: nn.Module, taken: Taken, device: str | None, precision: str, preprocessing: Prepare | None = None
+    model: nn.Module, taken: LayerChoice, device: str | None, precision: str, preprocessing: Prepare | None = None
 ) -> Reader:
     """Have a network in memory read; it stays where it is unless a device is asked for."""
     model = getattr(model, "_orig_mod", model)  # inside of torch.compile
@@ -64,7 +64,7 @@ def from_module(
     return TorchReader(model, taken, place, precision, call, own)
 
 
-def from_folder(path: Path, taken: Taken, device: str | None, precision: str) -> Reader:
+def from_folder(path: Path, taken: LayerChoice, device: str | None, precision: str) -> Reader:
     """Load a network out of a folder of Hugging Face."""
     return from_module(hugging_face_encoder(path), taken, device or _best(), precision, preprocessing_in(path))
 
@@ -73,7 +73,7 @@ def from_file(
     checkpoint: Checkpoint,
     path: Path,
     kind: str,
-    taken: Taken,
+    taken: LayerChoice,
     shape: tuple[int, ...],
     device: str | None,
     precision: str,
@@ -151,8 +151,8 @@ def _rows_of_last(tensors: Mapping[str, Tensor]) -> int:
 
 # Features out of networks of torch, by hooks that are gone afterwards.
 
+# How a network is given its inputs and the mask of its tokens.
 Call = Callable[[nn.Module, Tensor, Tensor | None], Any]
-"""How a network is given its inputs and the mask of its tokens."""
 
 
 def call_plain(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
@@ -167,7 +167,7 @@ class TorchReader:
     ----------
     model : nn.Module
         Left as it is: its mode, device and hooks are put back.
-    taken : Taken
+    taken : LayerChoice
         Which layer, and how it becomes rows.
     device : device
         Where it runs.
@@ -184,7 +184,7 @@ class TorchReader:
     def __init__(
         self,
         model: nn.Module,
-        taken: Taken,
+        taken: LayerChoice,
         device: torch.device,
         precision: str,
         call: Call = call_plain,
@@ -208,7 +208,7 @@ class TorchReader:
         """Borrow the network."""
         return borrowed(self.model, self.device)
 
-    def start(self, given: Given) -> None:
+    def start(self, given: InputBatch) -> None:
         """Find the classifier, where no layer was asked for."""
         few = given.part(0, min(2, len(given)))
         if self.taken.layer == OUTPUT or self._layer is not None:
@@ -229,7 +229,7 @@ class TorchReader:
             f"({ends}); layer= names another place"
         )
 
-    def read(self, given: Given) -> Found:
+    def read(self, given: InputBatch) -> LayerOutputs:
         """Run a batch, with what the hooks see pooled at once."""
         kept = _Kept(self.taken.pool, given.mask)
         with self._hooks(len(given), kept):
@@ -245,9 +245,9 @@ class TorchReader:
             )
         if not kept.rows:
             kept(OUTPUT, output, channels_at_end(None, output))
-        return Found(kept.rows, own, kept.places)
+        return LayerOutputs(kept.rows, own, kept.places)
 
-    def gflops(self, given: Given) -> float | None:
+    def gflops(self, given: InputBatch) -> float | None:
         """Counted by torch while a batch runs."""
         with FlopCounterMode(display=False) as counter:
             self._output(given)
@@ -257,7 +257,7 @@ class TorchReader:
         """A hash of its file, or of weights, settings and code."""
         return network_digest(self.model) if self.file is None else file_digest(self.file)
 
-    def _output(self, given: Given) -> Tensor:
+    def _output(self, given: InputBatch) -> Tensor:
         x = given.x.to(self.device, non_blocking=True)
         if x.is_floating_point():
             x = x.to(self._kind)
@@ -403,8 +403,8 @@ def _every_layer(model: nn.Module, examples: int, kept: _Kept) -> Iterator[None]
 
 # Features out of TorchScript, whose layers take no hooks: its operations are watched instead.
 
+# Which argument of an operation is what a linear layer is given.
 _DATA = {"aten::addmm": 1, "aten::mm": 0, "aten::linear": 0}
-"""Which argument of an operation is what a linear layer is given."""
 
 
 class ScriptReader(TorchReader):
@@ -416,12 +416,14 @@ class ScriptReader(TorchReader):
         self.most = self._fixed
         self._calls = 0
 
-    def start(self, given: Given) -> None:
+    def start(self, given: InputBatch) -> None:
         """Find the last linear layer among the operations."""
         if self.taken.layer not in (None, OUTPUT):
             raise InputError(
-                f"layer={self.taken.layer!r}: the layers inside this file cannot be reached. Give "
-                "an exported program (.pt2) and a layer's name, or weights with a factory."
+                "the layers inside this file cannot be reached. Give "
+                "an exported program (.pt2) and a layer's name, or weights with a factory.",
+                argument="layer",
+                value=self.taken.layer,
             )
         few = given.part(0, min(2, len(given)))
         with _Watched(self._fixed or len(few)) as seen:
@@ -437,7 +439,7 @@ class ScriptReader(TorchReader):
                 said = "its output, since no linear classifier was found at its end"
             self.notes.append(f"features: {said}")
 
-    def read(self, given: Given) -> Found:
+    def read(self, given: InputBatch) -> LayerOutputs:
         """Run a batch with its last linear layer watched."""
         inside = self._head is not None and self.taken.layer is None
         with _Watched(self._fixed or len(given), self._calls) as seen:
@@ -454,7 +456,7 @@ class ScriptReader(TorchReader):
         own = None
         if self._head is not None and output.ndim == 2:
             own = as_rows(self._head.probabilities(output))
-        return Found(rows, own, places)
+        return LayerOutputs(rows, own, places)
 
 
 class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -495,8 +497,8 @@ def is_script(model: nn.Module) -> bool:
 # Which layer of a network gives its scores: told by their values, not by their names.
 
 _CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
+# How many of the linear layers called last are looked at: a network may have several heads.
 _LAST = 8
-"""How many of the linear layers called last are looked at: a network may have several heads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -640,10 +642,10 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, s
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 _TENSORS = (Tensor, nn.Parameter, nn.Buffer)
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+# What a network keeps that its answers in evaluation mode do not depend on.
 _UNUSED = ("training", "_non_persistent_buffers_set", "_is_full_backward_hook", "_compiled_call_impl")
-"""What a network keeps that its answers in evaluation mode do not depend on."""
+# What a class says about itself that does nothing, or differs where the same code is read.
 _DOCUMENTS = ("__annotations__", "__dict__", "__doc__", "__firstlineno__", "__module__")
-"""What a class says about itself that does nothing, or differs where the same code is read."""
 
 
 class _UntoldError(Exception):

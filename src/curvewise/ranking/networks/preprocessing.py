@@ -19,10 +19,8 @@ from curvewise.errors import InputError
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 _CHANNELS = {"rgb": 3, "bgr": 3, "grey": 1}
 _LUMA = (0.299, 0.587, 0.114)  # of ITU-R BT.601, as Pillow's mode "L"
-
+# Values that are resized at a time, at four bytes each.
 _PIXELS = 2**25
-"""Values that are resized at a time, at four bytes each."""
-
 Size = int | tuple[int, int]
 
 
@@ -256,12 +254,9 @@ def _as_size(value: Any, name: str) -> Size | None:
 
 # What preprocessing a checkpoint brings along: of timm, torchvision and Hugging Face.
 
+# How pixels become inputs; a function of one's own is given a batch of uint8. The batch is a tensor where torch is
+# installed, and an array otherwise.
 Prepare = Preprocessing | Callable[[Any], Any]
-"""How pixels become inputs; a function of one's own is given a batch of uint8.
-
-The batch is a tensor where torch is installed, and an array otherwise.
-"""
-
 _RESAMPLE = {0: "nearest", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 
 

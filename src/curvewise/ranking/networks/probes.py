@@ -153,16 +153,16 @@ def linear_hits(
 def _check(epochs: int | None, penalty: float | None, rate: float | None, batch: int | None, metric: str) -> None:
     for name, value, least in (("epochs", epochs, 1), ("batch", batch, 1)):
         if value is not None and (int(value) != value or value < least):
-            raise InputError(f"{name}={value!r}: give a whole number of at least {least}.")
+            raise InputError(f"give a whole number of at least {least}.", argument=name, value=value)
     for name, amount in (("penalty", penalty), ("rate", rate)):
         if amount is not None and not 0 < amount < np.inf:
-            raise InputError(f"{name}={amount!r}: give a number above 0.")
+            raise InputError("give a number above 0.", argument=name, value=amount)
     if epochs is not None and penalty is not None:
         raise InputError("penalty is for a converged classifier: leave out penalty, or leave out epochs.")
     if epochs is None and (rate is not None or batch is not None):
         raise InputError("rate and batch are for SGD: say after how many epochs it should stop.")
     if metric not in ("accuracy", "log-likelihood"):
-        raise InputError(f"metric={metric!r}: use 'accuracy' or 'log-likelihood'.")
+        raise InputError("use 'accuracy' or 'log-likelihood'.", argument="metric", value=metric)
 
 
 def _to_the_end(
@@ -209,11 +209,9 @@ _FAILS = (
     "{} Without test examples it is in-sample, and with no more examples than dimensions any labels can be told apart."
 )
 
-
 # Training and test examples with their labels, and how well test examples were told.
 
 TARGETS = ("classes", "multilabel")
-
 
 MEASURES = (
     *(
@@ -252,22 +250,18 @@ MEASURES = (
     ),
 )
 
-
 # The arithmetic of linear classifiers: their loss, its minimum, and a few epochs towards it.
 
+# Among which the penalty of a converged classifier is chosen, from strong to weak.
 PENALTIES = (1.0, 0.1, 0.01, 0.001)
-"""Among which the penalty of a converged classifier is chosen, from strong to weak."""
-
 MOMENTUM = 0.9
+# How far above its minimum the loss may be, relative to it, to be called converged.
 GAP = 1e-4
-"""How far above its minimum the loss may be, relative to it, to be called converged."""
-
 STEPS = 2000
+# Steps between two looks at how far the loss is above its minimum.
 LOOK = 10
-"""Steps between two looks at how far the loss is above its minimum."""
-
+# Most examples on which a penalty is chosen.
 CHOOSING_ROWS = 4000
-"""Most examples on which a penalty is chosen."""
 
 
 def batch_size(examples: int) -> int:

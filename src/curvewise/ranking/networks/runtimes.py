@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.files.kinds import file_digest, unreadable
 from curvewise.nn.files.onnx import DTYPES, open_session, run_session
-from curvewise.ranking.networks.checkpoints import OUTPUT, Found, Given, Taken, as_probabilities, places_of, pooled
+from curvewise.ranking.networks.checkpoints import (
+    OUTPUT,
+    InputBatch,
+    LayerChoice,
+    LayerOutputs,
+    as_probabilities,
+    places_of,
+    pooled,
+)
 from curvewise.ranking.networks.preprocessing import Prepare, Preprocessing
 from curvewise.text import brief, list_names, suggest
 
@@ -35,13 +43,13 @@ class OnnxReader:
     ----------
     path : Path
         The file.
-    taken : Taken
+    taken : LayerChoice
         Which tensor, and how it becomes rows.
     device : str, optional
         ``"cpu"`` or ``"cuda"``; by default a GPU if onnxruntime can use one.
     """
 
-    def __init__(self, path: Path, taken: Taken, device: str | None = None) -> None:
+    def __init__(self, path: Path, taken: LayerChoice, device: str | None = None) -> None:
         self.path, self.taken = path, taken
         self._graph = OnnxGraph(path)
         self.parameters: int | None = self._graph.parameters
@@ -68,10 +76,10 @@ class OnnxReader:
         """Nothing has to be put back."""
         return nullcontext()
 
-    def start(self, given: Given) -> None:
+    def start(self, given: InputBatch) -> None:
         """Nothing is found by running: the graph was read."""
 
-    def read(self, given: Given) -> Found:
+    def read(self, given: InputBatch) -> LayerOutputs:
         """Run a batch; where the batch size is fixed, the last row fills the last one up."""
         feeds = self._feeds(given)
         found = run_session(self._session, self.path, self._names, feeds, self._batch)
@@ -90,9 +98,9 @@ class OnnxReader:
             scores = scores.reshape(scores.shape[:2])  # some keep axes of one pixel
             ready, squashed = self._head.soft and not self._logs(), self._head.squashed
             own = as_probabilities(scores, ready=ready, squashed=squashed)
-        return Found(rows, own, places)
+        return LayerOutputs(rows, own, places)
 
-    def gflops(self, given: Given) -> float | None:
+    def gflops(self, given: InputBatch) -> float | None:
         """Counted from the shapes in the graph."""
         x = next(iter(self._feeds(given).values()))
         shape = (self._batch or 1, *x.shape[1:])
@@ -157,7 +165,7 @@ class OnnxReader:
         self.notes.append("it takes bytes: pixels are given as they are")
         return fixed, Preprocessing(fixed, scale=255, channels="grey" if channels == 1 else "rgb")
 
-    def _feeds(self, given: Given) -> dict[str, NDArray[Any]]:
+    def _feeds(self, given: InputBatch) -> dict[str, NDArray[Any]]:
         x = given.x
         if len(self._sizes) == 4 and self._is_last() and x.shape[-1] != self._sizes[3]:
             x = np.moveaxis(x, 1, -1)
@@ -392,11 +400,11 @@ class TfliteReader:
     ----------
     path : Path
         The file.
-    taken : Taken
+    taken : LayerChoice
         Which tensor, and how it becomes rows.
     """
 
-    def __init__(self, path: Path, taken: Taken) -> None:
+    def __init__(self, path: Path, taken: LayerChoice) -> None:
         self.path, self.taken = path, taken
         self._package = _package_tflite(path)
         plain = self._open(inside=False, delegates=False)
@@ -429,10 +437,10 @@ class TfliteReader:
         """Nothing has to be put back."""
         return nullcontext()
 
-    def start(self, given: Given) -> None:
+    def start(self, given: InputBatch) -> None:
         """Nothing is found by running: the graph was read."""
 
-    def read(self, given: Given) -> Found:
+    def read(self, given: InputBatch) -> LayerOutputs:
         """Run the examples of a batch, each by itself."""
         x = self._quantised(given)
         names = [*dict.fromkeys([*self._wanted, *([self._head.logits] if self._head else [])])]
@@ -449,9 +457,9 @@ class TfliteReader:
         if self._head is not None:
             logits = pooled(values[self._head.logits], "mean", last=True)
             own = as_probabilities(logits, ready=False)
-        return Found(rows, own, places)
+        return LayerOutputs(rows, own, places)
 
-    def gflops(self, given: Given) -> float | None:
+    def gflops(self, given: InputBatch) -> float | None:
         """Counted from the shapes of weights and outputs."""
         total = 0
         for op in self._ops:
@@ -505,7 +513,7 @@ class TfliteReader:
         found = stored.astype(np.float32)
         return (found - np.float32(zero)) * np.float32(scale) if scale else found
 
-    def _quantised(self, given: Given) -> NDArray[Any]:
+    def _quantised(self, given: InputBatch) -> NDArray[Any]:
         """Inputs in the layout and as the bytes that the network takes."""
         shape, kind = [int(s) for s in self._input["shape"]], self._input["dtype"]
         x = given.x

@@ -21,8 +21,8 @@ from curvewise.types.units import FloatArray
 DIFFERENCE = "curvewise-difference"
 NUMBER = "curvewise-number"
 TASK = "curvewise-task"
+# Differences shown of many.
 CLEAREST = 30
-"""Differences shown of many."""
 
 
 def plot_ranking_comparisons(

@@ -75,8 +75,8 @@ def _caption(result: NleepGrid, task: str | None) -> list[str]:
 # Tables in colours, with a number in each cell.
 
 CELL = "curvewise-cell"
+# Columns from which numbers are set smaller.
 CROWD = 9
-"""Columns from which numbers are set smaller."""
 
 
 def draw_cells(

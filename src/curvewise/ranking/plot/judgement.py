@@ -45,8 +45,8 @@ class ScoreTable:
         return [NEUTRAL if b else colour(0) for b in self.baseline]
 
 
+# Draws a table of a score with names of its rows, and gives a legend.
 Draw = Callable[[Axes, ScoreTable, list[str], str], list[tuple[Any, str]]]
-"""Draws a table of a score with names of its rows, and gives a legend."""
 
 
 def plot_ranking_judgement(
@@ -245,8 +245,8 @@ def _caption(result: RankingJudgement, tables: Sequence[ScoreTable], kind: str, 
 # How well measures rank checkpoints against what they cost.
 
 BASELINE = "curvewise-baseline"
+# Measures that have their names in a small picture.
 NAMED = 8
-"""Measures that have their names in a small picture."""
 
 
 def draw_costs(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tuple[Any, str]]:
@@ -305,9 +305,8 @@ def costless(table: ScoreTable) -> list[str]:
 # A score of ranking measures by task, ready to be drawn.
 
 SCORE = "curvewise-score"
-
+# Scores from −1 to 1, in words; the others are shares.
 CORRELATIONS = {"kendall": "Kendall's τ-b", "weighted_kendall": "weighted Kendall's τ", "pearson": "Pearson's r"}
-"""Scores from −1 to 1, in words; the others are shares."""
 
 
 def score_label(score: str) -> str:

@@ -23,10 +23,10 @@ OTHER = "curvewise-other"
 VALUE = "curvewise-value"
 TOP = "curvewise-top"
 KINDS = ("ranks", "scores", "agreement")
+# Sizes of the dots of the measure that ranks, and of the others, which must fit on them.
 LARGE, SMALL = 7.5, 4.4
-"""Sizes of the dots of the measure that ranks, and of the others, which must fit on them."""
+# Checkpoints shown of a longer ranking.
 SHOWN = 60
-"""Checkpoints shown of a longer ranking."""
 
 
 def plot_checkpoint_ranking(

@@ -223,8 +223,8 @@ def _caption(table: CheckpointScores, left_out: int) -> list[str]:
 
 BAR = "curvewise-bar"
 FAILED = "curvewise-failed"
+# Panels beside each other.
 MOST_TASKS = 6
-"""Panels beside each other."""
 
 
 def plot_fine_tuning(
@@ -432,11 +432,10 @@ def _caption_checkpoint_bars(table: CheckpointScores) -> list[str]:
 # Checkpoints as colours: by their kind, by their group, and references in black.
 
 MARKERS = "osD^vPX<>p"
+# Kinds that get a colour of their own.
 MOST_KINDS = 10
-"""Kinds that get a colour of their own."""
-
+# Colour of checkpoints that are shown and never ranked.
 REFERENCE = "black"
-"""Colour of checkpoints that are shown and never ranked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -550,7 +549,6 @@ def legend_above(ax: Axes, key: Sequence[tuple[Any, str]]) -> None:
 # Names beside dots, each where it covers the fewest dots and names.
 
 NAME = "curvewise-name"
-
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 _ALIGN: dict[int, tuple[str, str]] = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
 
