@@ -38,7 +38,7 @@ PAPER_RATES = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5)
 
 @dataclass(frozen=True, eq=False)
 class Tunable:
-    """A network and its inputs: what fine-tuning as a ranking measure takes.
+    """Network and inputs, as the fine-tuning measures take them.
 
     Indexing it with rows gives the same network with those inputs.
 
@@ -179,7 +179,7 @@ def finetuning_hits(
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
 ) -> FloatArray:
-    """What each test example adds to :func:`finetuning_score`, whose arguments these are.
+    """Return the value of each test example in :func:`finetuning_score`, which has the same arguments.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def _read(
     prepare: Callable[[Tensor], Any] | None,
     place: torch.device,
 ) -> tuple[Labelled, Labelled, Callable[[Tensor], Any]]:
-    """Training and test examples, and what makes the network's inputs of them."""
+    """Read training and test examples, and the function that makes the network's inputs of them."""
     if isinstance(data, Sample) and prepare is None:
         prepare = data.take(0).to(place).given
     x, y = _one(data, labels, "data", "labels")
@@ -276,7 +276,7 @@ def _of_tunable(
     epochs: int,
     rng: int | np.random.Generator = 0,
 ) -> FloatArray:
-    """Hits of a measure that is called as the others are."""
+    """Compute hits with the signature of a ranking measure."""
     how: dict[str, Any] = {"progress": False, **given.options, "epochs": epochs, "rng": rng}
     if test_features is not None:
         how |= {"test_data": test_features.data, "test_labels": test_labels}
@@ -288,7 +288,7 @@ def _mean_of_tunable(given: Tunable, labels: ArrayLike, **how: Any) -> float:
 
 
 def _flops(n: int, d: int, classes: int, *, epochs: int) -> float:
-    """With d the operations of a forward pass of one example; backwards it costs two of them."""
+    """Count operations, with d those of a forward pass of one example; the backward pass costs two of them."""
     return 3.0 * epochs * n * d
 
 
@@ -326,7 +326,7 @@ SCHEDULES = ("constant", "linear", "cosine")
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """How to fine-tune; see :func:`curvewise.ranking.networks.finetuning.finetuning_score`."""
+    """Settings of a fine-tuning; see :func:`finetuning_score`."""
 
     epochs: int
     batch: int
@@ -347,13 +347,13 @@ class Tuning:
             raise InputError("precision='bfloat16' is for GPUs, and some CPUs stop at it: use 'float32'.")
 
     def arithmetic(self) -> torch.autocast:
-        """Its precision."""
+        """Return the context of its precision."""
         kind = None if self.precision == "float32" else getattr(torch, self.precision)
         return torch.autocast(self.place.type, dtype=kind, enabled=kind is not None)
 
 
 def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) -> Tensor:
-    """Inputs as a tensor, on the device where there is room for them.
+    """Return inputs as a tensor, on the device if it has room for them.
 
     Bytes are refused where nothing makes them into what a network takes.
     """
@@ -375,7 +375,7 @@ def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) ->
 def tuned_logits(
     network: nn.Module, train: Labelled, test: Labelled, how: Tuning, rate: float, seed: int, advance: Advance
 ) -> Tensor | None:
-    """What a copy of a network says of test examples after it was fine-tuned; None: it diverged."""
+    """Fine-tune a copy of a network and return its logits for test examples; None if it diverged."""
     place = how.place
     with _reproducible(place, seed):
         model = _copied(network).to(place)
@@ -390,7 +390,7 @@ def tuned_logits(
 
 
 class _Tuned(nn.Module):
-    """A network whose features go into a new linear layer that begins at 0."""
+    """Network with a new linear layer on its features, which begins at 0."""
 
     def __init__(self, model: nn.Module, how: Tuning, few: Tensor, classes: int) -> None:
         super().__init__()
@@ -410,7 +410,7 @@ class _Tuned(nn.Module):
 
     @property
     def reached(self) -> bool:
-        """Whether the last step had gradients for weights before the new layer, if there are any.
+        """True if the last step had gradients for weights before the new layer, if there are any.
 
         The layer whose place it takes has none.
         """
@@ -419,7 +419,7 @@ class _Tuned(nn.Module):
         return not own or any(weights.grad is not None for weights in own)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits for stored inputs."""
+        """Compute logits for stored inputs."""
         with self.how.arithmetic():
             logits: Tensor = self.head(self._features(x))
         return logits
@@ -438,7 +438,7 @@ class _Tuned(nn.Module):
 
 
 def _before(model: nn.Module, last: LinearLayer | None, x: Any) -> Tensor:
-    """What a layer of a network is given, a row for each example; its output without a layer."""
+    """Return the input of a layer, a row for each example; the network's output without a layer."""
     if last is None:
         output = _output(model, x)
         whole: Tensor = pooled(output, "auto", last=channels_at_end(None, output))
@@ -469,7 +469,7 @@ def _output(model: nn.Module, x: Any) -> Tensor:
 
 
 def _copied(network: nn.Module) -> nn.Module:
-    """A copy in float32 that can be trained."""
+    """Return a copy in float32 that can be trained."""
     try:
         if "train" in vars(network):  # an exported program's refuses; its copy would not
             network.train(network.training)
@@ -483,7 +483,7 @@ def _copied(network: nn.Module) -> nn.Module:
 
 
 def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, advance: Advance) -> bool:
-    """Train in place; false if the loss is no longer a number."""
+    """Train in place; return False if the loss is no longer a number."""
     place, random = how.place, np.random.default_rng(seed)
     target = train.target(place)
     loss_of = nn.BCEWithLogitsLoss() if train.several else nn.CrossEntropyLoss()
@@ -517,7 +517,7 @@ def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, 
 
 @contextlib.contextmanager
 def _reproducible(place: torch.device, seed: int) -> Iterator[None]:
-    """The same every time with as many threads as there are; torch's own chance is put back."""
+    """Make the block deterministic with all threads, and restore torch's random state."""
     threads = torch.get_num_threads()
     with reproducible(), own_generator(seed, place), own_terms(place):
         torch.set_num_threads(threads)
@@ -533,7 +533,7 @@ BATCH = 256
 def find_networks(
     checkpoints: Any, inputs: Inputs, device: str | None = None, precision: str = "float32"
 ) -> dict[str, Tunable]:
-    """Networks of torch that can be trained, by name, with the examples as they take them.
+    """Find the networks of torch that can be trained, by name, with the examples as their inputs.
 
     Examples are kept as they are stored and made ready by the checkpoint's own preprocessing a
     batch at a time. Networks that take more than one tensor (texts) are left out, as is whatever
@@ -557,7 +557,7 @@ def find_networks(
 
 
 class _Prepare:
-    """Makes a network's inputs out of stored ones, on their device."""
+    """Make a network's inputs from stored examples, on their device."""
 
     def __init__(self, ready: Any) -> None:
         self.ready = ready
@@ -568,7 +568,7 @@ class _Prepare:
 
 
 def _stored(inputs: Inputs) -> Tensor | None:
-    """All examples as one tensor, where they are of one shape."""
+    """Return all examples as one tensor; None where their shapes differ."""
     batches = list(inputs.batches(BATCH))
     arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
     if len(arrays) < len(batches) or len({batch.shape[1:] for batch in arrays}) > 1:
@@ -577,7 +577,7 @@ def _stored(inputs: Inputs) -> Tensor | None:
 
 
 def _reader(checkpoint: Checkpoint, inputs: Inputs, device: str | None) -> TorchReader | None:
-    """What runs a network that can be trained; None for anything else."""
+    """Return the reader of a network that can be trained; None for anything else."""
     if isinstance(checkpoint.source, CheckpointFeatures):
         return None
     try:

@@ -37,7 +37,7 @@ def information_score(
     device: str | None = None,
     rng: int | np.random.Generator = 0,
 ) -> float:
-    """The lower bound I_α of the mutual information of features and labels, in nats.
+    """Lower bound I_α of the mutual information of features and labels, in nats.
 
     For K pairs with critic f, m(y) = mean over them of exp f(x, y), and a baseline q(y) that is
     trained, too (Poole et al. 2019, interpolated bounds)::
@@ -116,7 +116,7 @@ def information_score(
 
 
 def _reduced(train: Labelled, test: Labelled, energy: float) -> tuple[Labelled, Labelled]:
-    """Both on the principal components of the training examples."""
+    """Project both on the principal components of the training examples."""
     from curvewise.ranking.mixture import project
 
     scores, projection = project(train.x, energy)
@@ -127,7 +127,7 @@ def _reduced(train: Labelled, test: Labelled, energy: float) -> tuple[Labelled, 
 
 
 def _scale(x: NDArray[Any], common: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean and spread of each dimension, or one spread for all.
+    """Return mean and spread of each dimension, or one spread for all.
 
     One for all leaves principal components as they weigh: each on its own would raise noise.
     """
@@ -138,7 +138,7 @@ def _scale(x: NDArray[Any], common: bool) -> tuple[NDArray[Any], NDArray[Any]]:
 def _pairs(
     some: Labelled, rows: NDArray[np.int64], *, scale: tuple[NDArray[Any], NDArray[Any]], place: torch.device
 ) -> Pairs:
-    """Pairs of some examples, their features standardised."""
+    """Return pairs of some examples, with standardised features."""
     own = np.isin(some.targets.rows, rows)
     codes = some.targets.codes[own]
     if not len(codes):
@@ -170,7 +170,7 @@ def _warn_before(train: Labelled, shown: Pairs, how: Settings) -> None:
 
 
 def _flops(n: int, d: int, classes: int, *, energy: bool) -> float:
-    """For a thousand steps; principal components are taken to be 128 at most."""
+    """Count operations of a thousand steps, with 128 principal components at most."""
     inputs, before = (min(d, 128), 2.0 * n * d * d) if energy else (d, 0.0)
     return before + 1000 * 6.0 * 128 * WIDTH * (inputs + WIDTH + classes)
 
@@ -206,7 +206,7 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class Settings:
-    """How a bound is estimated; see :func:`information_score`."""
+    """Settings of the bound; see :func:`information_score`."""
 
     alpha: float
     energy: float | None
@@ -237,7 +237,7 @@ class Pairs:
 
 
 class Critic:
-    """A network with an output f(x, y) for each class y, and log q(y).
+    """Network with an output f(x, y) for each class y, and log q(y).
 
     Parameters
     ----------
@@ -257,25 +257,25 @@ class Critic:
         self.tensors = [torch.from_numpy(array).to(place, torch.float32).requires_grad_() for array in first]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """f(x, y), shape (examples, classes)."""
+        """Return f(x, y), shape (examples, classes)."""
         layers = list(zip(self.tensors[1::2], self.tensors[2::2], strict=True))
         for weight, bias in layers[:-1]:
             x = nn.functional.relu(nn.functional.linear(x, weight, bias))
         return nn.functional.linear(x, *layers[-1])
 
     def copied(self) -> list[Tensor]:
-        """Its weights as they are now."""
+        """Return a copy of the weights."""
         return [tensor.detach().clone() for tensor in self.tensors]
 
     @torch.no_grad()
     def take(self, weights: list[Tensor]) -> None:
-        """Have other weights."""
+        """Set the weights."""
         for tensor, value in zip(self.tensors, weights, strict=True):
             tensor.copy_(value)
 
     @torch.no_grad()
     def bound(self, pairs: Pairs, how: Settings, random: np.random.Generator) -> float:
-        """Mean of I_α over batches of about K pairs in a random order."""
+        """Return the mean of I_α over batches of about K pairs in a random order."""
         order = torch.from_numpy(random.permutation(len(pairs))).to(pairs.x.device)
         found = [
             interpolated_bound(self(pairs.x[rows]), pairs.codes[rows], pairs.shares, self.tensors[0], how.alpha)
@@ -285,7 +285,7 @@ class Critic:
 
 
 def interpolated_bound(scores: Tensor, codes: Tensor, shares: Tensor, log_baseline: Tensor, alpha: float) -> Tensor:
-    """I_α of a batch.
+    """Compute I_α of a batch.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def interpolated_bound(scores: Tensor, codes: Tensor, shares: Tensor, log_baseli
 
 
 def train_critic(train: Pairs, out: Pairs, how: Settings, random: np.random.Generator) -> Critic:
-    """A critic as it was when the held-out pairs had their best bound."""
+    """Train a critic; return it as it was when the held-out pairs had their best bound."""
     place, size = train.x.device, min(how.batch, len(train))
     critic = Critic(train.x.shape[1], len(train.shares), random, place)
     search = torch.optim.Adam(critic.tensors, lr=RATE)

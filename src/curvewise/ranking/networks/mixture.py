@@ -35,7 +35,7 @@ def nleep_on_device(
     rng: int | np.random.Generator = 0,
     device: str | torch.device | None = None,
 ) -> float:
-    """NLEEP computed by torch; see :func:`curvewise.ranking.prediction.nleep`.
+    """Compute NLEEP by torch; see :func:`curvewise.ranking.prediction.nleep`.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def nleep_on_device(
 
 
 class TorchOn:
-    """torch as an array module whose new arrays lie on one device.
+    """Array module with the functions of torch whose new arrays lie on one device.
 
     A ``with torch.device(…)`` would do the same, and slow every call down; on a GPU loops are
     recorded as well.
@@ -94,7 +94,7 @@ class TorchOn:
 
 
 def _recorded(step: Callable[[], None]) -> Callable[[int], None]:
-    """Steps from a CUDA graph, after a few that let libraries take what memory they need."""
+    """Replay steps from a CUDA graph, recorded after a few steps in which libraries allocate their memory."""
     stream, graph, taken = torch.cuda.Stream(), torch.cuda.CUDAGraph(), 0  # type: ignore[no-untyped-call]
 
     def go(times: int) -> None:
@@ -127,7 +127,7 @@ def _place(features: Any, device: str | torch.device | None) -> torch.device:
 
 
 def _matrix(values: Any, argument: str, place: torch.device) -> Tensor:
-    """A finite matrix on the device."""
+    """Return a finite matrix on the device."""
     if not isinstance(values, Tensor):
         return torch.asarray(as_matrix(values, argument), device=place, copy=True)
     if values.ndim != 2 or not values.numel() or not values.is_floating_point():

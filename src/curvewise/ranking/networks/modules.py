@@ -54,7 +54,7 @@ from curvewise.text import brief, list_names, suggest
 def from_module(
     model: nn.Module, taken: LayerChoice, device: str | None, precision: str, preprocessing: Prepare | None = None
 ) -> Reader:
-    """Have a network in memory read; it stays where it is unless a device is asked for."""
+    """Make the reader of a network in memory, which stays where it is unless a device is given."""
     model = getattr(model, "_orig_mod", model)  # inside of torch.compile
     place = chosen_device(model, device)
     own = preprocessing or preprocessing_of(model)
@@ -65,7 +65,7 @@ def from_module(
 
 
 def from_folder(path: Path, taken: LayerChoice, device: str | None, precision: str) -> Reader:
-    """Load a network out of a folder of Hugging Face."""
+    """Make the reader of a folder of Hugging Face."""
     return from_module(hugging_face_encoder(path), taken, device or _best(), precision, preprocessing_in(path))
 
 
@@ -78,7 +78,7 @@ def from_file(
     device: str | None,
     precision: str,
 ) -> Reader:
-    """Load an exported program, TorchScript, or weights with what makes their network."""
+    """Make the reader of an exported program, TorchScript, or weights with their factory."""
     notes: list[str] = []
     if kind in ("safetensors", "torch"):
         model = _weighted(checkpoint, path, kind, shape, notes)
@@ -104,7 +104,7 @@ def _best() -> str:
 
 
 def _weighted(checkpoint: Checkpoint, path: Path, kind: str, shape: tuple[int, ...], notes: list[str]) -> nn.Module:
-    """The network of a file of weights, made by a factory."""
+    """Make the network of a file of weights by its factory."""
     classes, factory = checkpoint.classes, checkpoint.factory
     shape, options = checkpoint.shape or shape, checkpoint.options
     if factory is not None:
@@ -127,7 +127,7 @@ def _weighted(checkpoint: Checkpoint, path: Path, kind: str, shape: tuple[int, .
 
 
 def _unwrapped(path: Path, kind: str, name: str) -> list[str]:
-    """Say what was taken off the names in a file, of which one is known without it."""
+    """Return a note on the prefix that was removed from the names in a file, given one name without it."""
     if kind == "safetensors":
         from safetensors import safe_open
 
@@ -144,7 +144,7 @@ def _unwrapped(path: Path, kind: str, name: str) -> list[str]:
 
 
 def _rows_of_last(tensors: Mapping[str, Tensor]) -> int:
-    """How many rows the last matrix has; convolutions of one pixel count."""
+    """Return the number of rows of the last matrix, convolutions of one pixel included."""
     rows = [int(t.shape[0]) for t in tensors.values() if t.ndim >= 2 and all(side == 1 for side in t.shape[2:])]
     return rows[-1] if rows else 1
 
@@ -156,7 +156,7 @@ Call = Callable[[nn.Module, Tensor, Tensor | None], Any]
 
 
 def call_plain(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
-    """Give a network its inputs and nothing else."""
+    """Call a network with its inputs and nothing else."""
     return model(x)
 
 
@@ -230,7 +230,7 @@ class TorchReader:
         )
 
     def read(self, given: InputBatch) -> LayerOutputs:
-        """Run a batch, with what the hooks see pooled at once."""
+        """Run a batch; outputs are pooled in the hooks."""
         kept = _Kept(self.taken.pool, given.mask)
         with self._hooks(len(given), kept):
             output = self._output(given)
@@ -248,13 +248,13 @@ class TorchReader:
         return LayerOutputs(kept.rows, own, kept.places)
 
     def gflops(self, given: InputBatch) -> float | None:
-        """Counted by torch while a batch runs."""
+        """Count operations by torch while a batch runs."""
         with FlopCounterMode(display=False) as counter:
             self._output(given)
         return float(counter.get_total_flops()) / len(given) / 1e9
 
     def digest(self) -> str | None:
-        """A hash of its file, or of weights, settings and code."""
+        """Return a hash of the file, or of weights, settings and code."""
         return network_digest(self.model) if self.file is None else file_digest(self.file)
 
     def _output(self, given: InputBatch) -> Tensor:
@@ -318,7 +318,7 @@ class TorchReader:
 
 
 class _Kept:
-    """Rows by layer, pooled as soon as they are seen."""
+    """Rows by layer, pooled as soon as a hook sees them."""
 
     def __init__(self, pool: str, mask: Tensor | None) -> None:
         self.pool, self.mask = pool, mask
@@ -326,7 +326,7 @@ class _Kept:
         self.places: dict[str, NDArray[np.int64]] = {}
 
     def __call__(self, name: str, value: Tensor, last: bool) -> None:
-        """Keep what a layer gave."""
+        """Keep the output of a layer."""
         mask = None if self.mask is None else self.mask.to(value.device)
         self.rows[name] = as_rows(pooled(value, self.pool, last=last, mask=mask))
         if self.pool == "tokens":
@@ -369,7 +369,7 @@ def _checked(name: str, module: nn.Module, output: Any, examples: int) -> tuple[
 
 @contextlib.contextmanager
 def _every_layer(model: nn.Module, examples: int, kept: _Kept) -> Iterator[None]:
-    """Pool every submodule's output as it is given.
+    """Pool the output of every submodule while the network runs.
 
     What passes an output on unchanged counts once: under the name of the outermost container.
     """
@@ -408,7 +408,7 @@ _DATA = {"aten::addmm": 1, "aten::mm": 0, "aten::linear": 0}
 
 
 class ScriptReader(TorchReader):
-    """A network in TorchScript or an exported program: its last linear layer, or its output."""
+    """Reader of TorchScript or of an exported program: the input of its last linear layer, or its output."""
 
     def __init__(self, model: nn.Module, *how: Any, **options: Any) -> None:
         super().__init__(model, *how, **options)
@@ -460,7 +460,7 @@ class ScriptReader(TorchReader):
 
 
 class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Keeps what the last linear operation was given, or the one of a number."""
+    """Keep the input of the last linear operation, or of the one with a number."""
 
     def __init__(self, examples: int, number: int | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -490,7 +490,7 @@ def _linear_input(func: Any, args: tuple[Any, ...]) -> Tensor | None:
 
 
 def is_script(model: nn.Module) -> bool:
-    """Whether a network, or one inside of it, is TorchScript."""
+    """Tell if a network, or one inside of it, is TorchScript."""
     return any(isinstance(m, torch.jit.ScriptModule) for m in model.modules())
 
 
@@ -503,7 +503,7 @@ _LAST = 8
 
 @dataclass(frozen=True, eq=False)
 class LinearLayer:
-    """One call of a linear layer, or of a convolution of one pixel.
+    """Call of a linear layer, or of a convolution of one pixel.
 
     Attributes
     ----------
@@ -525,18 +525,18 @@ class LinearLayer:
     squashed: bool = False
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        """Of the network's own classes, out of its scores."""
+        """Return the probabilities of the network's own classes from its scores."""
         found: Tensor = as_probabilities(scores, ready=self.ready, squashed=self.squashed)
         return found
 
     @property
     def last(self) -> bool:
-        """Whether features are the last axis of what it is given."""
+        """True if the features are the last axis of its input."""
         return not _is_convolution(self.module)
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Whether a module is a linear layer, also as a convolution of one pixel or exported.
+    """Tell if a module is a linear layer, also as a convolution of one pixel or exported.
 
     >>> is_linear(nn.Conv2d(4, 2, 1)), is_linear(nn.Conv2d(4, 2, 3))
     (True, False)
@@ -552,7 +552,7 @@ def is_linear(module: nn.Module) -> bool:
 def find_classifier(
     model: nn.Module, run: Callable[[], Tensor]
 ) -> tuple[LinearLayer | None, LinearLayer | None, Tensor]:
-    """Watch a forward pass: the linear layer that gives the scores, the last one, and the output.
+    """Run a forward pass and find the linear layer that gives the scores, the last one, and the output.
 
     Parameters
     ----------
@@ -596,7 +596,7 @@ def find_classifier(
 
 
 def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
-    """The layer as a classifier, if the network's output follows the order of its scores.
+    """Return the layer as a classifier if the network's output follows the order of its scores.
 
     Temperatures, softmax, means over places and the like keep that order. None where the output
     is something else: a network whose classifier was taken off.
@@ -618,7 +618,7 @@ def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
 
 
 def _follows(scores: Tensor, logits: Tensor) -> bool:
-    """Whether each row of scores rises with its logits."""
+    """Tell if each row of scores rises with its logits."""
     if scores.shape[1] == 1:
         return True
     ordered = scores.gather(1, logits.argsort(dim=1))
@@ -627,7 +627,7 @@ def _follows(scores: Tensor, logits: Tensor) -> bool:
 
 
 def _kind(module: nn.Module) -> str:
-    """The class of a layer, which exported programs only tell."""
+    """Return the class name of a layer; exported programs keep nothing else of it."""
     tell = getattr(module, "type_name", None)
     return str(tell()).rpartition(".")[2] if callable(tell) else type(module).__name__
 
@@ -649,11 +649,11 @@ _DOCUMENTS = ("__annotations__", "__dict__", "__doc__", "__firstlineno__", "__mo
 
 
 class _UntoldError(Exception):
-    """Something whose content cannot be told."""
+    """Something has a content that cannot be hashed."""
 
 
 def network_digest(model: nn.Module) -> str | None:
-    """A hash of everything that a network's answers depend on; None where that cannot be told.
+    """Return a hash of everything that a network's answers depend on; None where that is not known.
 
     Weights, buffers, all attributes of each submodule (a number of heads, an epsilon), hooks, and
     the code of their classes with the functions that it names. Of code that is installed, the
@@ -681,18 +681,18 @@ def network_digest(model: nn.Module) -> str | None:
 
 
 class _Digest:
-    """Adds up what things consist of; each thing once."""
+    """Hash of objects by their content; each object counts once."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self._seen: dict[int, tuple[int, Any]] = {}  # by id; kept, so that no id is used again
 
     def hexdigest(self) -> str:
-        """The hash of all that was added."""
+        """Return the hash of all that was added."""
         return self._hash.hexdigest()
 
     def add(self, value: Any) -> None:
-        """One thing with all of its parts."""
+        """Add an object with all of its parts."""
         if isinstance(value, enum.Enum):
             self._say(f"{type(value).__qualname__} {value.name}")
         elif isinstance(value, _PLAIN_OF_TORCH) or type(value) in _PLAIN:
@@ -777,7 +777,7 @@ class _Digest:
             self.add(kept)
 
     def _class(self, value: type) -> None:
-        """Its code; where it is installed, its name and version."""
+        """Add the code of a class; of an installed one its name and version."""
         known = _installed(value.__module__)
         self._say(f"class {known or ''} {value.__qualname__}")
         if known is None:
@@ -806,7 +806,7 @@ class _Digest:
             self._try(found)
 
     def _try(self, value: Any) -> None:
-        """Something beside the network itself: left out where it cannot be told, as a lock."""
+        """Add something beside the network itself; what cannot be hashed, such as a lock, is left out."""
         before = self._hash.copy()
         try:
             self.add(value)
@@ -815,7 +815,7 @@ class _Digest:
 
 
 def _named(code: types.CodeType, known: dict[str, Any]) -> list[Any]:
-    """What code may mean by the names in it: things of its module, and of others of one's own."""
+    """Return the objects that code may mean by its names, in its module and in others that are not installed."""
     found = [known[name] for name in code.co_names if name in known]
     modules = [m for m in found if isinstance(m, types.ModuleType)]
     for module in modules:
@@ -831,7 +831,7 @@ def _alone(value: Any) -> str:
 
 
 def _unwrapped_feature_digest(value: Any) -> Any:
-    """The function inside of a static method, class method or property."""
+    """Return the function inside of a static method, class method or property."""
     return value.fget if isinstance(value, property) else getattr(value, "__func__", value)
 
 
@@ -844,7 +844,7 @@ def _content(cell: types.CellType) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _installed(module: str) -> str | None:
-    """Package and version of code that changes with its version only; None for one's own."""
+    """Return package and version of installed code, which changes with its version only; None for other code."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "builtins":
         return f"{module} {sys.version}"

@@ -118,7 +118,7 @@ def linear_hits(
     device: str | None = None,
     rng: int | np.random.Generator = 0,
 ) -> FloatArray:
-    """What each test example adds to :func:`linear_score`, whose arguments these are.
+    """Return the value of each test example in :func:`linear_score`, which has the same arguments.
 
     Returns
     -------
@@ -265,7 +265,7 @@ CHOOSING_ROWS = 4000
 
 
 def batch_size(examples: int) -> int:
-    """A fiftieth of the examples, from 32 to 512, and no more than there are.
+    """Return a fiftieth of the examples, from 32 to 512, and no more than there are.
 
     >>> [batch_size(n) for n in (10, 100, 5_000, 100_000)]
     [10, 32, 100, 512]
@@ -274,7 +274,7 @@ def batch_size(examples: int) -> int:
 
 
 def standardised(train: Labelled, test: Labelled, place: torch.device) -> tuple[Tensor, Tensor]:
-    """Both in units of the training examples' spread; what does not vary stays at 0 there."""
+    """Standardise both by the training examples; a constant dimension becomes 0 there."""
     mean, spread = scale_of(train.x)
 
     def scaled(x: NDArray[Any]) -> Tensor:
@@ -292,7 +292,7 @@ def logits(x: Tensor, weights: Tensor) -> Tensor:
 
 
 def _loss(x: Tensor, target: Tensor, weights: Tensor, several: bool) -> tuple[Tensor, Tensor]:
-    """The mean logistic loss in double precision, and its gradient; the last row is the bias."""
+    """Return the mean logistic loss in double precision, and its gradient; the last row is the bias."""
     z = logits(x, weights)
     if several:
         each = (torch.nn.functional.softplus(z) - z * target).sum(dim=1)
@@ -308,7 +308,7 @@ def _loss(x: Tensor, target: Tensor, weights: Tensor, several: bool) -> tuple[Te
 def converged(
     x: Tensor, target: Tensor, several: bool, penalty: float, start: Tensor | None, enough: float
 ) -> tuple[Tensor, float]:
-    """Weights that minimise the penalised loss, and how far above the minimum it is at most.
+    """Return weights that minimise the penalised loss, and a bound on the distance from the minimum.
 
     That is a share of the loss, and ``enough`` of it ends the search. Where classes are told
     apart easily the loss is small, and rounding in single precision stops the search before:
@@ -326,7 +326,7 @@ def converged(
 def _search(
     x: Tensor, target: Tensor, several: bool, penalty: float, weights: Tensor, enough: float, steps: int
 ) -> tuple[float, int]:
-    """Change weights in place until the gap is small enough, steps are used up or they do nothing.
+    """Change weights in place until the gap is small enough, steps run out or nothing changes.
 
     Returns the gap and how many steps are left.
     """
@@ -354,7 +354,7 @@ def _search(
 
 
 def _floor(x: Tensor, target: Tensor, weights: Tensor, several: bool, penalty: float) -> Tensor:
-    """A penalised loss that no weights get below, and that the best ones reach.
+    """Return a lower bound of the penalised loss, which the best weights reach.
 
     With any probabilities whose means are the shares of the classes, it is their mean entropy less
     ‖slope of W‖²/2λ (the dual problem). Those of the weights are mixed with a constant until their
@@ -375,13 +375,13 @@ def _floor(x: Tensor, target: Tensor, weights: Tensor, several: bool, penalty: f
 
 
 def _zeros(x: Tensor, target: Tensor) -> Tensor:
-    """Weights to begin with."""
+    """Return initial weights."""
     shape = (x.shape[1] + 1, target.shape[1])
     return torch.zeros(shape, dtype=torch.float32, device=x.device)
 
 
 def chosen_penalty(x: Tensor, target: Tensor, train: Labelled, random: np.random.Generator) -> float:
-    """The penalty under which held-out examples are the most likely."""
+    """Choose the penalty under which held-out examples are the most likely."""
     order = random.permutation(len(x))[:CHOOSING_ROWS]
     kept, out = (torch.from_numpy(rows).to(x.device) for rows in fifth(order, train.targets))
     best, least, weights = PENALTIES[0], np.inf, None
@@ -397,7 +397,7 @@ def chosen_penalty(x: Tensor, target: Tensor, train: Labelled, random: np.random
 def descended(
     x: Tensor, target: Tensor, several: bool, how: tuple[int, float | None, int], random: np.random.Generator
 ) -> Tensor:
-    """Weights after epochs of SGD with momentum at a rate, in batches of about one size."""
+    """Return weights after epochs of SGD with momentum, in batches of about one size."""
     epochs, rate, size = how
     n, steps = len(x), -(-len(x) // size)
     if rate is None:
@@ -414,7 +414,7 @@ def descended(
 
 
 def _largest_variance(x: Tensor, random: np.random.Generator) -> float:
-    """The largest eigenvalue of the covariance of centred rows, by power iteration."""
+    """Estimate the largest eigenvalue of the covariance of centred rows, by power iteration."""
     start = random.standard_normal(x.shape[1])
     axis = torch.from_numpy(start).to(x.device, torch.float32)
     for _ in range(10):
@@ -424,7 +424,7 @@ def _largest_variance(x: Tensor, random: np.random.Generator) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Examples and what they are labelled with.
+    """Examples and their labels.
 
     Attributes
     ----------
@@ -442,11 +442,11 @@ class Labelled:
 
     @property
     def several(self) -> bool:
-        """Whether an example can have several classes."""
+        """True if an example can have several classes."""
         return self.targets.kind == "multilabel"
 
     def target(self, place: torch.device) -> Tensor:
-        """Examples × classes on a device, 1 where an example has the class."""
+        """Return examples × classes on a device, 1 where an example has the class."""
         return torch.from_numpy(self.targets.one_hot()).to(place, torch.float32)
 
 
@@ -470,7 +470,7 @@ def read_labelled(
 
 
 def read_test_labels(labels: ArrayLike, count: int, train: Labelled, measure: str) -> Targets:
-    """Labels of test examples, of the kind and among the classes of the training examples."""
+    """Read labels of test examples, of the kind and among the classes of the training examples."""
     return as_targets(
         labels,
         count,
@@ -482,7 +482,7 @@ def read_test_labels(labels: ArrayLike, count: int, train: Labelled, measure: st
 
 
 def scale_of(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean and spread of each dimension in double precision, 1 for what does not vary."""
+    """Return mean and spread of each dimension in double precision; the spread of a constant one is 1."""
     mean, spread = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
     rounding = 10 * np.finfo(x.dtype).eps
     return mean, np.where(spread > rounding * np.abs(mean), spread, 1)
@@ -490,14 +490,14 @@ def scale_of(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 @contextlib.contextmanager
 def own_terms(place: torch.device) -> Iterator[None]:
-    """Have gradients, and the precision that values have, whatever was set around the block."""
+    """Enable gradients and disable autocast, whatever was set around the block."""
     exact = torch.autocast(place.type, enabled=False)
     with torch.inference_mode(mode=False), exact:
         yield
 
 
 def fifth(order: NDArray[np.int64], targets: Targets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Examples but for a fifth of them, and that fifth, in which classes have the same shares.
+    """Split examples into four fifths and one fifth, in which classes have the same shares.
 
     Parameters
     ----------
@@ -517,7 +517,7 @@ def fifth(order: NDArray[np.int64], targets: Targets) -> tuple[NDArray[np.int64]
 
 
 def hits_of(logits: Tensor, test: Labelled, metric: str) -> FloatArray:
-    """How well each example was told; NaN where its logits are not finite.
+    """Return the value of each example under a metric; NaN where its logits are not finite.
 
     Parameters
     ----------
@@ -544,7 +544,7 @@ def hits_of(logits: Tensor, test: Labelled, metric: str) -> FloatArray:
 
 
 def _average_precision(z: Tensor, right: Tensor) -> Tensor:
-    """Mean over an example's classes of the share of right ones among those put as high.
+    """Return the mean over an example's classes of the share of right ones among those ranked as high.
 
     1 for an example without any class, which no order can get wrong.
     """
@@ -557,5 +557,5 @@ def _average_precision(z: Tensor, right: Tensor) -> Tensor:
 
 
 def warn(text: str) -> None:
-    """Warn whoever called a measure."""
+    """Warn the caller of a measure."""
     warnings.warn(text, CurvewiseWarning, stacklevel=4)

@@ -73,14 +73,14 @@ class OnnxReader:
         self.sides, self.preprocessing = self._own(main)
 
     def running(self) -> AbstractContextManager[None]:
-        """Nothing has to be put back."""
+        """Do nothing: the runtime keeps no state."""
         return nullcontext()
 
     def start(self, given: InputBatch) -> None:
-        """Nothing is found by running: the graph was read."""
+        """Do nothing: the layers were found in the graph."""
 
     def read(self, given: InputBatch) -> LayerOutputs:
-        """Run a batch; where the batch size is fixed, the last row fills the last one up."""
+        """Run a batch; where the batch size is fixed, the last row is repeated."""
         feeds = self._feeds(given)
         found = run_session(self._session, self.path, self._names, feeds, self._batch)
         values = dict(zip(self._names, found, strict=True))
@@ -101,17 +101,17 @@ class OnnxReader:
         return LayerOutputs(rows, own, places)
 
     def gflops(self, given: InputBatch) -> float | None:
-        """Counted from the shapes in the graph."""
+        """Count operations from the shapes in the graph."""
         x = next(iter(self._feeds(given).values()))
         shape = (self._batch or 1, *x.shape[1:])
         return self._graph.gflops(shape) if len(self._inputs) == 1 else None
 
     def digest(self) -> str | None:
-        """A hash of the file, and of the weights beside it."""
+        """Return a hash of the file, and of the weights beside it."""
         return file_digest(self.path, *(self.path.parent / f for f in self._graph.beside()))
 
     def _choose(self) -> tuple[list[str], Head[str] | None]:
-        """The tensors to take, and the head where there is one."""
+        """Choose the tensors to take, and the head where there is one."""
         head = self._graph.head(self._output)
         layer = self.taken.layer
         if layer == "all":
@@ -149,12 +149,12 @@ class OnnxReader:
         return chosen, (f"of its outputs {', '.join(o.name for o in outputs)}, {chosen} was taken",)
 
     def _is_last(self) -> bool:
-        """Whether images go in with their channels last, and so do its feature maps."""
+        """Tell if images and feature maps have their channels last."""
         sizes = self._sizes
         return len(sizes) == 4 and sizes[3] in (1, 3) and sizes[1] not in (1, 3)
 
     def _own(self, main: Any) -> tuple[tuple[int, int] | None, Prepare | None]:
-        """The size of images that it takes, and what to do to pixels where that is plain."""
+        """Return the size of images that it takes, and its preprocessing where the input type tells."""
         if len(self._sizes) != 4:
             return None, None
         sides = self._sizes[1:3] if self._is_last() else self._sizes[2:]
@@ -248,7 +248,7 @@ class OnnxGraph:
         self.weights.update({n: s for n, s in inferred.items() if n in self._constant})
 
     def beside(self) -> list[str]:
-        """Files with weights that the file names; also those of graphs inside of operations."""
+        """Return the files with weights that the file names, also in graphs inside of operations."""
         graphs, tensors = [self.model.graph], []
         for graph in graphs:  # grows
             given = [a for node in graph.node for a in node.attribute]
@@ -258,7 +258,7 @@ class OnnxGraph:
         return sorted({entry.value for entry in entries if entry.key == "location"})
 
     def head(self, output: str) -> Head[str] | None:
-        """The layer that the scores come from."""
+        """Return the layer that the scores come from."""
         steps: dict[str, Step[str]] = {}
         for node in self.model.graph.node:
             given = tuple(n for n in node.input if n and n not in self._constant)
@@ -266,7 +266,7 @@ class OnnxGraph:
         return find_head(steps, output)
 
     def named(self, layer: str) -> str:
-        """The tensor of that name, or that a node of that name gives."""
+        """Return the tensor of that name, or the output of the node of that name."""
         nodes = {node.name: node.output[0] for node in self.model.graph.node if node.name}
         tensors = [name for node in self.model.graph.node for name in node.output if name]
         if layer in tensors:
@@ -279,7 +279,7 @@ class OnnxGraph:
         )
 
     def every(self) -> list[str]:
-        """Tensors of floating point with the batch as their first axis, in order."""
+        """Return the tensors of floating point with the batch as their first axis, in order."""
         shapes, kinds = self.shapes()
         main = next(i for i in self.model.graph.input if i.name == self.inputs[0])
         batch = self._dims(main)[:1]
@@ -294,7 +294,7 @@ class OnnxGraph:
         ]
 
     def largest_map(self) -> str | None:
-        """The last of the feature maps that have the most channels; None where there are none.
+        """Return the last of the feature maps with the most channels; None where there are none.
 
         A network of mostly matrix products has none: what has four axes there is attention.
         """
@@ -311,7 +311,7 @@ class OnnxGraph:
         return next((name for channels, name in reversed(maps) if channels == most), None)
 
     def with_outputs(self, names: list[str]) -> bytes:
-        """The file's content with further tensors among the outputs."""
+        """Return the file's content with further tensors among the outputs."""
         changed = type(self.model)()
         changed.CopyFrom(self.model)
         there = {output.name for output in changed.graph.output}
@@ -322,7 +322,7 @@ class OnnxGraph:
         return content
 
     def gflops(self, shape: tuple[int, ...]) -> float | None:
-        """10⁹ operations for one input of a shape; None where a shape inside is not known."""
+        """Return 10⁹ operations for one input of a shape; None where a shape inside is not known."""
         shapes, _ = self.shapes(shape)
         total = 0
         for node in self.model.graph.node:
@@ -337,7 +337,7 @@ class OnnxGraph:
         return total / shape[0] / 1e9
 
     def shapes(self, given: tuple[int, ...] | None = None) -> tuple[dict[str, tuple[Any, ...]], dict[str, int]]:
-        """Shapes and types by tensor, in the order they are computed, as far as they are known."""
+        """Return shapes and types by tensor, in the order they are computed, as far as they are known."""
         model = type(self.model)()
         model.CopyFrom(self.model)
         if given is not None:
@@ -434,11 +434,11 @@ class TfliteReader:
             self._free.put(self._open(inside=inside != {self._output}, delegates=True))
 
     def running(self) -> AbstractContextManager[None]:
-        """Nothing has to be put back."""
+        """Do nothing: the runtime keeps no state."""
         return nullcontext()
 
     def start(self, given: InputBatch) -> None:
-        """Nothing is found by running: the graph was read."""
+        """Do nothing: the layers were found in the graph."""
 
     def read(self, given: InputBatch) -> LayerOutputs:
         """Run the examples of a batch, each by itself."""
@@ -460,7 +460,7 @@ class TfliteReader:
         return LayerOutputs(rows, own, places)
 
     def gflops(self, given: InputBatch) -> float | None:
-        """Counted from the shapes of weights and outputs."""
+        """Count operations from the shapes of weights and outputs."""
         total = 0
         for op in self._ops:
             inputs = [int(i) for i in op["inputs"]]
@@ -474,11 +474,11 @@ class TfliteReader:
         return total / int(self._input["shape"][0]) / 1e9
 
     def digest(self) -> str | None:
-        """A hash of the file."""
+        """Return a hash of the file."""
         return file_digest(self.path)
 
     def _open(self, *, inside: bool, delegates: bool) -> Any:
-        """One copy of the network; with ``inside``, all of its tensors can be looked at."""
+        """Open a copy of the network; with ``inside``, all of its tensors can be read."""
         kinds = self._package.OpResolverType
         kind = kinds.BUILTIN if delegates else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         try:
@@ -508,13 +508,13 @@ class TfliteReader:
             self._free.put(copy)
 
     def _real(self, name: int, stored: NDArray[Any]) -> NDArray[np.float32]:
-        """Numbers out of the bytes that stand for them."""
+        """Return the numbers that quantised bytes stand for."""
         scale, zero = self._about[name]["quantization"]
         found = stored.astype(np.float32)
         return (found - np.float32(zero)) * np.float32(scale) if scale else found
 
     def _quantised(self, given: InputBatch) -> NDArray[Any]:
-        """Inputs in the layout and as the bytes that the network takes."""
+        """Return inputs in the layout and quantisation of the network."""
         shape, kind = [int(s) for s in self._input["shape"]], self._input["dtype"]
         x = given.x
         if x.ndim == 4 and list(x.shape[1:]) != shape[1:]:
@@ -531,7 +531,7 @@ class TfliteReader:
         return np.ascontiguousarray(x.astype(kind))
 
     def _own(self, shape: list[int]) -> Prepare | None:
-        """Bytes in are pixels; what numbers in would be is not said by such files."""
+        """Return the preprocessing: bytes are pixels; for numbers such files do not specify one."""
         kind = self._input["dtype"]
         if len(shape) != 4 or kind not in (np.uint8, np.int8):
             return None
@@ -543,7 +543,7 @@ class TfliteReader:
         return Preprocessing((shape[1], shape[2]), scale=255 * scale, mean=scale * (zero - lowest), channels=channels)
 
     def _choose(self) -> tuple[list[int], Head[int] | None]:
-        """The tensors to take, and the head where there is one."""
+        """Choose the tensors to take, and the head where there is one."""
         steps: dict[int, Step[int]] = {}
         for op in self._ops:
             given = tuple(int(i) for i in op["inputs"] if int(i) in self._computed)
@@ -600,7 +600,7 @@ class TfliteReader:
 
 @contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Leave out the line that LiteRT writes to stderr whenever all is well; others are kept."""
+    """Suppress the line that LiteRT always writes to stderr; others are kept."""
     with tempfile.TemporaryFile() as aside:
         before = os.dup(2)
         os.dup2(aside.fileno(), 2)
@@ -635,7 +635,7 @@ Tensor = TypeVar("Tensor", bound=Hashable)
 
 @dataclass(frozen=True)
 class Step(Generic[Tensor]):
-    """One operation.
+    """Operation of a graph.
 
     Attributes
     ----------
@@ -653,7 +653,7 @@ class Step(Generic[Tensor]):
 
 @dataclass(frozen=True)
 class Head(Generic[Tensor]):
-    """The last layer of a classifier.
+    """Last layer of a classifier.
 
     Attributes
     ----------
