@@ -1,4 +1,4 @@
-"""Linear classifiers on fixed features, after a few epochs or trained to the end."""
+"""Linear classifiers on fixed features, after a few epochs or at convergence; labelled examples for all that trains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -20,6 +20,30 @@ from curvewise.ranking.measure import RankingMeasure, Targets, as_targets
 from curvewise.ranking.scores import as_matrix
 from curvewise.types.units import FloatArray
 
+TARGETS = ("classes", "multilabel")
+PENALTIES = (1.0, 0.1, 0.01, 0.001)  # among which that of a converged classifier is chosen, from strong to weak
+MOMENTUM = 0.9  # of SGD, as in Li et al. 2021
+GAP = 1e-4  # of the loss above its minimum, relative to it, at convergence
+STEPS = 2000  # of L-BFGS at most
+LOOK = 10  # steps between two looks at the gap
+CHOOSING_ROWS = 4000  # examples on which a penalty is chosen, at most
+
+
+class Descent(TypedDict, total=False):
+    """Options of SGD.
+
+    Attributes
+    ----------
+    rate : float
+        Learning rate. By default 1 / (largest eigenvalue of the covariance + dimensions / batch),
+        which is about one over the largest curvature that a batch has.
+    batch : int
+        Examples in a batch; by default a fiftieth of the examples, from 32 to the paper's 512.
+    """
+
+    rate: float
+    batch: int
+
 
 def linear_score(
     features: ArrayLike,
@@ -29,11 +53,10 @@ def linear_score(
     test_labels: ArrayLike | None = None,
     epochs: int | None = None,
     penalty: float | None = None,
-    rate: float | None = None,
-    batch: int | None = None,
     metric: Literal["accuracy", "log-likelihood"] = "accuracy",
     device: str | None = None,
     rng: int | np.random.Generator = 0,
+    **descent: Unpack[Descent],
 ) -> float:
     """Accuracy of a linear classifier of features that stay as they are.
 
@@ -52,24 +75,21 @@ def linear_score(
     test_features, test_labels : array_like, optional
         Those that are scored; without, the training examples are (in-sample).
     epochs : int, optional
-        After how many to stop; trained until converged by default.
+        Number of epochs; trained to convergence by default.
     penalty : float, optional
         λ in mean loss + λ/2·‖W‖², for a converged classifier. By default the best of 1, 0.1, 0.01
         and 0.001 by the log-likelihood of a fifth of the training examples (of at most 4,000),
         which are held out for this and used afterwards.
-    rate : float, optional
-        Of SGD. By default 1 / (largest eigenvalue of the covariance + dimensions / batch), which
-        is about one over the largest curvature that a batch has.
-    batch : int, optional
-        Of SGD; by default a fiftieth of the examples, from 32 to the paper's 512.
     metric : {"accuracy", "log-likelihood"}
-        What is averaged over examples. With multi-label targets accuracy is the average precision
+        Quantity that is averaged over examples. With multi-label targets accuracy is the average precision
         of an example's own classes in the order in which the classifier puts them (scikit-learn's
         label ranking average precision).
     device : str, optional
         The CPU by default.
     rng : int or Generator
         Decides the order of examples in SGD, and which are held out to choose the penalty.
+    **descent
+        ``rate`` and ``batch`` of SGD: see :class:`Descent`.
 
     Returns
     -------
@@ -92,15 +112,18 @@ def linear_score(
     >>> round(linear_score(x[half], labels[half], **test), 2)
     0.86
     """
-    options: dict[str, Any] = {
-        "test_features": test_features,
-        "test_labels": test_labels,
-        "epochs": epochs,
-        "penalty": penalty,
-        "rate": rate,
-        "batch": batch,
-    }
-    hits = linear_hits(features, labels, **options, metric=metric, device=device, rng=rng)
+    hits = linear_hits(
+        features,
+        labels,
+        test_features=test_features,
+        test_labels=test_labels,
+        epochs=epochs,
+        penalty=penalty,
+        metric=metric,
+        device=device,
+        rng=rng,
+        **descent,
+    )
     return float(hits.mean())
 
 
@@ -112,11 +135,10 @@ def linear_hits(
     test_labels: ArrayLike | None = None,
     epochs: int | None = None,
     penalty: float | None = None,
-    rate: float | None = None,
-    batch: int | None = None,
     metric: Literal["accuracy", "log-likelihood"] = "accuracy",
     device: str | None = None,
     rng: int | np.random.Generator = 0,
+    **descent: Unpack[Descent],
 ) -> FloatArray:
     """Return the value of each test example in :func:`linear_score`, which has the same arguments.
 
@@ -131,22 +153,39 @@ def linear_hits(
     >>> linear_hits([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"], penalty=0.1)
     array([1., 1., 1., 1.])
     """
+    rate, batch = descent.get("rate"), descent.get("batch")
     _check(epochs, penalty, rate, batch, metric)
     random = np.random.default_rng(rng)
     train, test = read_labelled(features, labels, test_features, test_labels, "a linear probe")
     if test is train and len(train) <= train.x.shape[1]:
         warn(
-            f"{len(train)} examples in {train.x.shape[1]} dimensions can be told apart whatever "
-            "their labels are, and they are scored in-sample: give test_features and test_labels."
+            f"{len(train)} examples in {train.x.shape[1]} dimensions can be separated whatever their labels "
+            "are, and they are scored in-sample: give test_features and test_labels."
         )
     place = find_device(device or "cpu")
     with own_terms(place):
         x, shown = standardised(train, test, place)
         target = train.target(place)
         if epochs is None:
-            weights = _to_the_end(x, target, train, penalty, random)
+            if penalty is None:
+                penalty = chosen_penalty(x, target, train, random)
+            weights, gap = converged(x, target, train.several, penalty, None, GAP)
+            if gap > GAP:
+                warn(
+                    f"The linear classifier did not converge (in {STEPS} steps at most): its loss may be "
+                    f"{gap:.1%} above the minimum. Use a penalty above {penalty:g}."
+                )
         else:
-            weights = _some_epochs(x, target, train, (epochs, rate, batch), random)
+            size = min(batch or batch_size(len(x)), len(x))
+            steps = epochs * -(-len(x) // size)
+            if steps < 10:
+                warn(
+                    f"{len(x)} examples in batches of {size} make {steps} steps: the classifier has hardly "
+                    "been trained. Take a smaller batch, more epochs, or train until converged."
+                )
+            weights = descended(x, target, train.several, (epochs, rate, size), random)
+            if not bool(weights.isfinite().all()):
+                warn("The linear classifier diverged, and its score is NaN: lower its rate.")
         return hits_of(logits(shown, weights), test, metric)
 
 
@@ -160,108 +199,9 @@ def _check(epochs: int | None, penalty: float | None, rate: float | None, batch:
     if epochs is not None and penalty is not None:
         raise InputError("penalty is for a converged classifier: leave out penalty, or leave out epochs.")
     if epochs is None and (rate is not None or batch is not None):
-        raise InputError("rate and batch are for SGD: say after how many epochs it should stop.")
+        raise InputError("rate and batch are for SGD: give the number of epochs.")
     if metric not in ("accuracy", "log-likelihood"):
         raise InputError("use 'accuracy' or 'log-likelihood'.", argument="metric", value=metric)
-
-
-def _to_the_end(
-    x: Tensor, target: Tensor, train: Labelled, penalty: float | None, random: np.random.Generator
-) -> Tensor:
-    if penalty is None:
-        penalty = chosen_penalty(x, target, train, random)
-    weights, gap = converged(x, target, train.several, penalty, None, GAP)
-    if gap > GAP:
-        warn(
-            f"The linear classifier did not converge (in {STEPS} steps at most): its loss may be "
-            f"{gap:.1%} above the minimum. Use a penalty above {penalty:g}."
-        )
-    return weights
-
-
-def _some_epochs(
-    x: Tensor, target: Tensor, train: Labelled, how: tuple[int, float | None, int | None], random: np.random.Generator
-) -> Tensor:
-    epochs, rate, batch = how
-    size = min(batch or batch_size(len(x)), len(x))
-    steps = epochs * -(-len(x) // size)
-    if steps < 10:
-        warn(
-            f"{len(x)} examples in batches of {size} make {steps} steps: the classifier has hardly "
-            "been trained. Take a smaller batch, more epochs, or train until converged."
-        )
-    weights = descended(x, target, train.several, (epochs, rate, size), random)
-    if not bool(weights.isfinite().all()):
-        warn("The linear classifier diverged, and its score is NaN: lower its rate.")
-    return weights
-
-
-def _sgd_flops(n: int, d: int, classes: int, *, epochs: int) -> float:
-    return 4.0 * epochs * n * d * classes + 40.0 * n * d
-
-
-def _lbfgs_flops(n: int, d: int, classes: int) -> float:
-    chosen = min(n, CHOOSING_ROWS)
-    return 4.0 * d * classes * (60 * n + 120 * chosen)
-
-
-_FAILS = (
-    "{} Without test examples it is in-sample, and with no more examples than dimensions any labels can be told apart."
-)
-
-# Training and test examples with their labels, and how well test examples were told.
-
-TARGETS = ("classes", "multilabel")
-
-MEASURES = (
-    *(
-        RankingMeasure(
-            f"linear-{epochs}",
-            functools.partial(linear_score, epochs=epochs),
-            about=f"Accuracy of a linear classifier of the features after {said} of SGD (Li et al. 2021).",
-            cost="Two products with the features for each epoch: a second or so of CPU for 10,000 "
-            "examples of 2,048 dimensions and 100 classes.",
-            fails=_FAILS.format(
-                "What is not yet trained tells little: it ranked worst beside fine-tuning in the paper."
-            ),
-            flops=functools.partial(_sgd_flops, epochs=epochs),
-            splits=True,
-            guess="share",
-            bounds=(0.0, 1.0),
-            seeded=True,
-            targets=TARGETS,
-        )
-        for epochs, said in ((1, "one epoch"), (5, "five epochs"))
-    ),
-    RankingMeasure(
-        "linear",
-        linear_score,
-        about="Accuracy of a linear classifier of the features trained until converged, its "
-        "penalty chosen on held-out training examples (Li et al. 2021).",
-        cost="About 60 passes over the features and 120 over at most 4,000 rows: about ten seconds "
-        "of CPU for 10,000 examples of 2,048 dimensions and 100 classes.",
-        fails=_FAILS.format("It sees what is linearly separable before fine-tuning only."),
-        flops=_lbfgs_flops,
-        splits=True,
-        guess="share",
-        bounds=(0.0, 1.0),
-        seeded=True,
-        targets=TARGETS,
-    ),
-)
-
-# The arithmetic of linear classifiers: their loss, its minimum, and a few epochs towards it.
-
-# Among which the penalty of a converged classifier is chosen, from strong to weak.
-PENALTIES = (1.0, 0.1, 0.01, 0.001)
-MOMENTUM = 0.9
-# How far above its minimum the loss may be, relative to it, to be called converged.
-GAP = 1e-4
-STEPS = 2000
-# Steps between two looks at how far the loss is above its minimum.
-LOOK = 10
-# Most examples on which a penalty is chosen.
-CHOOSING_ROWS = 4000
 
 
 def batch_size(examples: int) -> int:
@@ -559,3 +499,45 @@ def _average_precision(z: Tensor, right: Tensor) -> Tensor:
 def warn(text: str) -> None:
     """Warn the caller of a measure."""
     warnings.warn(text, CurvewiseWarning, stacklevel=4)
+
+
+_FAILS = (
+    "{} Without test examples it is in-sample, and with no more examples than dimensions any labels can be told apart."
+)
+MEASURES = (
+    *(
+        RankingMeasure(
+            f"linear-{epochs}",
+            functools.partial(linear_score, epochs=epochs),
+            about=f"Accuracy of a linear classifier of the features after {said} of SGD (Li et al. 2021).",
+            cost="Two products with the features for each epoch: a second or so of CPU for 10,000 "
+            "examples of 2,048 dimensions and 100 classes.",
+            fails=_FAILS.format(
+                "What is not yet trained tells little: it ranked worst beside fine-tuning in the paper."
+            ),
+            flops=functools.partial(lambda times, n, d, classes: 4.0 * times * n * d * classes + 40.0 * n * d, epochs),
+            splits=True,
+            guess="share",
+            bounds=(0.0, 1.0),
+            seeded=True,
+            targets=TARGETS,
+        )
+        for epochs, said in ((1, "one epoch"), (5, "five epochs"))
+    ),
+    RankingMeasure(
+        "linear",
+        linear_score,
+        about="Accuracy of a linear classifier of the features trained until converged, its "
+        "penalty chosen on held-out training examples (Li et al. 2021).",
+        cost="About 60 passes over the features and 120 over at most 4,000 rows: about ten seconds "
+        "of CPU for 10,000 examples of 2,048 dimensions and 100 classes.",
+        fails=_FAILS.format("It sees what is linearly separable before fine-tuning only."),
+        # Sixty evaluations of the loss and its gradient, and twice as many to choose the penalty.
+        flops=lambda n, d, classes: 4.0 * d * classes * (60 * n + 120 * min(n, CHOOSING_ROWS)),
+        splits=True,
+        guess="share",
+        bounds=(0.0, 1.0),
+        seeded=True,
+        targets=TARGETS,
+    ),
+)
