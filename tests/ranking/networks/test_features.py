@@ -372,7 +372,7 @@ def test_options_that_cannot_be_are_told(options: dict[str, Any], said: str) -> 
 def test_a_layer_that_is_never_called_is_told() -> None:
     model = net()
     model.spare = nn.Linear(2, 2)
-    with pytest.raises(InputError, match="'spare' is never called"):
+    with pytest.raises(InputError, match="layer='spare': it is never called"):
         extract_features(Checkpoint("net", model, preprocessing=PLAIN), IMAGES, layer="spare")
 
 
@@ -712,10 +712,10 @@ def test_weights_with_a_factory(how: str, tmp_path: Path) -> None:
     assert found.probabilities is not None
     assert found.probabilities.shape == (37, 9)
     assert any("made for 9 classes" in note for note in found.notes)
-    assert any("'module.' was taken off" in note for note in found.notes)
+    assert any("'module.' was removed from" in note for note in found.notes)
     save_file({k: v.numpy() for k, v in model.state_dict().items()}, tmp_path / "net.safetensors")
     plain = dataclasses.replace(one, source=tmp_path / "net.safetensors")
-    assert not any("taken off" in note for note in extract_features(plain, IMAGES).notes)
+    assert not any("removed from" in note for note in extract_features(plain, IMAGES).notes)
     with pytest.raises(InputError, match="holds weights alone"):
         extract_features(Checkpoint("net", tmp_path / "net.th", preprocessing=PLAIN), IMAGES)
 

@@ -196,7 +196,7 @@ def test_refused_in_words():
         plot_fine_tuning(table, ax)
     with pytest.raises(InputError, match="ax is one Axes, there are 1 measure"):
         plot_checkpoint_scores(table, "good", ax)
-    with pytest.raises(InputError, match="measures='nleep' is not in the table: use 'good', 'bad'"):
+    with pytest.raises(InputError, match="measures='nleep': not in the table: use 'good', 'bad'"):
         plot_checkpoint_scores(table, "nleep")
     with pytest.raises(InputError, match="task='t9' is not in the table"):
         plot_fine_tuning(table, task="t9")

@@ -1,4 +1,4 @@
-"""Features out of ONNX files, run by onnxruntime with the tensors wanted among its outputs."""
+"""Readers of ONNX and TensorFlow Lite files, run by their own runtimes; their graphs tell where the features are."""
 
 from __future__ import annotations
 
@@ -31,30 +31,61 @@ from curvewise.ranking.networks.checkpoints import (
     pooled,
 )
 from curvewise.ranking.networks.preprocessing import Prepare, Preprocessing
-from curvewise.text import brief, list_names, suggest
+from curvewise.text import Message, arg, list_names, suggest
 
 _BYTES = "tensor(uint8)"
 
 
-class OnnxReader:
-    """A network of an ONNX file.
+class _GraphReader:
+    """Common part of the readers of graphs: layers are found in the file, not by running it."""
+
+    def __init__(self, path: Path, taken: LayerChoice) -> None:
+        self.path, self.taken = path, taken
+        self.notes: list[str] = []
+        self.most: int | None = None
+
+    def running(self) -> AbstractContextManager[None]:
+        """Do nothing: the runtime keeps no state."""
+        return nullcontext()
+
+    def start(self, given: InputBatch) -> None:
+        """Do nothing: the layers were found in the graph."""
+
+    def _outputs(self, values: Mapping[str, tuple[NDArray[Any], bool]], own: Any, mask: Any = None) -> LayerOutputs:
+        """Pool values by layer, with their features in the last axis or not."""
+        pool = self.taken.pool
+        rows = {name: pooled(value, pool, last=last, mask=mask) for name, (value, last) in values.items()}
+        places = {}
+        if pool == "tokens":
+            places = {name: places_of(value, last=last, mask=mask) for name, (value, last) in values.items()}
+        return LayerOutputs(rows, own, places)
+
+    def _note_features(self, features: str | None, instead: str = "its output") -> None:
+        """Note the features that are taken where no layer was named: the input of a classifier, or something else."""
+        text = f"features: the input of its last linear layer, {features!r}"
+        if features is None:
+            reason = f"since no linear classifier was found at its end; {arg('layer')} names another tensor"
+            text = Message(f"features: {instead}, {reason}")
+        self.notes.append(text)
+
+
+class OnnxReader(_GraphReader):
+    """Reader of an ONNX file, run by onnxruntime with the wanted tensors among its outputs.
 
     Parameters
     ----------
     path : Path
         The file.
     taken : LayerChoice
-        Which tensor, and how it becomes rows.
+        Tensor, and the way it becomes rows.
     device : str, optional
         ``"cpu"`` or ``"cuda"``; by default a GPU if onnxruntime can use one.
     """
 
     def __init__(self, path: Path, taken: LayerChoice, device: str | None = None) -> None:
-        self.path, self.taken = path, taken
+        super().__init__(path, taken)
         self._graph = OnnxGraph(path)
         self.parameters: int | None = self._graph.parameters
-        self.notes: list[str] = []
-        self.most: int | None = None
         plain, told = open_session(path, device)
         self.notes.extend(told)
         inputs = plain.get_inputs()
@@ -72,33 +103,30 @@ class OnnxReader:
         self._batch = size if isinstance(size, int) and size > 0 else None
         self.sides, self.preprocessing = self._own(main)
 
-    def running(self) -> AbstractContextManager[None]:
-        """Do nothing: the runtime keeps no state."""
-        return nullcontext()
-
-    def start(self, given: InputBatch) -> None:
-        """Do nothing: the layers were found in the graph."""
-
     def read(self, given: InputBatch) -> LayerOutputs:
         """Run a batch; where the batch size is fixed, the last row is repeated."""
         feeds = self._feeds(given)
         found = run_session(self._session, self.path, self._names, feeds, self._batch)
         values = dict(zip(self._names, found, strict=True))
-        rows, places = {}, {}
+        layers = {}
         for name in self._wanted:
-            value = self._checked(name, values[name], len(given))
-            last = value.ndim == 3 or (value.ndim == 4 and self._is_last())
-            shown = self._shown(name)
-            rows[shown] = pooled(value, self.taken.pool, last=last, mask=given.mask)
-            if self.taken.pool == "tokens":
-                places[shown] = places_of(value, last=last, mask=given.mask)
+            value = values[name]
+            if value.dtype.kind != "f" or value.ndim < 1 or len(value) != len(given):
+                raise InputError(
+                    f"{self.path}: {name!r} gives {value.dtype} of shape {value.shape} for {len(given)} examples: name "
+                    f"with {arg('layer')} a tensor of floating point that has a row for each."
+                )
+            is_default = self._head is not None and self.taken.layer is None
+            shown = f"input of {self._head.logits}" if is_default and self._head else name
+            layers[shown] = value, value.ndim == 3 or (value.ndim == 4 and self._is_last())
         own = None
         scores = values.get(self._output)
         if self._head is not None and scores is not None and scores[0].size == scores.shape[1]:
             scores = scores.reshape(scores.shape[:2])  # some keep axes of one pixel
-            ready, squashed = self._head.soft and not self._logs(), self._head.squashed
+            made = next(n for n in self._graph.model.graph.node if self._output in n.output)
+            ready, squashed = self._head.soft and made.op_type != "LogSoftmax", self._head.squashed
             own = as_probabilities(scores, ready=ready, squashed=squashed)
-        return LayerOutputs(rows, own, places)
+        return self._outputs(layers, own, given.mask)
 
     def gflops(self, given: InputBatch) -> float | None:
         """Count operations from the shapes in the graph."""
@@ -119,27 +147,14 @@ class OnnxReader:
         if layer not in (None, OUTPUT):
             return [self._graph.named(str(layer))], head
         if head is not None and layer is None:
-            self.notes.append(f"features: what its last linear layer is given, {head.features!r}")
+            self._note_features(head.features)
             return [head.features], head
-        found = None if layer == OUTPUT or self._flat() else self._graph.largest_map()
-        if layer is None:
-            what = "its output" if found is None else f"the feature map {found!r}, pooled"
-            self.notes.append(
-                f"features: {what}, since no linear classifier was found at its end; layer= names another tensor"
-            )
-        return [found or self._output], head
-
-    def _flat(self) -> bool:
         outputs = {o.name: o for o in self._graph.model.graph.output}
-        return len(outputs[self._output].type.tensor_type.shape.dim) <= 2
-
-    def _logs(self) -> bool:
-        made = next(n for n in self._graph.model.graph.node if self._output in n.output)
-        return bool(made.op_type == "LogSoftmax")
-
-    def _shown(self, name: str) -> str:
-        is_default = self._head is not None and self.taken.layer is None
-        return f"input of {self._head.logits}" if is_default and self._head else name
+        flat = len(outputs[self._output].type.tensor_type.shape.dim) <= 2
+        found = None if layer == OUTPUT or flat else self._graph.largest_map()
+        if layer is None:
+            self._note_features(None, "its output" if found is None else f"the feature map {found!r}, pooled")
+        return [found or self._output], head
 
     def _scores(self, outputs: Any) -> tuple[str, tuple[str, ...]]:
         flat = [o for o in outputs if len(o.shape or ()) == 2 and "float" in o.type]
@@ -189,19 +204,9 @@ class OnnxReader:
             found[about.name] = np.ascontiguousarray(value, dtype=kind)
         return found
 
-    def _checked(self, name: str, value: NDArray[Any], examples: int) -> NDArray[Any]:
-        if value.dtype.kind != "f" or value.ndim < 1 or len(value) != examples:
-            raise InputError(
-                f"{self.path}: {name!r} gives {value.dtype} of shape {value.shape} for "
-                f"{examples} examples: name with layer= a tensor of floating point that has a row "
-                "for each."
-            )
-        return value
 
-
-# Graphs of ONNX files: where their features are, and how many operations they take.
-
-_ROLES = {
+# Roles of operations in the way back from the scores to the classifier: see ``Step``.
+_ONNX_ROLES = {
     **dict.fromkeys(("Gemm", "MatMul"), "linear"),
     **dict.fromkeys(("Softmax", "LogSoftmax"), "softmax"),
     "Sigmoid": "sigmoid",
@@ -218,7 +223,7 @@ _FLOAT = (1, 10, 11, 16)  # float32, float16, float64, bfloat16
 
 
 class OnnxGraph:
-    """The operations of an ONNX file.
+    """Graph of an ONNX file.
 
     Parameters
     ----------
@@ -227,7 +232,8 @@ class OnnxGraph:
     """
 
     def __init__(self, path: Path) -> None:
-        self._onnx: Any = _package(path)
+        _runtime(path, "ONNX", "onnx.shape_inference", "onnx", "onnx")  # which onnx does not import by itself
+        self._onnx: Any = import_module("onnx")
         self.path = path
         try:
             self.model: Any = self._onnx.load(str(path), load_external_data=False)
@@ -273,10 +279,8 @@ class OnnxGraph:
             return layer
         if layer in nodes:
             return str(nodes[layer])
-        raise InputError(
-            f"layer={brief(layer)}: {self.path} has no tensor or node of that name."
-            f"{suggest(layer, [*tensors, *nodes]) or f' Some are {list_names(tensors[-8:], 8)}.'}"
-        )
+        some = suggest(layer, [*tensors, *nodes]) or f" Some are {list_names(tensors[-8:], 8)}."
+        raise InputError(f"{self.path} has no tensor or node of that name.{some}", argument="layer", value=layer)
 
     def every(self) -> list[str]:
         """Return the tensors of floating point with the batch as their first axis, in order."""
@@ -357,7 +361,7 @@ class OnnxGraph:
         if node.op_type == "Conv":
             sides = self.weights.get(node.input[1], (0, 0, 0))[2:]
             return "linear" if all(side == 1 for side in sides) else "other"
-        return _ROLES.get(node.op_type, "other")
+        return _ONNX_ROLES.get(node.op_type, "other")
 
     @staticmethod
     def _dims(info: Any) -> tuple[Any, ...]:
@@ -366,20 +370,17 @@ class OnnxGraph:
         )
 
 
-def _package(path: Path) -> Any:
+def _runtime(path: Path, format: str, module: str, package: str, extra: str) -> Any:
+    """Import the package that reads a format; raise with the extra to install where it is missing."""
     try:
-        import_module("onnx.shape_inference")
-        return import_module("onnx")
+        return import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            f"{path}: finding the features in an ONNX file needs onnx, which is not installed: "
-            'pip install "curvewise[onnx]".'
+            f'{path} is a {format} file, and {package} is not installed: pip install "curvewise[{extra}]".'
         ) from error
 
 
-# Features out of TensorFlow Lite files, run by ai-edge-litert, quantised or not.
-
-_ROLES_TFLITE = {
+_TFLITE_ROLES = {
     "FULLY_CONNECTED": "linear",
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), "softmax"),
     "LOGISTIC": "sigmoid",
@@ -391,22 +392,22 @@ _ROLES_TFLITE = {
 }
 
 
-class TfliteReader:
-    """A network of a TensorFlow Lite file.
+class TfliteReader(_GraphReader):
+    """Reader of a TensorFlow Lite file, quantised or not, run by ai-edge-litert.
 
-    Such files take one example at a time as a rule: several copies run side by side.
+    Such files usually take one example at a time: several copies run in parallel.
 
     Parameters
     ----------
     path : Path
         The file.
     taken : LayerChoice
-        Which tensor, and how it becomes rows.
+        Tensor, and the way it becomes rows.
     """
 
     def __init__(self, path: Path, taken: LayerChoice) -> None:
-        self.path, self.taken = path, taken
-        self._package = _package_tflite(path)
+        super().__init__(path, taken)
+        self._package = _runtime(path, "TensorFlow Lite", "ai_edge_litert.interpreter", "ai-edge-litert", "tflite")
         plain = self._open(inside=False, delegates=False)
         details = plain.get_tensor_details()
         self._about: dict[int, Any] = {about["index"]: about for about in details}
@@ -418,8 +419,6 @@ class TfliteReader:
         self._input, self._output = inputs[0], int(outputs[0]["index"])
         made = {int(i) for op in self._ops for i in op["outputs"]}
         self._computed = made | {int(self._input["index"])}
-        self.notes: list[str] = []
-        self.most: int | None = None
         if len(outputs) > 1:
             self.notes.append(f"of its {len(outputs)} outputs, {outputs[0]['name']} was taken")
         self.parameters: int | None = self._count()
@@ -428,17 +427,11 @@ class TfliteReader:
         self.sides = (shape[1], shape[2]) if len(shape) == 4 else None
         self.preprocessing = self._own(shape)
         inside = {*self._wanted, *([] if self._head is None else [self._head.logits])}
-        self._workers = _processors()
+        affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+        self._workers = len(affinity(0)) if affinity else os.cpu_count() or 1
         self._free: SimpleQueue[Any] = SimpleQueue()
         for _ in range(self._workers):
             self._free.put(self._open(inside=inside != {self._output}, delegates=True))
-
-    def running(self) -> AbstractContextManager[None]:
-        """Do nothing: the runtime keeps no state."""
-        return nullcontext()
-
-    def start(self, given: InputBatch) -> None:
-        """Do nothing: the layers were found in the graph."""
 
     def read(self, given: InputBatch) -> LayerOutputs:
         """Run the examples of a batch, each by itself."""
@@ -447,17 +440,13 @@ class TfliteReader:
         with ThreadPoolExecutor(self._workers) as pool:
             found = list(pool.map(lambda one: self._run(one[None], names), x))
         values = {name: np.concatenate([each[name] for each in found]) for name in names}
-        rows, places = {}, {}
-        for name in self._wanted:
-            shown = self._shown(name)
-            rows[shown] = pooled(values[name], self.taken.pool, last=True)
-            if self.taken.pool == "tokens":
-                places[shown] = places_of(values[name], last=True, mask=None)
+        tail = " (input of the last layer)" if self._head is not None and self.taken.layer is None else ""
+        layers = {self._short(name) + tail: (values[name], True) for name in self._wanted}
         own = None
         if self._head is not None:
             logits = pooled(values[self._head.logits], "mean", last=True)
             own = as_probabilities(logits, ready=False)
-        return LayerOutputs(rows, own, places)
+        return self._outputs(layers, own)
 
     def gflops(self, given: InputBatch) -> float | None:
         """Count operations from the shapes of weights and outputs."""
@@ -522,7 +511,7 @@ class TfliteReader:
         if list(x.shape[1:]) != shape[1:] or shape[0] != 1:
             raise InputError(
                 f"{self.path} takes inputs of shape {tuple(shape)}, and was given "
-                f"{given.x.shape}: bring the data to this shape with preprocessing=."
+                f"{given.x.shape}: bring the data to this shape with {arg('preprocessing')}."
             )
         scale, zero = self._input["quantization"]
         if scale and np.issubdtype(kind, np.integer):
@@ -554,20 +543,17 @@ class TfliteReader:
         if layer not in (None, OUTPUT):
             return [self._named(str(layer), steps)], head
         if head is not None and layer is None:
-            name = self._about[head.features]["name"].split(";")[0]
-            self.notes.append(f"features: what its last linear layer is given, {name!r}")
+            self._note_features(self._short(head.features))
             return [head.features], head
         if layer is None:
-            self.notes.append(
-                "features: its output, since no linear classifier was found at its end; layer= names another tensor"
-            )
+            self._note_features(None)
         return [self._output], head
 
     def _role(self, op: Any) -> str:
         if op["op_name"] == "CONV_2D":
             sides = self._about[int(op["inputs"][1])]["shape"][1:3]
             return "linear" if all(int(s) == 1 for s in sides) else "other"
-        return _ROLES_TFLITE.get(op["op_name"], "other")
+        return _TFLITE_ROLES.get(op["op_name"], "other")
 
     def _floating(self, index: int) -> bool:
         about = self._about[index]
@@ -579,18 +565,13 @@ class TfliteReader:
         short = {name.split(";")[0]: i for name, i in names.items()}  # parts were merged into it
         found = {**short, **names}.get(layer)
         if found is None:
-            raise InputError(
-                f"layer={brief(layer)}: {self.path} has no tensor of that name."
-                f"{suggest(layer, short) or f' Some are {list_names([*short][-8:], 8)}.'}"
-            )
+            some = suggest(layer, short) or f" Some are {list_names([*short][-8:], 8)}."
+            raise InputError(f"{self.path} has no tensor of that name.{some}", argument="layer", value=layer)
         return found
 
-    def _shown(self, name: int) -> str:
-        text = str(self._about[name]["name"]).split(";")[0]
-        return f"{text} (input of the last layer)" if self._is_default() else text
-
-    def _is_default(self) -> bool:
-        return self._head is not None and self.taken.layer is None
+    def _short(self, name: int) -> str:
+        """Return the name of a tensor without those of parts that were merged into it."""
+        return str(self._about[name]["name"]).split(";")[0]
 
     def _count(self) -> int | None:
         weights = {int(i) for op in self._ops for i in op["inputs"] if int(i) in self._about}
@@ -613,23 +594,6 @@ def _without_chatter() -> Iterator[None]:
             os.write(2, b"".join(line for line in aside if not line.startswith(b"INFO: Created ")))
 
 
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _package_tflite(path: Path) -> Any:
-    try:
-        return import_module("ai_edge_litert.interpreter")
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'{path} is a TensorFlow Lite file, and ai-edge-litert is not installed: pip install "curvewise[tflite]".'
-        ) from error
-
-
-# Where the features are in a graph of operations: what enters the layer that gives the scores.
-
 Tensor = TypeVar("Tensor", bound=Hashable)
 
 
@@ -640,11 +604,11 @@ class Step(Generic[Tensor]):
     Attributes
     ----------
     role : {"linear", "softmax", "sigmoid", "pool", "pass", "other"}
-        A linear layer (a convolution of one pixel included); what turns scores into
-        probabilities, of all classes together or of each alone; a mean over places;
-        what keeps the order of scores or only moves them.
+        A linear layer (a convolution of one pixel included); an operation that turns scores into
+        probabilities, of all classes together or of each alone; a mean over places; one that
+        keeps the order of scores or only moves them.
     inputs : tuple
-        Tensors it is given, constants left out.
+        Its input tensors, without constants.
     """
 
     role: str
@@ -658,9 +622,9 @@ class Head(Generic[Tensor]):
     Attributes
     ----------
     features, logits : hashable
-        The tensors that it is given and that it gives.
+        Its input and output tensors.
     soft, squashed : bool
-        Whether the network turns its logits into probabilities: of all classes together, or of
+        True if the network turns its logits into probabilities: of all classes together, or of
         each alone.
     """
 
@@ -673,15 +637,15 @@ class Head(Generic[Tensor]):
 def find_head(steps: Mapping[Tensor, Step[Tensor]], output: Tensor) -> Head[Tensor] | None:
     """Go back from the output to the linear layer that the scores come from.
 
-    A mean over places is gone through only where probabilities come after it: a network without
-    a classifier ends with one, too.
+    A mean over places is passed only where probabilities come after it: a network without a
+    classifier ends with one, too.
 
     Parameters
     ----------
     steps : mapping
-        By each tensor that is computed, the operation it comes from.
+        Operation that each computed tensor comes from.
     output : hashable
-        The tensor that the network gives.
+        Output tensor of the network.
 
     Examples
     --------
