@@ -82,7 +82,7 @@ onnx.save(model, folder + "/net.onnx")
 labels = np.arange(40) % 2
 images = random.integers(0, 256, (40, 3, 12, 16)).astype("u1")
 images[labels == 1, 0] //= 3
-pre = cw.Preprocessing((8, 8), interpolation="bicubic")
+pre = cw.ranking.Preprocessing((8, 8), interpolation="bicubic")
 found = cw.extract_features(folder + "/net.onnx", images, preprocessing=pre)
 assert found.features.shape == (40, 6) and found.gflops > 0
 x = pre(images)

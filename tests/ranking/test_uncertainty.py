@@ -69,8 +69,8 @@ def test_tasks_and_checkpoints_are_both_drawn_again() -> None:
     accuracy = np.linspace(0.5, 0.9, 12)
     scores = np.stack([accuracy, -accuracy])
     drawn = resampled(scores, np.tile(accuracy, (2, 1)), (1,), np.random.default_rng(0))
-    assert set(np.unique(drawn["recall@1"])) == {0.0, 0.5, 1.0}
-    assert len(np.unique(drawn["rel@1"].round(6))) > 5
+    assert set(np.unique(drawn["recall_at_1"])) == {0.0, 0.5, 1.0}
+    assert len(np.unique(drawn["rel_at_1"].round(6))) > 5
 
 
 def test_perfect_agreement_is_not_certainty() -> None:
@@ -80,7 +80,7 @@ def test_perfect_agreement_is_not_certainty() -> None:
     assert (found.kendall, high) == (1.0, 1.0)
     # τ at the end of the interval: five disjoint pairs all agree with a chance of 5%.
     assert ((1 + low) / 2) ** 5 == pytest.approx(0.05)
-    assert found.intervals["recall@1"].low < 1
+    assert found.intervals["recall_at_1"].low < 1
     worst = ranking_agreement(-accuracy, accuracy)
     assert tuple(worst.intervals["kendall"])[1:] == (-1.0, pytest.approx(-low))
 
@@ -88,12 +88,12 @@ def test_perfect_agreement_is_not_certainty() -> None:
 def test_perfect_agreement_on_several_tasks_is_not_certainty() -> None:
     accuracy = np.tile(np.linspace(0.5, 0.9, 10), (4, 1))
     found = ranking_agreement(accuracy, accuracy)
-    assert found.intervals["recall@1"].low == pytest.approx(0.05 ** (1 / 4))
-    assert found.intervals["rel@1"].low < 0.95
-    assert found.intervals["rel@3"].low < 0.999
-    assert found.intervals["rel@1"].high == 1
+    assert found.intervals["recall_at_1"].low == pytest.approx(0.05 ** (1 / 4))
+    assert found.intervals["rel_at_1"].low < 0.95
+    assert found.intervals["rel_at_3"].low < 0.999
+    assert found.intervals["rel_at_1"].high == 1
     worst = ranking_agreement(-accuracy, accuracy)
-    assert worst.intervals["recall@1"].high == pytest.approx(1 - 0.05 ** (1 / 4))
+    assert worst.intervals["recall_at_1"].high == pytest.approx(1 - 0.05 ** (1 / 4))
 
 
 @pytest.mark.parametrize("name", ["kendall", "weighted_kendall"])
@@ -173,5 +173,5 @@ def test_intervals_of_rel_cover_where_nearly_all_is_right() -> None:
     hits = []
     for _ in range(80):
         found = ranking_agreement(*drawn(2))
-        hits.append([truth[f"rel@{k}"].mean() in found.intervals[f"rel@{k}"] for k in (1, 3)])
+        hits.append([truth[f"rel_at_{k}"].mean() in found.intervals[f"rel_at_{k}"] for k in (1, 3)])
     assert np.mean(hits, axis=0).min() >= 0.88

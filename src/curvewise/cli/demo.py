@@ -372,7 +372,7 @@ def show_ranking(told: Told, study: Study) -> Shown:
         [
             "import numpy as np",
             "turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()",
-            'scale = cw.Preprocessing(mean=data.mean, std=data.std, channels="grey")',
+            'scale = cw.ranking.Preprocessing(mean=data.mean, std=data.std, channels="grey")',
             f'starts = [(k, n) for k in ("{A}", "{B}") for n in study.partition.sizes]',
             'pool = {f"{k}, {n} digits": study.network(k, n=n).network for k, n in starts}',
             f"print(cw.rank_checkpoints(pool, (turned, study.dataset.y), {list(TURNED)}, "

@@ -39,7 +39,7 @@ class RankingAgreement(Result):
         By k: how often the best checkpoint is among the k of highest score, and the best accuracy
         among them over the best of all.
     intervals : dict of str to Interval
-        Of each: "kendall", "pearson", "weighted_kendall", "recall@1", "rel@1", …
+        Of each: "kendall", "pearson", "weighted_kendall", "recall_at_1", "rel_at_1", …
     by_task : dict of str to ndarray
         The same numbers for each task.
     n : tuple of int
@@ -69,12 +69,21 @@ class RankingAgreement(Result):
     def summary(self) -> str:
         """Return one sentence with all numbers."""
         tasks = "" if len(self.n) == 1 else f" on average over {len(self.n)} tasks"
-        said = ", ".join(f"{_TITLES.get(k, k.capitalize())} {v}" for k, v in self.intervals.items())
+        said = ", ".join(f"{metric_title(k)} {v}" for k, v in self.intervals.items())
         sizes = "–".join(dict.fromkeys((str(min(self.n)), str(max(self.n)))))
         return (
             f"Scores against accuracies of {sizes} checkpoints{tasks}: {said} "
             f"({format_number(100 * self.level)}% intervals over {self.over})."
         )
+
+
+def metric_title(name: str) -> str:
+    """Return the name of a metric as papers write it.
+
+    >>> metric_title("recall_at_1"), metric_title("kendall")
+    ('Recall@1', 'Kendall')
+    """
+    return _TITLES.get(name, name.replace("_at_", "@").capitalize())
 
 
 def ranking_agreement(
@@ -151,7 +160,7 @@ def agree(
     scores: FloatArray, accuracy: FloatArray, k: tuple[int, ...], level: float, rng: np.random.Generator
 ) -> RankingAgreement:
     """Compute :func:`ranking_agreement` of matrices that were checked, without raising warnings."""
-    names = [f"{name}@{count}" for count in k for name in ("recall", "rel")]
+    names = [f"{name}_at_{count}" for count in k for name in ("recall", "rel")]
     rows = [
         {name: _metric(s, a, name) for name in (*names, *CORRELATIONS)} for s, a in zip(scores, accuracy, strict=True)
     ]
@@ -168,14 +177,14 @@ def agree(
         name: correlation_interval(name, by_task[name][told], without[name], most, level) for name in CORRELATIONS
     }
     picked = {name: known_mean(v) for name, v in by_task.items() if name not in CORRELATIONS}
-    some = ~np.isnan(by_task[f"recall@{k[0]}"])
+    some = ~np.isnan(by_task[f"recall_at_{k[0]}"])
     chosen = selection_intervals(picked, scores[some], accuracy[some], k, intervals["kendall"], rng)
     return RankingAgreement(
         kendall=intervals["kendall"].estimate,
         pearson=intervals["pearson"].estimate,
         weighted_kendall=intervals["weighted_kendall"].estimate,
-        recall={count: picked[f"recall@{count}"] for count in k},
-        rel={count: picked[f"rel@{count}"] for count in k},
+        recall={count: picked[f"recall_at_{count}"] for count in k},
+        rel={count: picked[f"rel_at_{count}"] for count in k},
         intervals={**chosen, **intervals},
         by_task=by_task,
         n=tuple(whole.sum(axis=1).tolist()),
@@ -200,7 +209,7 @@ def _metric(scores: FloatArray, accuracy: FloatArray, name: str) -> float:
     s, a = scores[there], accuracy[there]
     if len(a) < 2 or a.min() == a.max() or np.isnan(s).all():
         return math.nan  # every choice would score the same
-    kind, _, count = name.partition("@")
+    kind, _, count = name.partition("_at_")
     return (recall_at if kind == "recall" else rel_at)(s, a, int(count))
 
 
@@ -376,7 +385,7 @@ def _with_normal_scores(
     scores: FloatArray, accuracy: FloatArray, k: tuple[int, ...], taus: tuple[float, ...], rng: np.random.Generator
 ) -> dict[str, list[float]]:
     """Return means over tasks of Recall@k and Rel@k if scores and accuracies were normal with each of these τ."""
-    names = [f"{name}@{count}" for count in k for name in ("recall", "rel")]
+    names = [f"{name}_at_{count}" for count in k for name in ("recall", "rel")]
     kept: dict[str, list[list[float]]] = {name: [] for name in names}
     draws = max(DRAWS // len(scores), 100)
     for s, a in zip(scores, accuracy, strict=True):
@@ -589,6 +598,6 @@ def drawn_selections(
     found = {}
     for count in k:
         best = np.fmax.reduce(ranked[:, :count], axis=-1)
-        found[f"recall@{count}"] = np.where(np.isnan(top), np.nan, best == top)
-        found[f"rel@{count}"] = best / np.where(top > 0, top, np.nan)
+        found[f"recall_at_{count}"] = np.where(np.isnan(top), np.nan, best == top)
+        found[f"rel_at_{count}"] = best / np.where(top > 0, top, np.nan)
     return found

@@ -91,7 +91,6 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 SCATTERED = 6  # measures that are drawn against accuracies, the best ones
 MOST_PAIRS = 20  # comparisons that are shown; --json has all of them
 MOST_PANELS = 6  # groups that are drawn in one picture
-HEADS = {"pearson": "Pearson", "kendall": "Kendall", "weighted_kendall": "weighted"}
 Checkpoints = Annotated[list[str], Parameter(name="CHECKPOINT...", negative="")]
 Share = Annotated[float, Parameter(validator=Number(gte=0, lt=1))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0))]
@@ -453,7 +452,7 @@ def judge(
         Judge all groups as one, too.
     value
         Metric by which pairs of measures are compared and tasks shown: kendall, weighted_kendall,
-        pearson, recall@1, rel@1, …
+        pearson, recall_at_1, rel_at_1, …
     by_task
         Show the tasks one by one.
     level
@@ -994,7 +993,7 @@ def _details(result: RankingJudgement, rows: Sequence[JudgementRow]) -> dict[str
     """Return every number of some rows as columns, × 100."""
     columns: dict[str, list[Any]] = {"measure": [f"{r.measure} (baseline)" if r.baseline else r.measure for r in rows]}
     for value in result.values:
-        columns[HEADS.get(value, value.capitalize())] = _hundredfold(r.value(value) for r in rows)
+        columns[_head(value)] = _hundredfold(r.value(value) for r in rows)
         if value == "kendall":
             columns["low"] = _hundredfold(r.kendall.low for r in rows)
             columns["high"] = _hundredfold(r.kendall.high for r in rows)
@@ -1010,7 +1009,7 @@ def _show_tasks(page: Page, result: RankingJudgement, group: str, value: str) ->
     columns: dict[str, list[Any]] = {"task": tasks}
     for name in result.measures:
         columns[name] = _hundredfold(rows[name, task].value(value) for task in tasks)
-    table_in_parts(page, f"{group}: {HEADS.get(value, value)} by task (× 100)", columns)
+    table_in_parts(page, f"{group}: {_head(value)} by task (× 100)", columns)
 
 
 def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonRow], value: str) -> None:
@@ -1025,7 +1024,7 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
         "adjusted": [_pvalue(r.adjusted) for r in order],
     }
     what = "Differences" if len(order) == len(rows) else f"The {len(order)} clearest differences"
-    title = f"{what} of {HEADS.get(value, value)}, {result.groups[-1]} (× 100, p by Holm adjusted)"
+    title = f"{what} of {_head(value)}, {result.groups[-1]} (× 100, p by Holm adjusted)"
     page.table(title, columns, None)
 
 
@@ -1052,3 +1051,10 @@ def _hundredfold(values: Iterable[float], digits: int = 1) -> list[str]:
 
 def _pvalue(p: float) -> str:
     return "–" if p != p else "<1e-12" if p < 1e-12 else f"{p:.2g}"
+
+
+def _head(value: str) -> str:
+    """Return the heading of a metric."""
+    from curvewise.ranking.agreement import metric_title
+
+    return "weighted" if value == "weighted_kendall" else metric_title(value)

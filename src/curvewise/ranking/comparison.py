@@ -185,7 +185,7 @@ def _bootstrap_test(
     if tasks < 2 or most < FEWEST:
         return Interval(mean, math.nan, math.nan, level), math.nan
     # The same draws of tasks and checkpoints for both measures.
-    seed, k = int(rng.integers(2**32)), (int(value.partition("@")[2]),)
+    seed, k = int(rng.integers(2**32)), (int(value.partition("_at_")[2]),)
     one, two = (resampled(s, accuracy, k, np.random.default_rng(seed))[value] for s in scores)
     drawn = one - two
     spread = MeanError(float(drawn[~np.isnan(drawn)].std(ddof=1)), min(tasks, most) - 1.0)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.agreement import accuracy_alarms, agree, as_counts, score_alarms
+from curvewise.ranking.agreement import accuracy_alarms, agree, as_counts, metric_title, score_alarms
 from curvewise.ranking.comparison import ComparisonRow, Pool, RankingComparisons, compare_pairs, pools_of
 from curvewise.ranking.scores import UNION, CheckpointScores
 from curvewise.tables import format_table
@@ -30,7 +30,6 @@ _MARKS = {
 # Private-use characters stand for markup, as many as it is wide: the writer of tables would escape the markup itself.
 _STANDS = (("\ue000", "\ue001"), ("\ue002", "\ue003"))
 _MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
-_TITLES = {"pearson": "Pearson", "kendall": "Kendall", "weighted_kendall": "Weighted"}
 
 
 def judge_rankings(
@@ -247,7 +246,7 @@ class JudgementRow:
     baseline : bool
         True for a plain baseline.
     intervals : dict of str to Interval
-        Of every number, by name: "recall@1", "rel@1", …, "pearson", "kendall",
+        Of every number, by name: "recall_at_1", "rel_at_1", …, "pearson", "kendall",
         "weighted_kendall".
     """
 
@@ -265,7 +264,7 @@ class JudgementRow:
     intervals: Mapping[str, Interval] = field(default_factory=dict, repr=False)
 
     def value(self, name: str) -> float:
-        """Return one of the numbers by its name, such as "kendall" or "rel@1"."""
+        """Return one of the numbers by its name, such as "kendall" or "rel_at_1"."""
         if name == "gflops":
             return self.gflops
         if name not in self.intervals:
@@ -353,7 +352,7 @@ class RankingJudgement(Result):
     @property
     def values(self) -> tuple[str, ...]:
         """Names of the numbers, in the order of the paper's tables."""
-        each = [name for k in self.k for name in (f"recall@{k}", f"rel@{k}")]
+        each = [name for k in self.k for name in (f"recall_at_{k}", f"rel_at_{k}")]
         return (*each, "pearson", "kendall", "weighted_kendall")
 
     def columns(self) -> dict[str, Any]:
@@ -364,7 +363,7 @@ class RankingJudgement(Result):
             "measure": [r.measure for r in self.rows],
             "baseline": [r.baseline for r in self.rows],
             "n": [r.n for r in self.rows],
-            **{name.replace("@", "_at_"): [r.value(name) for r in self.rows] for name in self.values},
+            **{name: [r.value(name) for r in self.rows] for name in self.values},
             "kendall_low": [r.kendall.low for r in self.rows],
             "kendall_high": [r.kendall.high for r in self.rows],
             "gflops": [r.gflops for r in self.rows],
@@ -392,7 +391,7 @@ class RankingJudgement(Result):
         rows = [self.row(name, task, group=group) for name in self.measures]
         columns = {"Measure": [_name(f"{r.measure} (baseline)" if r.baseline else r.measure, format) for r in rows]}
         for value in self.values:
-            head = _TITLES.get(value, value.capitalize())
+            head = "Weighted" if value == "weighted_kendall" else metric_title(value)
             columns[head] = _marked([100 * r.value(value) for r in rows], digits, format)
         costs = [r.gflops for r in rows]
         columns["GFLOPs"] = [
@@ -424,7 +423,7 @@ class RankingJudgement(Result):
         group : str, optional
             Group of the checkpoints; the last by default.
         value : str
-            Metric to compare: "kendall", "pearson", "weighted_kendall", "rel@1", …
+            Metric to compare: "kendall", "pearson", "weighted_kendall", "rel_at_1", …
 
         Notes
         -----

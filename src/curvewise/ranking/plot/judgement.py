@@ -17,6 +17,7 @@ from curvewise.drawing.marks import bars, choose, finish, note, warned, zero_lin
 from curvewise.drawing.panels import write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import InputError
+from curvewise.ranking.agreement import metric_title
 from curvewise.ranking.judgement import AVERAGE, RankingJudgement
 from curvewise.ranking.plot.grid import draw_cells
 from curvewise.ranking.plot.scores import legend_above, place_names
@@ -72,7 +73,7 @@ def plot_ranking_judgement(
         The mean over tasks with its interval, and small dots for the tasks; measures × tasks as a
         table in colours, the best of each task in bold; or the mean against what a measure costs.
     score : str
-        "kendall", "weighted_kendall", "pearson", "recall@1", "rel@1", or another k.
+        "kendall", "weighted_kendall", "pearson", "recall_at_1", "rel_at_1", or another k.
     group : str or sequence of str, optional
         Group of the checkpoints; the last by default, which is the union where there are several.
         Several groups get a panel each: ``group=result.groups`` draws all.
@@ -294,7 +295,7 @@ def score_label(score: str) -> str:
     """Return the name of a metric on an axis."""
     if score in CORRELATIONS:
         return CORRELATIONS[score]
-    return f"{score.capitalize()} (%)" if "@" in score else score
+    return f"{metric_title(score)} (%)" if "_at_" in score else score
 
 
 def score_scale(score: str) -> float:
