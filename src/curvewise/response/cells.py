@@ -77,7 +77,8 @@ class VariedHyperparameters(NamedTuple):
         codes = {name: value_codes(column) for name, column in columns.items()}
         levels = {name: int(column.max(initial=0)) + 1 for name, column in codes.items()}
         constant = [name for name, count in levels.items() if count == 1]
-        # Five values are few whatever the corpus; above that, with fewer than three models a value, few pairs share one.
+        # Five values are few whatever the corpus; above that, with fewer than three models a value, few pairs share
+        # one.
         many = [name for name, count in levels.items() if count > 5 and len(codes[name]) < 3 * count]
         return cls({k: v for k, v in codes.items() if k not in constant}, constant, many)
 

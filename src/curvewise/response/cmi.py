@@ -31,7 +31,7 @@ from curvewise.response.cells import (
     shuffled_gaps,
     value_codes,
 )
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
@@ -107,7 +107,9 @@ def cmi_score(
     conditioning = ConditioningSets.choose(gaps, varied.codes, given)
     _warn([*varied.alarms(), *conditioning.alarms()])
     directed = np.array([orientation is not None])
-    values_of_sets = (information(s, oriented, directed, GapOrder.of(s, gaps[:, None]))[0, 0] for s in conditioning.sets)
+    values_of_sets = (
+        information(s, oriented, directed, GapOrder.of(s, gaps[:, None]))[0, 0] for s in conditioning.sets
+    )
     return float(min(values_of_sets, default=math.nan))
 
 
@@ -258,11 +260,12 @@ def _check(
     measure: ArrayLike, gap: ArrayLike, hyperparameters: Mapping[str, Any], mode: str, orientation: int | None
 ) -> tuple[FloatArray, FloatArray, dict[str, NDArray[Any]]]:
     if mode not in MODES:
-        raise InputError(f"mode={mode!r}: use one of {', '.join(map(repr, MODES))}.")
+        raise InputError(f"use one of {', '.join(map(repr, MODES))}.", argument="mode", value=mode)
     if orientation not in (None, 1, -1) or isinstance(orientation, bool):
         raise InputError(
-            f"orientation={orientation!r}: use 1 if more should mean a larger gap, -1 if a smaller one, None if neither "
-            "is claimed."
+            "use 1 if more should mean a larger gap, -1 if a smaller one, None if neither is claimed.",
+            argument="orientation",
+            value=orientation,
         )
     values, gaps = as_floats(measure, "measure"), as_floats(gap, "gap")
     if values.ndim != 1 or values.shape != gaps.shape:
@@ -272,16 +275,16 @@ def _check(
     for name, array in (("measure", values), ("gap", gaps)):
         if not np.isfinite(array).all():
             raise InputError(
-                f"{name} holds {int((~np.isfinite(array)).sum())} value(s) that are NaN or infinite: leave those models "
-                "out of all columns, and say so."
+                f"{name} holds {int((~np.isfinite(array)).sum())} value(s) that are NaN or infinite: leave those "
+                "models out of all columns, and say so."
             )
     if len(values) < 2:
         raise InputError(f"measure has {len(values)} value(s): it takes two models to compare.")
     columns = as_columns(hyperparameters, len(values))
     if mode == "pgdl" and len(columns) < 2:
         raise InputError(
-            f"mode='pgdl' holds two hyperparameters at a time, and there are {len(columns)}: add a constant one, as the "
-            "competition did, or use mode='corrected'."
+            f"{arg('mode', 'pgdl')} holds two hyperparameters at a time, and there are {len(columns)}: add a constant "
+            f"one, as the competition did, or use {arg('mode', 'corrected')}."
         )
     return values, gaps, columns
 
@@ -319,7 +322,7 @@ class ConditioningSets:
         Where no such set leaves any entropy (every cell has a single pair, say), smaller sets are taken.
         """
         if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-            raise InputError(f"given={given!r}: give a number of hyperparameters, such as 2.")
+            raise InputError("give a number of hyperparameters, such as 2.", argument="given", value=given)
         skipped: list[PairCells] = []
         wanted = min(given, len(codes))
         for size in range(wanted, -1, -1):
@@ -501,11 +504,7 @@ def jackknife_error(left_out: FloatArray) -> float:
 
 
 def _measure_pgdl(
-    oriented: FloatArray,
-    gaps: FloatArray,
-    columns: Mapping[str, NDArray[Any]],
-    orientation: int | None,
-    level: float,
+    oriented: FloatArray, gaps: FloatArray, columns: Mapping[str, NDArray[Any]], orientation: int | None, level: float
 ) -> ConditionalInformation:
     sets = pgdl_scores(oriented, gaps, columns)
     score = float(lowest_pgdl(sets, 1)[0])
@@ -588,9 +587,7 @@ def lowest_pgdl(values: Mapping[tuple[str, str], FloatArray], measures: int) -> 
     return np.where(known.any(axis=0), least, np.nan)
 
 
-def _pgdl_ratio(
-    larger: NDArray[np.bool_], higher: NDArray[np.bool_], one: list[str], two: list[str]
-) -> FloatArray:
+def _pgdl_ratio(larger: NDArray[np.bool_], higher: NDArray[np.bool_], one: list[str], two: list[str]) -> FloatArray:
     """Mean information over the cells by their mean entropy."""
     values = [np.unique(words, return_inverse=True)[1] for words in (one, two)]
     sizes = [int(v.max()) + 1 for v in values]

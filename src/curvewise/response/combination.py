@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from curvewise.errors import InputError
 from curvewise.response.load import ModelCorpus
 from curvewise.stats.correlation import average_ranks
+from curvewise.text import arg
 from curvewise.types.units import FloatArray, as_floats
 
 
@@ -61,7 +62,7 @@ def combine_measures(
     array([0.00166667, 0.0075    ])
     """
     if how not in _WAYS:
-        raise InputError(f"how={how!r}: use one of {', '.join(map(repr, _WAYS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, _WAYS))}.", argument="how", value=how)
     if isinstance(measures, ModelCorpus):
         orientation = {**measures.orientation, **(orientation or {})}
         tasks = measures.tasks if tasks is None else tasks
@@ -81,7 +82,7 @@ def combine_measures(
 
 def _chosen(measures: Mapping[str, ArrayLike], names: Sequence[str] | None) -> dict[str, FloatArray]:
     if isinstance(names, str):
-        raise InputError(f"names={names!r} is one text: give a list of measures.")
+        raise InputError(f"{arg('names', names)} is one text: give a list of measures.")
     wanted = list(measures) if names is None else list(names)
     if not wanted:
         raise InputError("measures is empty: give at least one measure.")
@@ -139,8 +140,8 @@ def _product(table: FloatArray, signs: FloatArray) -> FloatArray:
     falling = signs < 0
     if (table < 0).any() or (table[falling] == 0).any():
         raise InputError(
-            "how='product' needs measures that are not negative, and above 0 where they fall with "
-            "the gap, or it has no direction: use how='rank', 'average' or 'npca'."
+            f"{arg('how', 'product')} needs measures that are not negative, and above 0 where they fall with the gap, "
+            f"or it has no direction: use {arg('how', 'rank')}, 'average' or 'npca'."
         )
     product: FloatArray = np.prod(table ** signs[:, None], axis=0)
     return product

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, linear_variance, quantile, score_slope
+from curvewise.text import arg
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 
@@ -117,7 +118,7 @@ def compare_responses(
     _check_comparable(a, b)
     why = _unlike(a, b)
     if paired and why is not None:
-        raise InputError(f"paired=True, but the two curves differ in {why}: leave paired out.")
+        raise InputError(f"{arg('paired', True)}, but the two curves differ in {why}: leave paired out.")
     told = "sample" in a.settings and a.settings["sample"] == b.settings.get("sample")
     together = why is None and (told if paired is None else paired)
     slopes = {score: (score_slope(a, score), score_slope(b, score)) for score in SCORES}

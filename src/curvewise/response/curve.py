@@ -247,7 +247,7 @@ def score_slope(curve: ResponseCurve, score: str) -> FloatArray:
     """How much a score changes with the accuracy at each magnitude; NaN where it has no value."""
     known = (*SCORES, "gi_relative")
     if score not in known:
-        raise InputError(f"score={score!r}: use one of {', '.join(map(repr, known))}.")
+        raise InputError(f"use one of {', '.join(map(repr, known))}.", argument="score", value=score)
     if score == "gi":
         return -gi_weights(curve.magnitude, curve.signs)
     if score == "mean_accuracy":
@@ -512,5 +512,5 @@ class ResponseSensitivity(Result):
 
     def _of(self, score: str) -> FloatArray:
         if score not in self.values:
-            raise InputError(f"score={score!r}: use one of {', '.join(map(repr, SCORES))}.")
+            raise InputError(f"use one of {', '.join(map(repr, SCORES))}.", argument="score", value=score)
         return self.values[score]

@@ -1,4 +1,4 @@
-"""Judge measures of generalization on a corpus of trained models: which of them predict the gap?"""
+"""Judge measures of generalization on a corpus of trained models: which of them predict the gap."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from curvewise.response.cmi import (
 )
 from curvewise.response.load import ModelCorpus
 from curvewise.stats.correlation import kendall, pearson, spearman
+from curvewise.tables import format_table, mark_best
+from curvewise.text import arg
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
@@ -77,9 +79,9 @@ def judge_measures(
 
     Notes
     -----
-    The interval is for the score that a very large corpus over the same hyperparameters would give: the score ± Student's
-    t times the jackknife's standard error over models. The null distribution permutes what hyperparameters leave
-    unexplained of the gap: its p-value is for "this measure says nothing beyond all hyperparameters together".
+    The interval is for the score that a very large corpus over the same hyperparameters would give: the score ±
+    Student's t times the jackknife's standard error over models. The null distribution permutes what hyperparameters
+    leave unexplained of the gap: its p-value is for "this measure says nothing beyond all hyperparameters together".
 
     Examples
     --------
@@ -106,7 +108,7 @@ def judge_measures(
         )
     check_level(level)
     if isinstance(measures, str):
-        raise InputError(f"measures={measures!r} is one text: give a list of names.")
+        raise InputError(f"{arg('measures', measures)} is one text: give a list of names.")
     chosen = list(corpus.measures if measures is None else dict.fromkeys(measures))
     for name in chosen:
         if name not in corpus.measures:
@@ -219,8 +221,8 @@ class MeasureJudgement(Result):
             if row.measure == measure and row.task == wanted:
                 return row
         raise InputError(
-            f"measure={measure!r}, task={task!r}: there is no such row. Measures are {list(self.measures)!r}, tasks "
-            f"{list(self.tasks)!r}."
+            f"{arg('measure', measure)}, {arg('task', task)}: there is no such row. Measures are "
+            f"{list(self.measures)!r}, tasks {list(self.tasks)!r}."
         )
 
     def columns(self) -> dict[str, Any]:
@@ -259,21 +261,13 @@ class MeasureJudgement(Result):
             Measures under headings. The best of each section is bold, the best of all starred.
         """
         parts = sections or {f"{value} × 100" if value in HUNDREDFOLD else value: self.measures}
-        shown = [self.section(k, names, value) for k, names in parts.items()]
-        return write_sections(shown, self.shown_tasks, format, digits, overall=len(shown) > 1)
+        sections_of = [(heading, self, names) for heading, names in parts.items()]
+        return _write_sections(sections_of, self.shown_tasks, value, format, digits, overall=len(parts) > 1)
 
     @property
     def shown_tasks(self) -> tuple[str, ...]:
         """The columns of a table."""
         return (*self.tasks, AVERAGE) if len(self.tasks) > 1 else self.tasks
-
-    def section(self, heading: str, names: Sequence[str], value: str = "cmi") -> Section:
-        """Return some measures as a part of a table."""
-        if value not in VALUES:
-            raise InputError(f"value={value!r}: use one of {', '.join(map(repr, VALUES))}.")
-        factor = 100 if value in HUNDREDFOLD else 1
-        rows = {name: {t: factor * self.row(name, t).value(value) for t in self.shown_tasks} for name in names}
-        return Section(heading, rows, self.counts)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -388,8 +382,39 @@ def tabulate_judgements(
     columns = dict.fromkeys(t for j in judgements.values() for t in j.shown_tasks)
     average = [AVERAGE] if AVERAGE in columns else []
     tasks = [*(t for t in columns if t != AVERAGE), *average]
-    sections = [j.section(k, j.measures, value) for k, j in judgements.items()]
-    return write_sections(sections, tasks, format, digits)
+    sections = [(heading, judgement, judgement.measures) for heading, judgement in judgements.items()]
+    return _write_sections(sections, tasks, value, format, digits)
+
+
+def _write_sections(
+    sections: Sequence[tuple[str, MeasureJudgement, Sequence[str]]],
+    tasks: Sequence[str],
+    value: str,
+    format: str,
+    digits: int,
+    *,
+    overall: bool = False,
+) -> str:
+    """Write measures under headings, the best of each section bold; ``overall`` stars the best of all sections."""
+    if value not in VALUES:
+        raise InputError(f"use one of {', '.join(map(repr, VALUES))}.", argument="value", value=value)
+    factor = 100 if value in HUNDREDFOLD else 1
+    labels = [label for heading, _, names in sections for label in (heading, *names)]
+    columns: dict[str, Sequence[Any]] = {"measure": labels}
+    for task in tasks:
+        cells: list[Any] = []
+        scores = [
+            [factor * j.row(name, task).value(value) if task in j.shown_tasks else math.nan for name in names]
+            for _, j, names in sections
+        ]
+        best = max((score for part in scores for score in part if score == score), default=math.nan)
+        for (_, judgement, _), part in zip(sections, scores, strict=True):
+            count = judgement.counts.get(task)
+            cells.append("" if count is None else f"n = {count}")
+            for cell, score in zip(mark_best(part, digits), part, strict=True):
+                cells.append(cell._replace(signs="*") if overall and score == best else cell)
+        columns[task if task != "measure" else "measure "] = cells
+    return format_table(columns, format, digits, names=1)
 
 
 def granulated_kendall(
@@ -423,7 +448,7 @@ def granulated_kendall(
     if values.ndim != 1 or values.shape != gaps.shape:
         raise InputError(f"measure has shape {values.shape} and gap {gaps.shape}: one of each.")
     if orientation not in (1, -1):
-        raise InputError(f"orientation={orientation!r}: use 1 or -1.")
+        raise InputError("use 1 or -1.", argument="orientation", value=orientation)
     columns = as_columns(hyperparameters, len(values))
     codes = {name: value_codes(column) for name, column in columns.items()}
     return float(_granulated(values[None] * orientation, gaps, codes)[0])
@@ -451,12 +476,14 @@ def _well_trained(corpus: ModelCorpus, least: float | None) -> tuple[ModelCorpus
     if least is None:
         return corpus, []
     if not 0 <= least <= 1:
-        raise InputError(f"least_train_accuracy={least!r}: give a fraction from 0 to 1, like 0.8.")
+        raise InputError("give a fraction from 0 to 1, like 0.8.", argument="least_train_accuracy", value=least)
     if corpus.train_accuracy is None:
-        raise InputError(f"least_train_accuracy={least!r}: the corpus has no training accuracies to hold it to.")
+        raise InputError(
+            "the corpus has no training accuracies to hold it to.", argument="least_train_accuracy", value=least
+        )
     keep = corpus.train_accuracy >= least
     if not keep.any():
-        raise InputError(f"least_train_accuracy={least!r}: no model of {len(corpus)} reaches it.")
+        raise InputError(f"no model of {len(corpus)} reaches it.", argument="least_train_accuracy", value=least)
     if keep.all():
         return corpus, [f"All {len(corpus)} models reach a training accuracy of {least:.0%}."]
     note = (

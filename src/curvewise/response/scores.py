@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 from curvewise.types.units import FloatArray, Unit, as_floats
 
 SIGNS = ("fold", "keep")
@@ -139,7 +140,7 @@ def accuracy_at(magnitude: ArrayLike, accuracy: ArrayLike, at: float, *, unit: s
     """
     places, right = check_curve(magnitude, accuracy, unit)
     if not places[0] <= at <= places[-1]:
-        raise InputError(f"at={at!r} lies outside the magnitudes, {places[0]:g} to {places[-1]:g}.")
+        raise InputError(f"{arg('at', at)} lies outside the magnitudes, {places[0]:g} to {places[-1]:g}.")
     return float(np.interp(at, places, right))
 
 
@@ -199,7 +200,7 @@ def pal_weights(
 ) -> tuple[FloatArray, FloatArray]:
     """Weights of the numerator and the denominator of the Pal-score."""
     if variant not in VARIANTS:
-        raise InputError(f"variant={variant!r}: use one of {', '.join(map(repr, VARIANTS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, VARIANTS))}.", argument="variant", value=variant)
     for name, share in (("top", top), ("bottom", bottom)):
         if not 0 < share <= 1:
             raise InputError(f"{name}={share!r}: give a share above 0 and at most 1.")
@@ -219,7 +220,7 @@ def folded(places: FloatArray, signs: str = "fold") -> tuple[FloatArray, FloatAr
     interpolated linearly, and the one that goes further beyond the end of the other.
     """
     if signs not in SIGNS:
-        raise InputError(f"signs={signs!r}: use one of {', '.join(map(repr, SIGNS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, SIGNS))}.", argument="signs", value=signs)
     if signs == "keep" or places[0] >= 0 or places[-1] <= 0:
         along = places if signs == "keep" or places[0] >= 0 else -places[::-1]
         matrix = np.eye(len(places))
@@ -228,8 +229,8 @@ def folded(places: FloatArray, signs: str = "fold") -> tuple[FloatArray, FloatAr
         along = np.unique(np.abs(places))
         if len(along) < 2:
             raise InputError(
-                f"magnitude holds {places[0]:g} and {places[-1]:g} only, one distance from 0, and "
-                "both directions are averaged: add a magnitude, or use signs='keep'."
+                f"magnitude holds {places[0]:g} and {places[-1]:g} only, one distance from 0, and both directions are "
+                f"averaged: add a magnitude, or use {arg('signs', 'keep')}."
             )
         matrix = _both_sides(places, along)
     return (along - along[0]) / (along[-1] - along[0]), matrix
@@ -280,8 +281,8 @@ def _trapezoid(places: FloatArray, share: float, name: str, signs: str) -> Float
     end = min(int(share * len(u)), len(u) - 1)
     if end == 0:
         raise InputError(
-            f"variant='algorithm4' takes position int({name} · M) = 0 of {len(u)} magnitudes, "
-            f"where there is no trapezoid: measure at {int(np.ceil(1 / share))} or more."
+            f"{arg('variant', 'algorithm4')} takes position int({name} · M) = 0 of {len(u)} magnitudes, where there is "
+            f"no trapezoid: measure at {int(np.ceil(1 / share))} or more."
         )
     weights: FloatArray = 0.5 * (u[end] - u[end - 1]) * (fold[end] + fold[end - 1])
     return weights
@@ -289,7 +290,7 @@ def _trapezoid(places: FloatArray, share: float, name: str, signs: str) -> Float
 
 def _accuracies(accuracy: ArrayLike, unit: str) -> FloatArray:
     if unit not in ("fraction", "percent"):
-        raise InputError(f"unit={unit!r}: accuracies are 'fraction' or 'percent'.")
+        raise InputError("accuracies are 'fraction' or 'percent'.", argument="unit", value=unit)
     found = Unit(unit)
     return found.errors(accuracy, "accuracy") / found.top
 
@@ -297,5 +298,5 @@ def _accuracies(accuracy: ArrayLike, unit: str) -> FloatArray:
 def _clean(relative_to: float, unit: str) -> float:
     clean = float(_accuracies(relative_to, unit))
     if clean == 0:
-        raise InputError("relative_to=0: relative to a network that is never right is nothing.")
+        raise InputError("relative to a network that is never right is nothing.", argument="relative_to", value=0)
     return clean

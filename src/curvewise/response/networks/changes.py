@@ -1,7 +1,8 @@
 """The changes that perturbations make to images, values of any kind and tokens.
 
-Each change takes examples, a magnitude for each of them and a :class:`Draw`. All random numbers are functions of a seed,
-the position of the example in the sample and the place within it, not of the batch: batches and threads do not matter.
+Each change takes examples, a magnitude for each of them and a :class:`Draw`. All random numbers are functions of a
+seed, the position of the example in the sample and the place within it, not of the batch: batches and threads do not
+matter.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor
 from curvewise.errors import InputError
 from curvewise.nn import augmentation
 from curvewise.nn.chance import hashed, uniform
+from curvewise.text import arg
 
 BLUR = 10.0  # the widest blur in pixels; its kernel reaches four times as far
 ENOUGH = 32  # texts from which on it can be seen which tokens belong to every text
@@ -202,8 +204,8 @@ def swap_features(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
 def _check_like(x: Tensor, shape: torch.Size, name: str) -> None:
     if x.shape[1:] != shape:
         raise InputError(
-            f"{name} was fitted to examples of shape {tuple(shape)} and given some of shape {tuple(x.shape[1:])}: fit it "
-            "to the sample that it is for."
+            f"{name} was fitted to examples of shape {tuple(shape)} and given some of shape {tuple(x.shape[1:])}: fit "
+            "it to the sample that it is for."
         )
 
 
@@ -232,8 +234,8 @@ class TokenRoles:
     padding : int, optional
         Fills short texts up. It is never touched.
     special : sequence of int, optional
-        Other tokens that are never touched, such as those for beginning and end. Unless given: those that every text has
-        equally often, where there are at least 32 texts.
+        Other tokens that are never touched, such as those for beginning and end. Unless given: those that every text
+        has equally often, where there are at least 32 texts.
     mask : int, optional
         Replaces a dropped token; the padding unless given.
     """
@@ -271,7 +273,8 @@ def drop_tokens(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     known: Vocabulary = draw.known.to(x.device)
     if known.blank is None:
         raise InputError(
-            "token-dropout needs to know what a dropped token becomes: give padding= or mask=, the number of a token."
+            f"token-dropout needs to know what a dropped token becomes: give {arg('padding')} or {arg('mask')}, the "
+            "number of a token."
         )
     gone = draw.choose(~torch.isin(x, known.fixed), share)
     return torch.where(gone, known.blank, x)
@@ -283,8 +286,8 @@ def replace_tokens(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     words = known.words
     if len(words) < 2:
         raise InputError(
-            f"token-replacement needs other tokens to draw from; the sample has {len(words)} that is neither padding nor "
-            "special."
+            f"token-replacement needs other tokens to draw from; the sample has {len(words)} that is neither padding "
+            "nor special."
         )
     gone = draw.choose(~torch.isin(x, known.fixed), share)
     # A step of 1 to len - 1 through the words from the token's own place: never the token itself.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from curvewise.nn.evaluation import (
 )
 from curvewise.progress import Progress, progressing
 from curvewise.response.curve import ResponseCurve, ResponseSensitivity
-from curvewise.response.networks.answers import BROKEN, RIGHT, Codes, Inputs, answer, budget
+from curvewise.response.networks.answers import BROKEN, RIGHT, Codes, NetworkInputs, answer, budget
 from curvewise.response.networks.perturbations import Perturbation, draw_magnitudes, find_perturbation
 from curvewise.response.networks.sites import NetworkHalves, Probe, probe, split
 from curvewise.response.networks.trial import (
@@ -42,15 +41,15 @@ from curvewise.response.networks.trial import (
     read_sample,
 )
 from curvewise.response.scores import SIGNS
-from curvewise.text import brief, list_names
+from curvewise.text import arg, list_names
 from curvewise.types.units import as_floats
 
-BATCHES = (5, 10, 20, 45, 90, 180)  # numbers of batches of figure 3 of the paper, up to the 180 that it recommends
+BATCHES = (5, 10, 20, 45, 90, 180)  # numbers of batches at which sensitivity is measured; the paper uses 180
 BATCH = 128  # examples of one of them
 LOW = 0.8  # clean accuracy below which the paper leaves a network out
 PAYS = 10**7  # answers from which on compiling, about half a minute, is worth its time on a GPU
 CACHE, CACHE_GPU = 2**23, 2**30  # bytes that the largest output of a layer should take for a batch
-SHARE = 0.1  # share of the training examples that are perturbed at random, as in section 4.2 of the paper
+SHARE = 0.1  # share of the training examples that are perturbed at random, as in the paper
 AT_ONCE = 512  # examples that are perturbed at random and answered at a time by default
 
 Advance = Callable[[float], None]
@@ -79,15 +78,15 @@ def measure_response(
     Parameters
     ----------
     model : torch.nn.Module or callable
-        Returns logits, (batch, classes); or a tuple that begins with them, or a mapping with ``"logits"``. A function of
-        any other framework takes an array and returns logits or probabilities, or predicted classes as integers.
+        Returns logits, (batch, classes); or a tuple that begins with them, or a mapping with ``"logits"``. A function
+        of any other framework takes an array and returns logits or probabilities, or predicted classes as integers.
     data : Dataset, DataLoader, Examples, (inputs, labels), Tensor or ndarray
-        Labelled examples; see :func:`curvewise.nn.data.draw_sample`. Images of uint8 are pixels; of floating point, they
-        are what the network takes.
+        Labelled examples; see :func:`curvewise.nn.data.draw_sample`. Images of uint8 are pixels; of floating point,
+        they are what the network takes.
     perturbation : str, Perturbation or callable
-        A name of :data:`curvewise.response.networks.perturbations.PERTURBATIONS`, or a function ``(x, magnitude, rng) ->
-        x`` of what the network (or a layer) is given, a number, and a ``torch.Generator``. ``find_perturbation`` gives
-        one with a fill, an interpolation or tokens of its own.
+        A name of :data:`curvewise.response.networks.perturbations.PERTURBATIONS`, or a function ``(x, magnitude, rng)
+        -> x`` of what the network (or a layer) is given, a number, and a ``torch.Generator``. ``find_perturbation``
+        gives one with a fill, an interpolation or tokens of its own.
     layer : str or int, optional
         Perturb the output of this submodule instead of the input. A number ℓ stands for the ℓ-th activation module that
         a forward pass calls: 1 is the first layer's output after its non-linearity.
@@ -98,8 +97,8 @@ def measure_response(
     signs : {"fold", "keep"}
         How the scores take magnitudes of both signs, see :func:`curvewise.gi_score`.
     reading : mapping, optional
-        How to read the data: ``labels``, where data holds inputs only; ``mean`` and ``std``, per channel or one for all,
-        where the network takes (pixel − mean) / std of pixels from 0 to 1.
+        How to read the data: ``labels``, where data holds inputs only; ``mean`` and ``std``, per channel or one for
+        all, where the network takes (pixel − mean) / std of pixels from 0 to 1.
     execution : Execution, optional
         Device, batch size, precision and compilation.
     rng : int or Generator
@@ -211,7 +210,7 @@ def measure_sensitivity(
     check_count(repeats, "repeats", 2)
     counts = np.unique(np.asarray(BATCHES if batches is None else batches))
     if counts.dtype.kind not in "iu" or not counts.size or counts[0] < 1:
-        raise InputError(f"batches={brief(batches)}: give whole numbers of at least 1.")
+        raise InputError("give whole numbers of at least 1.", argument="batches", value=batches)
     _check_signs(signs)
     seeds = np.random.default_rng(_seed(rng)).integers(2**62, size=repeats).tolist()
     where: dict[str, Any] = {"layer": layer, "magnitudes": magnitudes, "signs": signs}
@@ -223,7 +222,7 @@ def measure_sensitivity(
             if not fit or (batches is not None and len(fit) < len(counts)):
                 least = counts[-1] if fit else counts[0]
                 raise InputError(
-                    f"batches={counts.tolist()} of {BATCH} need {least * BATCH:,} examples, and there are "
+                    f"{arg('batches', counts.tolist())} of {BATCH} need {least * BATCH:,} examples, and there are "
                     f"{len(sample):,}: give fewer."
                 )
             for count in fit:
@@ -250,14 +249,14 @@ def _trial(
 def _check_signs(signs: str) -> None:
     # Before the data are read, which may take long.
     if signs not in SIGNS:
-        raise InputError(f"signs={signs!r}: use one of {list_names(SIGNS)}.")
+        raise InputError(f"use one of {list_names(SIGNS)}.", argument="signs", value=signs)
 
 
 def _seed(rng: int | np.random.Generator) -> int:
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**62))
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or not 0 <= rng < 2**63:
-        raise InputError(f"rng={brief(rng)}: give a whole number below 2**63, or a Generator.")
+        raise InputError("give a whole number below 2**63, or a Generator.", argument="rng", value=rng)
     return int(rng)
 
 
@@ -355,13 +354,13 @@ def _of_module(
             notes.append(doubt)
         elif halves.whole is not None and seen.site is not None:
             notes.append(
-                f"The network answers differently when the output of layer {seen.site.name!r} is replaced by a copy, as "
-                "what is changed in place later belongs to other layers, too. Unperturbed examples are answered by the "
-                "network itself; perturb another layer."
+                f"The network answers differently when the output of layer {seen.site.name!r} is replaced by a copy, "
+                "as what is changed in place later belongs to other layers, too. Unperturbed examples are answered by "
+                "the network itself; perturb another layer."
             )
         plan = _plan(trial, execution, seen, halves, device, advance)
         whole = not sample.x.is_floating_point() and sample.x.dtype != torch.uint8  # tokens have no channels
-        inputs = Inputs(sample, device, dtype, last=halves.pure and not whole)
+        inputs = NetworkInputs(sample, device, dtype, last=halves.pure and not whole)
         clean, codes = answer(halves, inputs, trial, plan)
     notes += plan.notes
     how = {
@@ -426,14 +425,14 @@ def _of_callable(
     for what, value in (("layer", trial.layer), ("device", execution.device)):
         if value is not None:
             raise InputError(
-                f"{what}={value!r}: model is a plain function, which has neither layers nor a device. Leave {what} out, "
-                "or give a torch.nn.Module."
+                f"{what}={value!r}: model is a plain function, which has neither layers nor a device. Leave {what} "
+                "out, or give a torch.nn.Module."
             )
     start = time.perf_counter()
     place = torch.device("cpu")
     batch = int(execution.batch or min(256, len(trial.sample)))
     halves = NetworkHalves(None, PlainCallable(model, trial.sample.classes), "callable")
-    inputs = Inputs(trial.sample, place, None, last=False)
+    inputs = NetworkInputs(trial.sample, place, None, last=False)
     clean, codes = answer(halves, inputs, trial, ExecutionPlan(place, "float32", batch, False, advance))
     how = {"layer": "input", "path": halves.path, "device": "its own", "batch": batch}
     return clean, codes, {**how, "seconds": time.perf_counter() - start}
@@ -527,7 +526,7 @@ def perturbed_accuracy(
     if not isinstance(model, nn.Module):
         raise InputError(f"model is a {type(model).__name__}: give a torch.nn.Module.")
     if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
-        raise InputError(f"rng={rng!r}: give a whole number from 0 on.")
+        raise InputError("give a whole number from 0 on.", argument="rng", value=rng)
     change, (low, high) = single_perturbation(perturbation, reach)
     place = chosen_device(model, how.device)
     sample = read_sample(data, reading, examples, rng).to(place)
@@ -558,10 +557,10 @@ def single_perturbation(
     """Find a perturbation of single examples, and check the range of its magnitudes."""
     found = find_perturbation(perturbation)
     if found.pairs is not None:
-        raise InputError(f"perturbation={found.name!r} mixes pairs: give one that changes single examples.")
+        raise InputError(f"{arg('perturbation', found.name)} mixes pairs: give one that changes single examples.")
     ends = as_floats(found.usual if reach is None else reach, "reach")
     if ends.shape != (2,) or not ends[0] <= ends[1]:
-        raise InputError(f"reach={reach!r}: give two magnitudes, the lower first.")
+        raise InputError("give two magnitudes, the lower first.", argument="reach", value=reach)
     low, high = ends.tolist()
     found.check(low)
     found.check(high)

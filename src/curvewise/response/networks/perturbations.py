@@ -16,7 +16,7 @@ from curvewise.errors import InputError
 from curvewise.nn.chance import hashed, uniform
 from curvewise.response.networks import changes
 from curvewise.response.networks.changes import BLUR, Draw, TokenRoles, per_example
-from curvewise.text import brief, list_names, suggest
+from curvewise.text import arg, list_names, suggest
 
 Custom = Callable[[Tensor, float, torch.Generator], Tensor]
 
@@ -42,8 +42,8 @@ class Perturbation:
     low, high : float
         The range of magnitudes. Where ``low`` is negative the sign is a direction.
     change : callable
-        ``(x, magnitude, draw)`` with magnitudes of shape (B,); ``(x, magnitude, partner)`` where there are pairs. Images
-        come with values from 0 to 1, and the result is clipped to that.
+        ``(x, magnitude, draw)`` with magnitudes of shape (B,); ``(x, magnitude, partner)`` where there are pairs.
+        Images come with values from 0 to 1, and the result is clipped to that.
     coloured : bool
         Needs three channels.
     of : {"images", "values", "tokens", "features"}
@@ -77,13 +77,13 @@ class Perturbation:
     known: Any = field(default=None, compare=False, repr=False)
     fill: float = 0.0
     interpolation: str = "bilinear"
-    roles: TokenRoles = TokenRoles()
+    roles: TokenRoles = field(default_factory=TokenRoles)
 
     def __post_init__(self) -> None:
         if self.interpolation not in INTERPOLATIONS:
-            raise InputError(f"interpolation={self.interpolation!r}: use {list_names(INTERPOLATIONS)}.")
+            raise InputError(f"use {list_names(INTERPOLATIONS)}.", argument="interpolation", value=self.interpolation)
         if not 0 <= self.fill <= 1:
-            raise InputError(f"fill={self.fill!r}: give a value from 0 (black) to 1 (white).")
+            raise InputError("give a value from 0 (black) to 1 (white).", argument="fill", value=self.fill)
 
     def fitted(self, x: Tensor, *, padding: int | None = None) -> Perturbation:
         """Learn from the sample: spreads, other examples, tokens.
@@ -178,16 +178,16 @@ class Perturbation:
         number = isinstance(magnitude, Real) and not isinstance(magnitude, bool)
         if not number or not self.low <= float(magnitude) <= self.high:
             raise InputError(
-                f"magnitude={brief(magnitude)} of {self.name!r}: give {self.unit} from {self.low:g} to {self.high:g}."
+                f"{arg('magnitude', magnitude)} of {self.name!r}: give {self.unit} from {self.low:g} to {self.high:g}."
             )
         if self.pairs == "inter" and magnitude >= 0.5:
             raise InputError(
-                f"magnitude={brief(magnitude)} of {self.name!r}: give less than 0.5, from where on the mixture is no "
+                f"{arg('magnitude', magnitude)} of {self.name!r}: give less than 0.5, from where on the mixture is no "
                 "longer of the first one's class."
             )
         if self.coloured and channels not in (None, 3):
             raise InputError(
-                f"perturbation={self.name!r} is for colours; these images have {channels} "
+                f"{arg('perturbation', self.name)} is for colours; these images have {channels} "
                 f"channel{'' if channels == 1 else 's'}, not 3."
             )
 
@@ -204,7 +204,8 @@ class Perturbation:
         }
         if not fits[self.of]:
             raise InputError(
-                f"x holds {dtype} of shape {tuple(x.shape)}: perturbation={self.name!r} is for {EXPECTED[self.of]}."
+                f"x holds {dtype} of shape {tuple(x.shape)}: {arg('perturbation', self.name)} is for "
+                f"{EXPECTED[self.of]}."
             )
         if self.coloured:
             self.check(0.0, x.shape[1])
@@ -238,7 +239,7 @@ class Perturbation:
                 if self.pairs is None
                 else "mixes pairs: give partner=, an example for each of x."
             )
-            raise InputError(f"perturbation={self.name!r} {problem}")
+            raise InputError(f"{arg('perturbation', self.name)} {problem}")
         if partner is None:
             return None
         if partner.shape != x.shape:
@@ -262,15 +263,15 @@ def find_perturbation(
     perturbation : str, Perturbation or callable
         A name of :data:`PERTURBATIONS`; a perturbation; or a function ``(x, magnitude, rng) -> x`` of a batch of
         floating point (what the network takes, or what a layer gives), one number, and a ``torch.Generator`` on the
-        device of x. It must keep shape and device. It is not called at magnitude 0, which changes nothing. Its generator
-        is set by the seed and the first example of the batch: what it draws depends on batches.
+        device of x. It must keep shape and device. It is not called at magnitude 0, which changes nothing. Its
+        generator is set by the seed and the first example of the batch: what it draws depends on batches.
     fill : float, optional
         Value from 0 to 1 of what comes in from outside an image, or is cut out; 0 by default.
     interpolation : {"bilinear", "nearest"}, optional
         For what moves pixels by parts of a pixel; bilinear by default.
     padding, special, mask : int, sequence of int, int, optional
-        For tokens: the one that fills short texts up, by default the data's, and others that are never touched; and what
-        a dropped token becomes, by default the padding. See :class:`TokenRoles`.
+        For tokens: the one that fills short texts up, by default the data's, and others that are never touched; and
+        what a dropped token becomes, by default the padding. See :class:`TokenRoles`.
 
     Raises
     ------
@@ -295,8 +296,8 @@ def find_perturbation(
         found = PERTURBATIONS[perturbation]
     else:
         raise InputError(
-            f"perturbation={brief(perturbation)} is not known: use one of {list_names(PERTURBATIONS)}, or a function (x, "
-            f"magnitude, rng) -> x.{suggest(perturbation, PERTURBATIONS)}"
+            f"{arg('perturbation', perturbation)} is not known: use one of {list_names(PERTURBATIONS)}, or a function "
+            f"(x, magnitude, rng) -> x.{suggest(perturbation, PERTURBATIONS)}"
         )
     options = {k: v for k, v in (("fill", fill), ("interpolation", interpolation)) if v is not None}
     tokens = {k: v for k, v in (("padding", padding), ("special", special), ("mask", mask)) if v is not None}
@@ -327,7 +328,7 @@ def _custom_change(function: Custom, name: str) -> Callable[[Tensor, Tensor, Dra
             elif not changed.is_floating_point():
                 problem = f"{changed.dtype} for an x of {x.dtype}: return floating point"
             if problem:
-                raise InputError(f"perturbation={name!r} returned {problem}.")
+                raise InputError(f"{arg('perturbation', name)} returned {problem}.")
             out[rows] = changed.to(x.dtype)
         return out
 
@@ -337,8 +338,8 @@ def _custom_change(function: Custom, name: str) -> Callable[[Tensor, Tensor, Dra
 def usual_magnitudes(perturbation: str | Perturbation | Custom, count: int = 10) -> NDArray[np.float64]:
     """Evenly spaced magnitudes over the usual range of a perturbation.
 
-    Both ends are included, except for mixup between classes, which ends before one half, where the mixture is as much of
-    the one class as of the other. Ranges with both signs are symmetric; an odd count has 0.
+    Both ends are included, except for mixup between classes, which ends before one half, where the mixture is as much
+    of the one class as of the other. Ranges with both signs are symmetric; an odd count has 0.
 
     Examples
     --------
@@ -348,7 +349,7 @@ def usual_magnitudes(perturbation: str | Perturbation | Custom, count: int = 10)
     [-180.0, -90.0, 0.0, 90.0, 180.0]
     """
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
-        raise InputError(f"count={brief(count)}: give a whole number of at least 2.")
+        raise InputError("give a whole number of at least 2.", argument="count", value=count)
     found = find_perturbation(perturbation)
     low, high = found.usual
     grid = np.linspace(low, high, count, endpoint=found.pairs != "inter")
@@ -403,14 +404,14 @@ def perturb(
         low, high = float(x.min()), float(x.max())
         if not -1e-3 <= low <= high <= 1 + 1e-3:
             raise InputError(
-                f"x holds values from {low:g} to {high:g}: {found.name!r} is for images with values from 0 to 1, before "
-                "they are normalised, or of uint8."
+                f"x holds values from {low:g} to {high:g}: {found.name!r} is for images with values from 0 to 1, "
+                "before they are normalised, or of uint8."
             )
     many = np.ndim(magnitude) > 0
     strengths = torch.as_tensor(np.array(magnitude, dtype=np.float64)) if many else None
     if strengths is not None and strengths.shape != (len(x),):
         raise InputError(
-            f"magnitude has shape {tuple(strengths.shape)}: give one number, or one for each of the {len(x):,} examples."
+            f"magnitude has shape {tuple(strengths.shape)}: give one number, or one for each of {len(x):,} examples."
         )
     if found.learn is not None:
         found = found.fitted(torch.from_numpy(np.array(x)))

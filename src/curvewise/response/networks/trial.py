@@ -15,8 +15,8 @@ from curvewise.errors import InputError
 from curvewise.nn.data import Sample, draw_sample
 from curvewise.nn.devices import PRECISIONS
 from curvewise.response.networks.perturbations import Custom, Perturbation, find_perturbation, usual_magnitudes
-from curvewise.response.scores import SIGNS, check_magnitudes, folded
-from curvewise.text import brief, list_names
+from curvewise.response.scores import check_magnitudes, folded
+from curvewise.text import arg, brief, list_names
 from curvewise.types.units import FloatArray, as_floats
 
 Integers = NDArray[np.int64]
@@ -37,8 +37,8 @@ class Execution:
     device : str or torch.device, optional
         By default where the model is.
     batch : int, optional
-        Examples given to the model at a time; by default what suits device and model. Answers do not depend on it, up to
-        rounding.
+        Examples given to the model at a time; by default what suits device and model. Answers do not depend on it, up
+        to rounding.
     precision : {"float32", "bfloat16", "float16"}
         Of the arithmetic, by autocast.
     compile : bool, optional
@@ -53,7 +53,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
-            raise InputError(f"precision={self.precision!r}: use one of {list_names(PRECISIONS)}.")
+            raise InputError(f"use one of {list_names(PRECISIONS)}.", argument="precision", value=self.precision)
         if self.batch is not None:
             check_count(self.batch, "batch", 1)
 
@@ -147,7 +147,8 @@ class Trial:
         alone = lonely(labels) & (change.pairs == "intra")
         if alone.all():
             raise InputError(
-                f"perturbation={change.name!r} mixes two examples of a class, and no class has two: give more examples."
+                f"{arg('perturbation', change.name)} mixes two examples of a class, and no class has two: give more "
+                "examples."
             )
         if alone.any():
             sample, labels = sample.take(np.flatnonzero(~alone)), labels[~alone]
@@ -195,7 +196,7 @@ def _grid(perturbation: Perturbation, magnitudes: Magnitudes) -> FloatArray:
         return usual_magnitudes(perturbation, usual if magnitudes is None else int(magnitudes))
     grid = as_floats(magnitudes, "magnitudes")
     if grid.ndim != 1:
-        raise InputError(f"magnitudes={brief(magnitudes)}: give a list of numbers, or a whole number of them.")
+        raise InputError("give a list of numbers, or a whole number of them.", argument="magnitudes", value=magnitudes)
     grid = np.sort(grid)
     check_magnitudes(grid)
     for magnitude in grid:
@@ -208,8 +209,8 @@ def check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | No
     if layer is not None:
         if perturbation.of not in ("values", "features"):
             raise InputError(
-                f"perturbation={perturbation.name!r} is for {perturbation.of} and cannot be applied at layer={layer!r}: "
-                "leave layer out, or use mixup, feature-noise or a function of your own."
+                f"{arg('perturbation', perturbation.name)} is for {perturbation.of} and cannot be applied at "
+                f"{arg('layer', layer)}: leave layer out, or use mixup, feature-noise or a function of your own."
             )
         return
     if perturbation.of == "images" and sample.x.is_floating_point() and sample.x.ndim == 4:
@@ -221,13 +222,14 @@ def check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | No
             if low >= 0 and high > 2:
                 remedy = f"divide them by {255 if high > 16 else high:g}"
             raise InputError(
-                f"data holds images with values from {low:.3g} to {high:.3g}{undone}, and perturbation="
-                f"{perturbation.name!r} is for pixels from 0 to 1: {remedy}, or give images of uint8."
+                f"data holds images with values from {low:.3g} to {high:.3g}{undone}, and "
+                f"{arg('perturbation', perturbation.name)} is for pixels from 0 to 1: {remedy}, or give images of "
+                "uint8."
             )
     if perturbation.of == "images" and sample.x.ndim == 3:
         raise InputError(
-            f"data holds inputs of shape {tuple(sample.x.shape[1:])}, and perturbation={perturbation.name!r} is for "
-            "images, (channels, height, width): add the channel, x[:, None]."
+            f"data holds inputs of shape {tuple(sample.x.shape[1:])}, and {arg('perturbation', perturbation.name)} is "
+            "for images, (channels, height, width): add the channel, x[:, None]."
         )
     raw = perturbation.of in ("tokens", "images")
     perturbation.check_input(sample.x[:1] if raw else sample.given(sample.x[:1]))

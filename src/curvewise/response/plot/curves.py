@@ -18,6 +18,7 @@ from curvewise.drawing.panels import new_panels, signed, spread_out, told, write
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, style
 from curvewise.errors import InputError
 from curvewise.response.curve import ResponseCurve, ResponseSensitivity
+from curvewise.text import arg
 from curvewise.types.results import check_level
 from curvewise.types.units import FloatArray
 
@@ -87,7 +88,7 @@ def plot_response(
     check_level(level)
     kind = choose("kind", kind or ("both" if ax is None else "response"), KINDS)
     if kind == "both" and ax is not None:
-        raise InputError("kind='both' needs two Axes: leave ax out, or draw one kind on each.")
+        raise InputError(f"{arg('kind', 'both')} needs two Axes: leave ax out, or draw one kind on each.")
     with style():
         if kind == "both":
             axes = new_panels(2, 2, 4.3, 4.2)
@@ -337,10 +338,10 @@ def plot_sensitivity(
     choose("score", score, tuple(LABELS))
     kind = choose("kind", kind or ("both" if ax is None else "score"), KINDS_RESPONSE_SENSITIVITY)
     if kind == "both" and ax is not None:
-        raise InputError("kind='both' needs two Axes: leave ax out, or draw one kind on each.")
+        raise InputError(f"{arg('kind', 'both')} needs two Axes: leave ax out, or draw one kind on each.")
     timed = bool(np.isfinite(result.seconds).any())
     if kind == "time" and not timed:
-        raise InputError("kind='time': the curves do not say how long they took.")
+        raise InputError("the curves do not say how long they took.", argument="kind", value="time")
     with style():
         if kind == "both" and timed:
             axes = new_panels(2, 2, 4.3, 3.9)

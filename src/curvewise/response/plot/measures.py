@@ -24,10 +24,10 @@ from curvewise.drawing.panels import new_panels, signed, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.response.cmi import ConditionalInformation, cmi_score
-from curvewise.response.judgement import HUNDREDFOLD, Judged, MeasureComparison, MeasureJudgement
+from curvewise.response.judgement import HUNDREDFOLD, MeasureComparison, MeasureJudgement, MeasureScores
 from curvewise.response.load import ModelCorpus
 from curvewise.response.plot import curves as parts
-from curvewise.text import format_number, format_pvalue
+from curvewise.text import arg, format_number, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 
@@ -305,8 +305,8 @@ def plot_measures(
     """
     if not isinstance(corpus, ModelCorpus):
         raise InputError(
-            f"corpus is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the "
-            "judgement as judgement=."
+            f"corpus is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the judgement as "
+            f"{arg('judgement')}."
         )
     corpus = _trained(corpus, least_train_accuracy)
     names = _chosen(corpus, measures)
@@ -314,8 +314,8 @@ def plot_measures(
     panels = [(name, where) for name in names for where in tasks]
     if ax is not None and len(panels) > 1:
         raise InputError(
-            f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
-            "with measures= and task=, or leave ax out."
+            f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose with "
+            f"{arg('measures')} and {arg('task')}, or leave ax out."
         )
     told = choose_colours(tasks, colours)
     lines = _caption_response_scatter(corpus, names, tasks)
@@ -346,7 +346,7 @@ def _chosen(corpus: ModelCorpus, measures: str | Sequence[str] | None) -> list[s
     wanted = [measures] if isinstance(measures, str) else list(measures)
     for name in wanted:
         if name not in corpus.measures:
-            raise InputError(f"measures={name!r} is not in the corpus: use {', '.join(map(repr, names))}.")
+            raise InputError(f"{arg('measures', name)} is not in the corpus: use {', '.join(map(repr, names))}.")
     return wanted
 
 
@@ -355,7 +355,7 @@ def _tasks(corpus: ModelCorpus, task: str | None) -> dict[str, ModelCorpus]:
     if task is None:
         return every
     if task not in every:
-        raise InputError(f"task={task!r} is not known: use {', '.join(map(repr, every))}.")
+        raise InputError(f"{arg('task', task)} is not known: use {', '.join(map(repr, every))}.")
     return {task: every[task]}
 
 
@@ -372,7 +372,7 @@ def _panels(rows: int, tasks: int) -> list[Axes]:
 
 
 def _panel(
-    ax: Axes, corpus: ModelCorpus, name: str, told: Colours | None, judged: Judged | None, lines: list[str]
+    ax: Axes, corpus: ModelCorpus, name: str, told: Colours | None, judged: MeasureScores | None, lines: list[str]
 ) -> str:
     """One measure on one task, and what to say of it."""
     known = _known(corpus, name)
@@ -416,7 +416,7 @@ def _power(x: float) -> str:
     return format_number(x) if 1e-3 <= x < 1e5 else f"$10^{{{round(math.log10(x))}}}$"
 
 
-def _scores(corpus: ModelCorpus, name: str, judged: Judged | None, lines: list[str]) -> str:
+def _scores(corpus: ModelCorpus, name: str, judged: MeasureScores | None, lines: list[str]) -> str:
     """n, CMI and r; what is to be said of the CMI is added to the lines."""
     x, y = corpus.measures[name], corpus.gap
     score = math.nan if judged is None else judged.cmi.estimate
@@ -636,10 +636,10 @@ def choose_colours(tasks: Mapping[str, ModelCorpus], name: str | None) -> Colour
         name = max(few, key=lambda k: sum(_told(c.gap, c.hyperparameters[k]) for c in tasks.values()))
     if name not in columns:
         known = ", ".join(map(repr, columns))
-        raise InputError(f"colours={name!r} is not a hyperparameter: use {known}.")
+        raise InputError(f"{arg('colours', name)} is not a hyperparameter: use {known}.")
     values = list(kinds[name].values())
     if len(values) > MOST_VALUES:
-        raise InputError(f"colours={name!r} has {len(values)} values: use one with at most {MOST_VALUES}.")
+        raise InputError(f"{arg('colours', name)} has {len(values)} values: use one with at most {MOST_VALUES}.")
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     values.sort(key=None if numbers else str)
     return Colours(name, tuple(values), _shades(len(values), numbers))

@@ -16,6 +16,7 @@ from curvewise.drawing.labels import clean, escape, safe_names, safe_text
 from curvewise.drawing.marks import finish
 from curvewise.drawing.style import new_axes, style
 from curvewise.errors import InputError
+from curvewise.text import arg
 from curvewise.types.units import FloatArray, as_floats
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def plot_perturbed(
     from curvewise.response.networks.perturbations import find_perturbation
 
     if isinstance(examples, bool) or examples < 1:
-        raise InputError(f"examples={examples!r}: give a whole number of at least 1.")
+        raise InputError("give a whole number of at least 1.", argument="examples", value=examples)
     how = find_perturbation(perturbation)
     random = np.random.default_rng(rng)
     seed = int(random.integers(2**31))
@@ -135,7 +136,7 @@ def _magnitudes(magnitudes: ArrayLike) -> FloatArray:
     """In rising order, with 0 for what they are compared with."""
     grid = as_floats(magnitudes, "magnitudes")
     if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
-        raise InputError(f"magnitudes={magnitudes!r}: give a list of finite numbers.")
+        raise InputError("give a list of finite numbers.", argument="magnitudes", value=magnitudes)
     return np.unique(np.append(grid, 0.0))
 
 
@@ -313,7 +314,7 @@ def choose_rows(pool: Images, examples: int) -> list[int]:
 def choose_partners(pool: Images, rows: Sequence[int], kind: str, random: np.random.Generator) -> list[int]:
     """For each row another example of its class, or one of another class."""
     if pool.labels is None:
-        raise InputError("labels is missing: which images are mixed depends on their classes. Pass labels=.")
+        raise InputError(f"labels is missing: which images are mixed depends on their classes. Pass {arg('labels')}.")
     partners = []
     for row in rows:
         same = pool.labels == pool.labels[row]
