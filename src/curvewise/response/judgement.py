@@ -115,7 +115,7 @@ def judge_measures(
             raise InputError(f"measures holds {name!r}, which is none of {list(corpus.measures)[:20]!r}.")
     if not chosen:
         raise InputError("corpus has no measures: add some with corpus.with_measures({…}).")
-    corpus, notes = _well_trained(corpus, least_train_accuracy)
+    corpus, notes = well_trained(corpus, least_train_accuracy)
     generator = np.random.default_rng(rng)
     rows: list[MeasureScores] = []
     alarms: list[str] = []
@@ -412,7 +412,9 @@ def _write_sections(
             count = judgement.counts.get(task)
             cells.append("" if count is None else f"n = {count}")
             for cell, score in zip(mark_best(part, digits), part, strict=True):
-                cells.append(cell._replace(signs="*") if overall and score == best else cell)
+                # The only measure of a section is its best, too.
+                bold = cell.bold or (len(part) == 1 and score == score)
+                cells.append(cell._replace(bold=bold, signs="*" if overall and score == best else ""))
         columns[task if task != "measure" else "measure "] = cells
     return format_table(columns, format, digits, names=1)
 
@@ -471,7 +473,7 @@ def _granulated(measures: FloatArray, gap: FloatArray, codes: Mapping[str, Codes
     return np.mean(by_axis, axis=0) if by_axis else np.full(len(measures), np.nan)
 
 
-def _well_trained(corpus: ModelCorpus, least: float | None) -> tuple[ModelCorpus, list[str]]:
+def well_trained(corpus: ModelCorpus, least: float | None) -> tuple[ModelCorpus, list[str]]:
     """Select the models that reach a training accuracy, and note how many."""
     if least is None:
         return corpus, []

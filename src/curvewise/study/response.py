@@ -260,6 +260,7 @@ def _check_twins(asked: list[Measure] | None, twins: Mapping[str, str]) -> None:
 
 def _measure(study: Study, task: Task, *, measures: list[Measure] | None, examples: int, rng: int) -> Measured:
     from curvewise.response.networks.measures import measure_model
+    from curvewise.response.networks.trial import Execution
 
     model = load_model(study, task.run)
     wanted = measures is None or any("twin" in m.needs for m in measures)
@@ -281,7 +282,7 @@ def _measure(study: Study, task: Task, *, measures: list[Measure] | None, exampl
             examples=examples,
             initial=model.initial,
             twin=twin,
-            device=task.device,
+            execution=Execution(device=task.device),
             rng=rng,
             progress=False,
             name=task.run[:8],
@@ -485,12 +486,15 @@ def _row(
     how: dict[str, Any],
 ) -> dict[str, float]:
     """Measures and accuracies of one network."""
-    from curvewise.response.networks.measurement import perturbed_accuracy, withstanding
+    from curvewise.response.networks.measurement import invariance_scores, perturbed_accuracy
+    from curvewise.response.networks.trial import Execution
 
-    where = {"device": how["device"], "rng": how["rng"]}
+    how = {**how, "execution": Execution(device=how["device"])}
+    del how["device"]
+    where = {"execution": how["execution"], "rng": how["rng"]}
     plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
     moved = perturbed_accuracy(model, test, perturbation, ends, **where)
-    found = withstanding(model, train, perturbation, places, ends, **how)
+    found = invariance_scores(model, train, perturbation, places, ends, **how)
     return {**dict(zip(ORIENTATION, found, strict=True)), "train": plain, "test": moved}
 
 
@@ -509,9 +513,9 @@ def _from_rows(
 
 
 def _within(perturbation: str, reach: tuple[float, float] | None) -> tuple[float, float]:
-    from curvewise.response.networks.measurement import within
+    from curvewise.response.networks.measurement import single_perturbation
 
-    return within(perturbation, reach)[1]
+    return single_perturbation(perturbation, reach)[1]
 
 
 def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, float]]:
@@ -550,10 +554,11 @@ def _places(magnitudes: int | Sequence[float], reach: tuple[float, float]) -> li
 def _look(
     study: Study, task: Task, *, perturbation: str, places: list[float], reach: tuple[float, float], how: dict[str, Any]
 ) -> Measured:
-    from curvewise.response.networks.measurement import withstanding
+    from curvewise.response.networks.measurement import invariance_scores
+    from curvewise.response.networks.trial import Execution
 
-    model, where = load_model(study, task.run), {**how, "device": task.device}
-    values = withstanding(model.network, model.examples, perturbation, places, reach, **where)
+    model, where = load_model(study, task.run), {**how, "execution": Execution(device=task.device)}
+    values = invariance_scores(model.network, model.examples, perturbation, places, reach, **where)
     return Measured(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
 
 

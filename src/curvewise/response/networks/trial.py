@@ -173,7 +173,9 @@ class Trial:
         return hashlib.blake2b(known, digest_size=8).hexdigest()
 
 
-def read_sample(data: Any, reading: Mapping[str, Any] | None, examples: float | None, rng: int) -> Sample:
+def read_sample(
+    data: Any, reading: Mapping[str, Any] | None, examples: float | None, rng: int | np.random.Generator
+) -> Sample:
     """Draw examples from data of any kind; ``reading`` holds ``labels``, ``mean`` and ``std`` where data does not."""
     given = dict(reading or {})
     for key in given:
@@ -218,7 +220,7 @@ def check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | No
         low, high = float(pixels.min()), float(pixels.max())
         if not -0.005 <= low <= high <= 1.005:  # one step of a byte for rounding in the user's own normalisation
             undone = " once mean and std are undone" if sample.mean is not None else ""
-            remedy = "pass the mean and std that the images were normalised with"
+            remedy = f"pass the {arg('mean')} and {arg('std')} that the images were normalised with"
             if low >= 0 and high > 2:
                 remedy = f"divide them by {255 if high > 16 else high:g}"
             raise InputError(
