@@ -258,7 +258,7 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
     for cell, (start, end) in enumerate(zip(cells.starts, ends, strict=True)):
         sums[:, cell] = left[:, start:end] @ right[start:end]
     largest = int((ends - cells.starts).max(initial=0))
-    counts = sums.astype(np.int32 if largest < 2**15 else np.int64)  # products of two counts must fit
+    counts: Counts = sums.astype(np.int32 if largest < 2**15 else np.int64)  # products of two counts must fit
     m, v = len(higher), order.larger.shape[1]
     table = _PairCounts(
         both=counts[:m, :, :v],

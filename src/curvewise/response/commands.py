@@ -342,7 +342,7 @@ def measure(
             magnitudes=list(magnitudes) or None,
             examples=examples,
             signs=signs,
-            execution=Execution(networks.place, networks.batch, precision),
+            device=Execution(networks.place, networks.batch, precision),
             rng=seed,
             progress=progress,
         )
@@ -683,7 +683,7 @@ def compute_measures(
                 measures,
                 layer=layer,
                 examples=examples,
-                execution=Execution(network.place, network.batch),
+                device=Execution(network.place, network.batch),
                 rng=seed,
                 progress=progress,
                 name=name,

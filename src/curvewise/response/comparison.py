@@ -59,7 +59,7 @@ class ResponseComparison(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """A row for each score: difference, low, high, p-value."""
-        return {**interval_columns(self.differences), "p": list(self.pvalues.values())}
+        return {**interval_columns(self.differences), "pvalue": list(self.pvalues.values())}
 
     def summary(self) -> str:
         """A few sentences."""

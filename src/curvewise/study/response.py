@@ -260,7 +260,6 @@ def _check_twins(asked: list[Measure] | None, twins: Mapping[str, str]) -> None:
 
 def _measure(study: Study, task: Task, *, measures: list[Measure] | None, examples: int, rng: int) -> Measured:
     from curvewise.response.networks.measures import measure_model
-    from curvewise.response.networks.trial import Execution
 
     model = load_model(study, task.run)
     wanted = measures is None or any("twin" in m.needs for m in measures)
@@ -282,7 +281,7 @@ def _measure(study: Study, task: Task, *, measures: list[Measure] | None, exampl
             examples=examples,
             initial=model.initial,
             twin=twin,
-            execution=Execution(device=task.device),
+            device=task.device,
             rng=rng,
             progress=False,
             name=task.run[:8],
@@ -487,11 +486,8 @@ def _row(
 ) -> dict[str, float]:
     """Measures and accuracies of one network."""
     from curvewise.response.networks.measurement import invariance_scores, perturbed_accuracy
-    from curvewise.response.networks.trial import Execution
 
-    how = {**how, "execution": Execution(device=how["device"])}
-    del how["device"]
-    where = {"execution": how["execution"], "rng": how["rng"]}
+    where = {"device": how["device"], "rng": how["rng"]}
     plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
     moved = perturbed_accuracy(model, test, perturbation, ends, **where)
     found = invariance_scores(model, train, perturbation, places, ends, **how)
@@ -555,9 +551,8 @@ def _look(
     study: Study, task: Task, *, perturbation: str, places: list[float], reach: tuple[float, float], how: dict[str, Any]
 ) -> Measured:
     from curvewise.response.networks.measurement import invariance_scores
-    from curvewise.response.networks.trial import Execution
 
-    model, where = load_model(study, task.run), {**how, "execution": Execution(device=task.device)}
+    model, where = load_model(study, task.run), {**how, "device": task.device}
     values = invariance_scores(model.network, model.examples, perturbation, places, reach, **where)
     return Measured(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
 

@@ -27,7 +27,7 @@ def grouped(options: dict[str, Any]) -> dict[str, Any]:
     look = {k: left.pop(k) for k in ("fill", "interpolation", "padding", "mask") if k in left}
     if look:
         left["perturbation"] = find_perturbation(left["perturbation"], **look)
-    return left | ({"reading": reading} if reading else {}) | ({"execution": Execution(**how)} if how else {})
+    return left | ({"reading": reading} if reading else {}) | ({"device": Execution(**how)} if how else {})
 
 
 def network() -> nn.Sequential:
@@ -222,7 +222,7 @@ def test_plain_functions_have_no_layers() -> None:
     with pytest.raises(InputError, match="layer='a': model is a plain function"):
         measure_response(lambda x: x, (X, Y), layer="a")
     with pytest.raises(InputError, match="device='cpu': model is a plain function"):
-        measure_response(lambda x: x, (X, Y), execution=Execution(device="cpu"))
+        measure_response(lambda x: x, (X, Y), device=Execution(device="cpu"))
 
 
 def test_outputs_that_are_not_finite_count_as_wrong_and_are_counted() -> None:
@@ -264,7 +264,7 @@ def test_answers_that_depend_on_more_than_the_example(mood: str, layer: str | No
     model = network()
     model[1] = make()
     with pytest.warns(CurvewiseWarning, match=said):
-        curve = measure_response(model, (X, Y), layer=layer, execution=Execution(batch=batch), magnitudes=2)
+        curve = measure_response(model, (X, Y), layer=layer, device=Execution(batch=batch), magnitudes=2)
     assert sum("The network" in warning for warning in curve.warnings) == 1
 
 
@@ -280,7 +280,7 @@ def test_a_network_for_one_size_of_batches() -> None:
             return self.inside(x)
 
     with pytest.warns(CurvewiseWarning) as said:
-        measure_response(Fixed(), (X, Y), layer="inside.0", execution=Execution(batch=8), magnitudes=2)
+        measure_response(Fixed(), (X, Y), layer="inside.0", device=Execution(batch=8), magnitudes=2)
     assert all("The model is right on" in str(w.message) for w in said)
 
 

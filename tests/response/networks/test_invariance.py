@@ -93,7 +93,7 @@ def test_the_perturbation_matters_and_the_seed(network: nn.Module) -> None:
 @pytest.mark.parametrize("name", ["rotation", "noise", "feature-noise", "intensity", "cutout"])
 def test_batches_do_not_matter(network: nn.Module, name: str) -> None:
     reach = {"feature-noise": (0.5, 3), "noise": (0.3, 0.6), "intensity": (-1, -1)}.get(name)
-    found = [perturbed_accuracy(network, images(), name, reach, execution=Execution(batch=b)) for b in (1, 7, 90, 512)]
+    found = [perturbed_accuracy(network, images(), name, reach, device=Execution(batch=b)) for b in (1, 7, 90, 512)]
     assert len(set(found)) == 1
     assert found[0] < 1
 
@@ -142,7 +142,7 @@ def test_mode_and_device_come_back(network: nn.Module) -> None:
     network.train()
     network[1].eval()
     before = {k: v.clone() for k, v in network.state_dict().items()}
-    perturbed_accuracy(network, images(), "rotation", execution=Execution(device="cpu"))
+    perturbed_accuracy(network, images(), "rotation", device=Execution(device="cpu"))
     assert [m.training for m in network.modules()] == [True, True, False, True]
     other = Examples(images().x, images().y + 1, 4, mean=MEAN, std=STD)
     with pytest.raises(InputError, match="labels holds class 3"):
@@ -184,7 +184,7 @@ def test_only_the_network_computes_in_low_precision(name: str) -> None:
     found = []
     for precision in ("float32", "bfloat16"):
         given: list[torch.Tensor] = []
-        perturbed_accuracy(Noted(), images(), name, execution=Execution(precision=precision))
+        perturbed_accuracy(Noted(), images(), name, device=Execution(precision=precision))
         found.append(torch.cat(given))
     assert torch.equal(*found)
 
@@ -214,7 +214,7 @@ def grouped(options: dict[str, Any]) -> dict[str, Any]:
     look = {k: left.pop(k) for k in ("fill", "interpolation", "padding", "mask") if k in left}
     if look:
         left["perturbation"] = find_perturbation(left["perturbation"], **look)
-    return left | ({"reading": reading} if reading else {}) | ({"execution": Execution(**how)} if how else {})
+    return left | ({"reading": reading} if reading else {}) | ({"device": Execution(**how)} if how else {})
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

@@ -149,7 +149,7 @@ def test_batches_and_threads_do_not_matter(
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        found = measure_response(network, digits, name, execution=Execution(batch=batch), **options)
+        found = measure_response(network, digits, name, device=Execution(batch=batch), **options)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
@@ -207,9 +207,7 @@ def test_pixels_are_perturbed_before_they_are_normalised(digits: tuple[np.ndarra
     for data in ((images, labels), (normal, labels)):
         seen: list[Tensor] = []
         with pytest.warns(CurvewiseWarning):
-            measure_response(
-                Look(), data, "brightness", magnitudes=[0.5, 1], reading=scale, execution=Execution(batch=6)
-            )
+            measure_response(Look(), data, "brightness", magnitudes=[0.5, 1], reading=scale, device=Execution(batch=6))
         found.append(torch.stack(seen[-2:]))
     rows = np.random.default_rng(0).permutation(6)
     pixels = torch.from_numpy(images[rows, 0, 4, 4]) / 255
@@ -283,7 +281,7 @@ def test_own_functions_see_the_same_whatever_the_batch(
     for batch in (10, 64, 1000):
         sizes: list[int] = []
         how = Execution(batch=batch)
-        curves.append(measure_response(network, digits, shaky, magnitudes=[0, 0.5, 1], examples=600, execution=how))
+        curves.append(measure_response(network, digits, shaky, magnitudes=[0, 0.5, 1], examples=600, device=how))
         assert sizes == [256] * 6
     for curve in curves[1:]:
         assert np.array_equal(curve.hits, curves[0].hits)  # type: ignore[arg-type]
@@ -383,7 +381,7 @@ def test_precision_is_asked_for(digits: tuple[np.ndarray, np.ndarray]) -> None:
         kinds: set[Any] = set()
         with pytest.warns(CurvewiseWarning):
             measure_response(
-                Asked(), digits, magnitudes=3, examples=50, execution=Execution(batch=10, precision=precision)
+                Asked(), digits, magnitudes=3, examples=50, device=Execution(batch=10, precision=precision)
             )
         assert kind in kinds
         if precision == "float32":
@@ -404,7 +402,7 @@ def test_only_the_network_computes_in_low_precision(name: str, digits: tuple[np.
         given: list[Tensor] = []
         images = (digits[0] / 255, digits[1])
         options: dict[str, Any] = {"magnitudes": [0, 0.3], "examples": 100}
-        measure_response(Noted(), images, name, execution=Execution(batch=25, precision=precision), **options)
+        measure_response(Noted(), images, name, device=Execution(batch=25, precision=precision), **options)
         found.append(torch.cat(given))
     assert torch.equal(*found)
 
@@ -436,10 +434,10 @@ def test_compiled_gives_the_same_answers(
         return body
 
     monkeypatch.setattr(torch, "compile", compile)
-    found = measure_response(network, digits, execution=Execution(compile=True), **options)
+    found = measure_response(network, digits, device=Execution(compile=True), **options)
     assert np.array_equal(found.hits, wanted.hits)  # type: ignore[arg-type]
     assert found.settings["compiled"]
-    again = measure_response(network, digits, "noise", execution=Execution(compile=True), **options)
+    again = measure_response(network, digits, "noise", device=Execution(compile=True), **options)
     assert np.array_equal(again.hits, noisy.hits)  # type: ignore[arg-type]
     assert len(calls) == 2
     assert not wanted.settings["compiled"]
@@ -449,7 +447,7 @@ def test_compiled_gives_the_same_answers(
 
     monkeypatch.setattr(torch, "compile", fail)
     with pytest.warns(CurvewiseWarning, match="could not be compiled"):
-        eager = measure_response(network, digits, execution=Execution(compile=True), **options)
+        eager = measure_response(network, digits, device=Execution(compile=True), **options)
     assert np.array_equal(eager.hits, wanted.hits)  # type: ignore[arg-type]
     assert not eager.settings["compiled"]
 

@@ -114,7 +114,7 @@ def test_rng_decides_everything_and_the_batch_nothing(normed: Any, images: Any) 
     first, again, other = (measure_model(normed, (x, y), names, examples=25, rng=r).values for r in (1, 1, 2))
     assert first == again
     assert all(first[name] != other[name] for name in names)
-    small = measure_model(normed, (x, y), names, examples=25, rng=1, execution=Execution(batch=4)).values
+    small = measure_model(normed, (x, y), names, examples=25, rng=1, device=Execution(batch=4)).values
     assert small == pytest.approx(first, rel=1e-4)
     alone = measure_model(normed, (x, y), "sharpness-average", examples=25, rng=1).values
     assert alone["sharpness-average"] == first["sharpness-average"]

@@ -156,15 +156,15 @@ PROBES = 5 * 16  # looks at a batch, twice, and at two examples; a check of the 
 @pytest.mark.parametrize("name", ["mixup-intra", "mixup-inter", "intensity"])
 def test_what_comes_before_the_layer_runs_once_per_example(name: str, magnitudes: int) -> None:
     SEEN.clear()
-    measure_response(counting(), (X, Y), name, layer=1, magnitudes=magnitudes, execution=Execution(batch=15))
+    measure_response(counting(), (X, Y), name, layer=1, magnitudes=magnitudes, device=Execution(batch=15))
     assert N <= sum(SEEN) <= N + 15 + PROBES
     SEEN.clear()
-    measure_response(counting(), (X, Y), name, magnitudes=magnitudes, execution=Execution(batch=15))
+    measure_response(counting(), (X, Y), name, magnitudes=magnitudes, device=Execution(batch=15))
     assert sum(SEEN) >= N * magnitudes
 
 
 def test_what_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"layer": 1, "magnitudes": 4, "execution": Execution(batch=15)}
+    options: dict[str, Any] = {"layer": 1, "magnitudes": 4, "device": Execution(batch=15)}
     wanted = {
         name: measure_response(counting(), (X, Y), name, **options)
         for name in ("mixup-intra", "mixup-inter", "intensity")
@@ -192,7 +192,7 @@ def test_groups_keep_partners_together() -> None:
 
 @pytest.mark.parametrize("name", ["feature-noise", "intensity"])
 def test_other_perturbations_at_a_layer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"layer": "stem", "magnitudes": [0, 0.5, 2], "execution": Execution(batch=20)}
+    options: dict[str, Any] = {"layer": "stem", "magnitudes": [0, 0.5, 2], "device": Execution(batch=20)}
     cut = measure_response(block(), (X, Y), name, **options)
     monkeypatch.setattr(sites, "_traced", lambda model, site: None)
     hooked = measure_response(block(), (X, Y), name, **options)
@@ -362,7 +362,7 @@ def test_mixing_does_not_change_what_else_is_needed(
     with torch.no_grad():
         labels = model.eval()(X).argmax(dim=1)
     monkeypatch.setattr(answers, "budget", lambda device: room)
-    options: dict[str, Any] = {"layer": "layer", "magnitudes": [0.0, 0.4, 0.49], "execution": Execution(batch=7)}
+    options: dict[str, Any] = {"layer": "layer", "magnitudes": [0.0, 0.4, 0.49], "device": Execution(batch=7)}
     curve = measure_response(model, (X, labels), f"mixup-{pairs}", **options)
     assert curve.settings["path"] == "cut"
     assert curve.correct[2] < N
@@ -377,7 +377,7 @@ def test_unperturbed_accuracy_at_a_layer_is_the_network_s_own(room: int, monkeyp
         labels = model.eval()(X).argmax(dim=1)
     monkeypatch.setattr(answers, "budget", lambda device: room)
     with pytest.warns(CurvewiseWarning, match="layer 'layer' is replaced by a copy"):
-        curve = measure_response(model, (X, labels), layer="layer", magnitudes=[0, 0.3], execution=Execution(batch=7))
+        curve = measure_response(model, (X, labels), layer="layer", magnitudes=[0, 0.3], device=Execution(batch=7))
     assert curve.settings["path"] == "hook"
     assert curve.clean_accuracy == curve.accuracy[0] == 1
     mixed = by_hand(model, model.layer, 0, curve.partners, curve.magnitude, labels)  # type: ignore[arg-type]

@@ -104,7 +104,7 @@ def test_images_come_from_whatever_holds_them(digits):
     tensors = torch.utils.data.TensorDataset(torch.tensor((x[:6] / 255 - 0.3) / 0.4), torch.tensor(y[:6]))
     want = cells(plot_perturbed(given, "cutout", [0.4], examples=6), 8, 8)
     np.testing.assert_allclose(want[:, 0, ..., 0], x[:6, 0] / 255, atol=1e-6)
-    options = {"mean": mean, "std": std, "examples": 6}
+    options = {"reading": {"mean": mean, "std": std}, "examples": 6}
     for data in (tensors, torch.utils.data.DataLoader(tensors, batch_size=4, shuffle=True)):
         seen = cells(plot_perturbed(data, "cutout", [0.4], **options), 8, 8)
         np.testing.assert_allclose(seen, want, atol=1e-5)
@@ -149,8 +149,8 @@ def test_nothing_overlaps_and_hostile_names_are_drawn(digits):
     for size in ((6.4, 4.8), (3.3, 2.6)):
         figure = Figure(figsize=size, layout="constrained")
         ax = figure.add_subplot()
-        given = {"labels": y, "classes": names, "examples": 10}
-        assert plot_perturbed(x, "mixup-inter", ax=ax, **given) is ax
+        given = {"classes": names, "examples": 10}
+        assert plot_perturbed((x, y), "mixup-inter", ax=ax, **given) is ax
         figure.draw_without_rendering()
         for group in (ax.get_xticklabels(), ax.get_yticklabels()):
             boxes = [t.get_window_extent() for t in group]

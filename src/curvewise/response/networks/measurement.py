@@ -32,6 +32,7 @@ from curvewise.response.networks.sites import NetworkHalves, Probe, probe, split
 from curvewise.response.networks.trial import (
     EXAMPLES,
     Change,
+    Device,
     Execution,
     ExecutionPlan,
     Magnitudes,
@@ -65,7 +66,7 @@ def measure_response(
     examples: int | None = EXAMPLES,
     signs: str = "fold",
     reading: Mapping[str, Any] | None = None,
-    execution: Execution | None = None,
+    device: Device = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
     name: str | None = None,
@@ -99,8 +100,9 @@ def measure_response(
     reading : mapping, optional
         How to read the data: ``labels``, where data holds inputs only; ``mean`` and ``std``, per channel or one for
         all, where the network takes (pixel − mean) / std of pixels from 0 to 1.
-    execution : Execution, optional
-        Device, batch size, precision and compilation.
+    device : str, torch.device or Execution, optional
+        Where to compute, by default where the model is; or an :class:`Execution` with batch size, precision and
+        compilation.
     rng : int or Generator
         Decides examples, partners, noise and places: the same for every model given the same data.
     progress : bool or callable, optional
@@ -132,7 +134,7 @@ def measure_response(
     (np.True_, True)
     """
     trial = _trial(data, perturbation, examples, reading, rng, layer=layer, magnitudes=magnitudes, signs=signs)
-    (curve,) = _measure_each({name or name_of(model): model}, trial, execution, progress).values()
+    (curve,) = _measure_each({name or name_of(model): model}, trial, Execution.of(device), progress).values()
     return curve
 
 
@@ -146,7 +148,7 @@ def measure_responses(
     examples: int | None = EXAMPLES,
     signs: str = "fold",
     reading: Mapping[str, Any] | None = None,
-    execution: Execution | None = None,
+    device: Device = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
 ) -> dict[str, ResponseCurve]:
@@ -156,7 +158,7 @@ def measure_responses(
     ----------
     models : mapping of str to Module or callable
         By name.
-    data, perturbation, layer, magnitudes, examples, signs, reading, execution, rng
+    data, perturbation, layer, magnitudes, examples, signs, reading, device, rng
         As of :func:`measure_response`.
     progress : bool or callable, optional
         For all models together.
@@ -169,7 +171,7 @@ def measure_responses(
     if not isinstance(models, Mapping) or not models:
         raise InputError(f"models is a {type(models).__name__}: give a mapping from names to models.")
     trial = _trial(data, perturbation, examples, reading, rng, layer=layer, magnitudes=magnitudes, signs=signs)
-    return _measure_each(models, trial, execution, progress)
+    return _measure_each(models, trial, Execution.of(device), progress)
 
 
 def measure_sensitivity(
@@ -183,7 +185,7 @@ def measure_sensitivity(
     magnitudes: Magnitudes = None,
     signs: str = "fold",
     reading: Mapping[str, Any] | None = None,
-    execution: Execution | None = None,
+    device: Device = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
 ) -> ResponseSensitivity:
@@ -200,7 +202,7 @@ def measure_sensitivity(
         Numbers of batches; by default 5 to 180, as far as there is data.
     repeats : int
         Of each.
-    layer, magnitudes, signs, reading, execution, rng, progress
+    layer, magnitudes, signs, reading, device, rng, progress
         As of :func:`measure_response`.
 
     Returns
@@ -227,7 +229,7 @@ def measure_sensitivity(
                 )
             for count in fit:
                 trial = Trial.prepare(sample.take(count * BATCH), perturbation, seed, **where)
-                curve = _measure(model, trial, execution or Execution(), name_of(model), lambda _: None)
+                curve = _measure(model, trial, Execution.of(device), name_of(model), lambda _: None)
                 curves.setdefault(count, []).append(curve)
                 advance(count)
     return ResponseSensitivity.from_curves(BATCH, curves)
@@ -268,12 +270,12 @@ def name_of(model: Any) -> str:
 
 
 def _measure_each(
-    models: Mapping[str, Any], trial: Trial, execution: Execution | None, progress: Progress
+    models: Mapping[str, Any], trial: Trial, execution: Execution, progress: Progress
 ) -> dict[str, ResponseCurve]:
     curves = {}
     with progressing("measuring", trial.answers * len(models), progress) as advance:
         for name, model in models.items():
-            curves[name] = _measure(model, trial, execution or Execution(), str(name), advance)
+            curves[name] = _measure(model, trial, execution, str(name), advance)
     for name, curve in curves.items():
         for warning in curve.warnings:
             text = f"{name}: {warning}" if len(models) > 1 else warning
@@ -480,7 +482,7 @@ def perturbed_accuracy(
     *,
     examples: float | None = None,
     reading: Mapping[str, Any] | None = None,
-    execution: Execution | None = None,
+    device: Device = None,
     rng: int = 0,
 ) -> float:
     """Accuracy on examples that are each perturbed by a magnitude drawn at random.
@@ -492,7 +494,7 @@ def perturbed_accuracy(
     ----------
     model : nn.Module
         The network; its mode and device are restored.
-    data, examples, reading, execution
+    data, examples, reading, device
         As of :func:`measure_response`.
     perturbation : str or Perturbation
         Any that needs no partners.
@@ -521,7 +523,7 @@ def perturbed_accuracy(
     >>> perturbed_accuracy(model, (images, [0, 1]), "rotation", (180, 180))
     0.0
     """
-    how = execution or Execution()
+    how = Execution.of(device)
     size = int(how.batch or AT_ONCE)
     if not isinstance(model, nn.Module):
         raise InputError(f"model is a {type(model).__name__}: give a torch.nn.Module.")
@@ -584,7 +586,7 @@ def invariance_scores(
     *,
     examples: int | None = None,
     signs: str = "keep",
-    execution: Execution | None = None,
+    device: Device = None,
     rng: int = 0,
 ) -> InvarianceScores:
     """Gi-score, mean accuracy of the response curve, and accuracy on a tenth perturbed at random.
@@ -600,9 +602,9 @@ def invariance_scores(
             magnitudes=magnitudes,
             examples=examples,
             signs=signs,
-            execution=execution,
+            device=device,
             rng=rng,
             progress=False,
         )
-    augmented = perturbed_accuracy(model, train, perturbation, reach, examples=SHARE, execution=execution, rng=rng)
+    augmented = perturbed_accuracy(model, train, perturbation, reach, examples=SHARE, device=device, rng=rng)
     return InvarianceScores(curve.gi, curve.mean_accuracy, augmented)

@@ -21,7 +21,7 @@ from curvewise.response.networks.norms import NORMS
 from curvewise.response.networks.robustness import JACOBIANS, RESPONSES
 from curvewise.response.networks.sharpness import FLATNESSES, SHARPNESSES
 from curvewise.response.networks.subject import NEEDS, Measure, Subject, copied, steady
-from curvewise.response.networks.trial import Execution, read_sample
+from curvewise.response.networks.trial import Device, Execution, read_sample
 from curvewise.tables import format_table
 from curvewise.text import Message, arg, format_number, list_names, prefix, suggest
 from curvewise.types.results import Result, data_frame
@@ -79,7 +79,7 @@ def measure_model(
     twin: nn.Module | None = None,
     layer: int | str = 1,
     reading: Mapping[str, Any] | None = None,
-    execution: Execution | None = None,
+    device: Device = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
     name: str | None = None,
@@ -108,8 +108,9 @@ def measure_model(
     reading : mapping, optional
         How to read the data: ``labels``, where data holds inputs only; ``mean`` and ``std``, per channel, for images of
         bytes or to recover pixels.
-    execution : Execution, optional
-        Device and batch size; by default where the model is, and 512. Precision and compilation cannot be chosen here.
+    device : str, torch.device or Execution, optional
+        Where to compute, by default where the model is; or an :class:`Execution` with a batch size, 512 by default.
+        Precision and compilation cannot be chosen here.
     rng : int or Generator
         Decides examples and all noise.
     progress : bool or callable, optional
@@ -141,7 +142,7 @@ def measure_model(
     numbered = isinstance(layer, int) and not isinstance(layer, bool) and layer >= 1
     if not numbered and not isinstance(layer, str):
         raise InputError("give a submodule's name, or 1 for the first activation.", argument="layer", value=layer)
-    how = execution or Execution()
+    how = Execution.of(device)
     if how.precision != "float32" or how.compile:
         raise InputError("measures are computed in float32 and not compiled: leave precision and compile out.")
     seed = int(np.random.default_rng(rng).integers(2**31))

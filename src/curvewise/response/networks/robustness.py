@@ -76,7 +76,7 @@ def response_curve(
                 signs="keep",  # accuracies are read off it: one distance from 0 is enough
                 examples=len(sample),
                 reading={key: value.tolist() for key, value in scale.items() if value is not None},
-                execution=Execution(device=subject.device),
+                device=Execution(device=subject.device),
                 rng=subject.seed,
                 progress=False,
             )

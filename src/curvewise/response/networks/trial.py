@@ -51,11 +51,20 @@ class Execution:
     precision: str = "float32"
     compile: bool | None = None
 
+    @classmethod
+    def of(cls, device: Device) -> Execution:
+        """Return an execution as it is, or one on a device with the usual settings."""
+        return device if isinstance(device, Execution) else cls(device)
+
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise InputError(f"use one of {list_names(PRECISIONS)}.", argument="precision", value=self.precision)
         if self.batch is not None:
             check_count(self.batch, "batch", 1)
+
+
+Device = str | torch.device | Execution | None
+"""A place to compute, or all settings of the execution; None where the model is."""
 
 
 @dataclass(frozen=True, eq=False)
