@@ -114,9 +114,9 @@ def measure_response(
     -------
     ResponseCurve
         With the single answers and partners, so that intervals and paired comparisons
-        (:func:`curvewise.compare_responses`) are closed-form. ``settings["path"]`` says how the network was executed:
-        ``"traced"`` or ``"as is"``, at a layer ``"cut"`` there (what comes before it runs once per example) or with a
-        ``"hook"`` (it runs once per magnitude).
+        (:func:`curvewise.response.compare_responses`) are closed-form. ``settings["path"]`` says how the network was
+        executed: ``"traced"`` or ``"as is"``, at a layer ``"cut"`` there (what comes before it runs once per example)
+        or with a ``"hook"`` (it runs once per magnitude).
 
     Raises
     ------
@@ -166,7 +166,7 @@ def measure_responses(
     Returns
     -------
     dict of str to ResponseCurve
-        To be compared in pairs with :func:`curvewise.compare_responses`.
+        To be compared in pairs with :func:`curvewise.response.compare_responses`.
     """
     if not isinstance(models, Mapping) or not models:
         raise InputError(f"models is a {type(models).__name__}: give a mapping from names to models.")
@@ -591,7 +591,7 @@ def invariance_scores(
 ) -> InvarianceScores:
     """Gi-score, mean accuracy of the response curve, and accuracy on a tenth perturbed at random.
 
-    All three on training data; see :func:`curvewise.measure_invariance`.
+    All three on training data; see :func:`curvewise.study.measure_invariance`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)  # a filter on accuracy follows
