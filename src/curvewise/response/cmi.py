@@ -36,11 +36,16 @@ from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
 MODES = ("corrected", "pgdl")
-HELD = 2**19  # pairs of models times versions of the corpus in memory at once: about 4 MB of single precision
-CHANCE_DRAWS = 99  # the mean of 99 draws has a tenth of the spread of one, which is small beside the jackknife's error
-FEWEST = 4  # models below which a jackknife over models says nothing
-TINY = 1e-12  # the PGDL program adds this to probabilities before taking logarithms
-LARGEST = 2**23  # pairs of models times measures in memory at once in the PGDL computation
+# Pairs of models times versions of the corpus in memory at once: about 4 MB of single precision.
+HELD = 2**19
+# The mean of 99 draws has a tenth of the spread of one, which is small beside the jackknife's error.
+CHANCE_DRAWS = 99
+# Models below which a jackknife over models says nothing.
+FEWEST = 4
+# The PGDL program adds this to probabilities before taking logarithms.
+TINY = 1e-12
+# Pairs of models times measures in memory at once in the PGDL computation.
+LARGEST = 2**23
 _UNDIRECTED = np.zeros(1, dtype=np.bool_)
 
 

@@ -81,10 +81,14 @@ VALUES = {
     "spearman": ("spearman", "Spearman's ρ"),
 }
 """Modes of a judgement: the name of the value, and its title."""
-MOST_PAIRS = 20  # pairs of models that are shown; --json has all of them
-SCATTERED = 6  # measures that are drawn against the gap
-SHEET_COLUMNS = 7  # magnitudes of a sheet
-TRIED = 16  # examples that a network is tried on before it is measured, so that a wrong file fails at once
+# Pairs of models that are shown; --json has all of them.
+MOST_PAIRS = 20
+# Measures that are drawn against the gap.
+SCATTERED = 6
+# Magnitudes of a sheet.
+SHEET_COLUMNS = 7
+# Examples that a network is tried on before it is measured, so that a wrong file fails at once.
+TRIED = 16
 
 Gate = Literal["worse", "better", "undecided"]
 Models = Annotated[list[str], Parameter(name="MODEL...", negative="")]

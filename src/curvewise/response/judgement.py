@@ -30,10 +30,13 @@ from curvewise.text import arg
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
-AVERAGE = "All Avg"  # the name of this row in table 1 of Schiff et al. 2021
+# The name of this row in table 1 of Schiff et al. 2021.
+AVERAGE = "All Avg"
 VALUES = ("cmi", "pgdl", "kendall", "granulated", "pearson", "spearman")
-HUNDREDFOLD = ("cmi", "pgdl")  # multiplied by 100 in tables, as the competition does
-AT_ONCE = 2**23  # measures times pairs of models that are scored together: 32 MB of single precision
+# Multiplied by 100 in tables, as the competition does.
+HUNDREDFOLD = ("cmi", "pgdl")
+# Measures times pairs of models that are scored together: 32 MB of single precision.
+AT_ONCE = 2**23
 
 
 def judge_measures(

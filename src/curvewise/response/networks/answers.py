@@ -32,10 +32,14 @@ T = TypeVar("T")
 
 WRONG, RIGHT, BROKEN = 0, 1, 2
 """Codes of answers; the last is for outputs without a largest finite value."""
-BLOCK = 256  # examples that are perturbed at a time where that costs more than a look-up
-MOST_READY = 2**30  # bytes of inputs that are kept normalised on a CPU
-BUDGET = 2**31  # bytes of a layer's outputs that are kept on a CPU; on a GPU half of what is free
-WARM = 3  # steps before a recording, in which libraries take their workspaces
+# Examples that are perturbed at a time where that costs more than a look-up.
+BLOCK = 256
+# Bytes of inputs that are kept normalised on a CPU.
+MOST_READY = 2**30
+# Bytes of a layer's outputs that are kept on a CPU; on a GPU half of what is free.
+BUDGET = 2**31
+# Steps before a recording, in which libraries take their workspaces.
+WARM = 3
 _NUMBER = itertools.count()
 
 

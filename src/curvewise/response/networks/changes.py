@@ -20,8 +20,10 @@ from curvewise.nn import augmentation
 from curvewise.nn.chance import hashed, uniform
 from curvewise.text import arg
 
-BLUR = 10.0  # the widest blur in pixels; its kernel reaches four times as far
-ENOUGH = 32  # texts from which on it can be seen which tokens belong to every text
+# The widest blur in pixels; its kernel reaches four times as far.
+BLUR = 10.0
+# Texts from which on it can be seen which tokens belong to every text.
+ENOUGH = 32
 
 
 @dataclass(frozen=True)

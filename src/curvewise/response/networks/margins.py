@@ -15,8 +15,10 @@ from curvewise.response.networks.sites import Site, caught, probe
 from curvewise.response.networks.subject import Measure, Subject, checked_logits
 from curvewise.text import arg
 
-MOST = 2000  # examples for distances to the boundary, which need a backward pass
-PLACES = 4  # rows and columns that images inside the network are averaged down to, as the winner of PGDL did
+# Examples for distances to the boundary, which need a backward pass.
+MOST = 2000
+# Rows and columns that images inside the network are averaged down to, as the winner of PGDL did.
+PLACES = 4
 
 
 def output_margins(logits: Tensor, labels: Tensor) -> Tensor:

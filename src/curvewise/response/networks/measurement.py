@@ -45,13 +45,20 @@ from curvewise.response.scores import SIGNS
 from curvewise.text import arg, list_names
 from curvewise.types.units import as_floats
 
-BATCHES = (5, 10, 20, 45, 90, 180)  # numbers of batches at which sensitivity is measured; the paper uses 180
-BATCH = 128  # examples of one of them
-LOW = 0.8  # clean accuracy below which the paper leaves a network out
-PAYS = 10**7  # answers from which on compiling, about half a minute, is worth its time on a GPU
-CACHE, CACHE_GPU = 2**23, 2**30  # bytes that the largest output of a layer should take for a batch
-SHARE = 0.1  # share of the training examples that are perturbed at random, as in the paper
-AT_ONCE = 512  # examples that are perturbed at random and answered at a time by default
+# Numbers of batches at which sensitivity is measured; the paper uses 180.
+BATCHES = (5, 10, 20, 45, 90, 180)
+# Examples of one of them.
+BATCH = 128
+# Clean accuracy below which the paper leaves a network out.
+LOW = 0.8
+# Answers from which on compiling, about half a minute, is worth its time on a GPU.
+PAYS = 10**7
+# Bytes that the largest output of a layer should take for a batch.
+CACHE, CACHE_GPU = 2**23, 2**30
+# Share of the training examples that are perturbed at random, as in the paper.
+SHARE = 0.1
+# Examples that are perturbed at random and answered at a time by default.
+AT_ONCE = 512
 
 Advance = Callable[[float], None]
 

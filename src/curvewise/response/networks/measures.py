@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-BATCH = 512  # examples of one forward pass by default
+# Examples of one forward pass by default.
+BATCH = 512
 MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (

@@ -26,7 +26,8 @@ from curvewise.response.networks.sites import is_activation
 from curvewise.response.networks.subject import JIANG, Measure, Subject, flattened
 from curvewise.text import arg
 
-LANCZOS = 40  # steps of the iteration that finds the norm of a convolution
+# Steps of the iteration that finds the norm of a convolution.
+LANCZOS = 40
 _NOT_LINEAR = (nn.LayerNorm, nn.GroupNorm, nn.MultiheadAttention, _InstanceNorm)
 
 

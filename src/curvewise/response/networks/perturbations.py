@@ -20,7 +20,8 @@ from curvewise.text import arg, list_names, suggest
 
 Custom = Callable[[Tensor, float, torch.Generator], Tensor]
 
-AT_ONCE = 1024  # examples that `perturb` changes at a time, so that large arrays are not copied whole
+# Examples that `perturb` changes at a time, so that large arrays are not copied whole.
+AT_ONCE = 1024
 INTERPOLATIONS = ("bilinear", "nearest")
 EXPECTED = {
     "images": "images of uint8 or floating point, (batch, channels, height, width)",

@@ -31,8 +31,10 @@ AUGMENTATIONS = {
 """Magnitudes of each perturbation of the augmentation penalty, both directions where it has two."""
 COLOURED = ("saturation", "hue")
 """Of these, the ones for images with three channels."""
-MOST = 1000  # examples for the Jacobian
-EXACT = 16  # outputs up to which every one is differentiated; above, as many random mixtures of them
+# Examples for the Jacobian.
+MOST = 1000
+# Outputs up to which every one is differentiated; above, as many random mixtures of them.
+EXACT = 16
 
 
 def response_score(subject: Subject, score: str, perturbation: str = "mixup-intra", layer: int | None = None) -> float:

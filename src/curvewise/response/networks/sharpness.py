@@ -12,18 +12,29 @@ from curvewise.errors import InputError
 from curvewise.response.networks.norms import distance, l2_norm
 from curvewise.response.networks.subject import JIANG, Measure, Subject, rounding, weights_of
 
-MOST = 2000  # examples for sharpness
-ASCENT = 10  # steps of the search for the worst direction
-DRAWS = 10  # of noise, for the average rise
-RADIUS = 0.002  # of the ball, as a share of the length of the weights
-ADAPTIVE = 0.5  # of the ball in which each weight moves in units of its own size
-NOISE = 0.1  # length of the noise as a share of that of the weights; of each weight if adaptive
+# Examples for sharpness.
+MOST = 2000
+# Steps of the search for the worst direction.
+ASCENT = 10
+# Draws of noise for the average rise.
+DRAWS = 10
+# Radius of the ball, as a share of the length of the weights.
+RADIUS = 0.002
+# Radius of the ball in which each weight moves in units of its own size.
+ADAPTIVE = 0.5
+# Length of the noise as a share of that of the weights; of each weight if adaptive.
+NOISE = 0.1
 
-MOST_FLAT = 1000  # examples for flatness, which takes many more passes
-DRAWS_FLAT = 8  # of noise, the same ones at every size, so that accuracy falls steadily with size
-TOLERANCE = 0.1  # fall of accuracy that counts as flat, as in Jiang et al. (2020)
-RANGE = (1e-5, 10.0)  # sizes of noise to search
-HALVINGS = 12  # of that range on a logarithmic scale: sizes are then known to 0.4%
+# Examples for flatness, which takes many more passes.
+MOST_FLAT = 1000
+# Draws of noise, the same ones at every size, so that accuracy falls steadily with size.
+DRAWS_FLAT = 8
+# Fall of accuracy that counts as flat, as in Jiang et al. (2020).
+TOLERANCE = 0.1
+# Sizes of noise to search.
+RANGE = (1e-5, 10.0)
+# Halvings of that range on a logarithmic scale: sizes are then known to 0.4%.
+HALVINGS = 12
 
 
 def sharpness_worst(subject: Subject, adaptive: bool) -> Tensor:

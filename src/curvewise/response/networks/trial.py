@@ -25,7 +25,8 @@ Change = str | Perturbation | Custom
 
 EXAMPLES = 180 * 128
 """Examples taken by default: 180 batches of 128, as in the paper."""
-HASHED = 16  # examples whose values distinguish samples that have the same rows and labels
+# Examples whose values distinguish samples that have the same rows and labels.
+HASHED = 16
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from curvewise.drawing.marks import MARK, bars, choose, finish, warned, zero_lin
 from curvewise.drawing.panels import new_panels, told, write_below
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style, write_caption
 from curvewise.errors import InputError
-from curvewise.response.comparison import ResponseComparison, compare_responses
-from curvewise.response.curve import ResponseCurve, answers_variance, linear_variance
+from curvewise.response.comparison import ResponseComparison, compare_responses, difference_variance
+from curvewise.response.curve import ResponseCurve
 from curvewise.response.plot.curves import (
     accuracy_axis,
     check_curves,
@@ -31,7 +31,6 @@ from curvewise.response.plot.curves import (
 from curvewise.response.scores import accuracy_at
 from curvewise.text import format_pvalue
 from curvewise.types.results import Interval, check_level
-from curvewise.types.units import FloatArray
 
 Pair: TypeAlias = tuple[ResponseCurve, ResponseCurve]
 Gaps: TypeAlias = tuple[float, float]
@@ -78,7 +77,9 @@ def plot_response_difference(
         )
     found = compare_responses(a, b, paired=paired, level=level)
     difference = 100 * (a.accuracy - b.accuracy)
-    half = 100 * float(ndtri(0.5 + level / 2)) * _errors(a, b, found.paired)
+    each = np.eye(len(a.magnitude))
+    errors = np.sqrt([difference_variance(a, b, w, w, found.paired) for w in each])
+    half = 100 * float(ndtri(0.5 + level / 2)) * errors
     with style():
         own = ax is None
         ax = ax or new_axes()
@@ -95,15 +96,6 @@ def plot_response_difference(
         ax.set_title(_title(found, 12 if is_narrow(ax) else 28), loc="left")
         finish(ax, own, [], _caption(found, shaded=True), caption=caption)
     return ax
-
-
-def _errors(a: ResponseCurve, b: ResponseCurve, paired: bool) -> FloatArray:
-    """Standard error of the difference at each magnitude."""
-    each = np.eye(len(a.magnitude))
-    if not paired or a.hits is None or b.hits is None:
-        return np.sqrt([linear_variance(w, a) + linear_variance(w, b) for w in each])
-    answers = a.hits.astype(np.float64) - b.hits
-    return np.sqrt([answers_variance(w, answers, a.partners) for w in each])
 
 
 def plot_response_comparison(

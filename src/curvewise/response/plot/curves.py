@@ -36,12 +36,18 @@ LINE, REPEAT, EXPECTED = "curvewise-line", "curvewise-repeat", "curvewise-expect
 """Group ids of artists."""
 
 LABELS = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
-MANY = {True: 20, False: 10}  # curves that can be distinguished, in a figure of ours and in someone's Axes
-NAMED_OF_MANY = 3  # of the lowest and of the highest Gi-scores
-MOVED = 0.15  # share of the Axes that a name may stand off the end of its curve
-NARROW_TITLE = 2.8  # inches below which a title has no room for the clean accuracy
-POINTS = 40  # magnitudes up to which each gets a dot
-PAPER = 180  # batches that the paper uses
+# Curves that can be distinguished, in a figure of ours and in someone's Axes.
+MANY = {True: 20, False: 10}
+# Names of the lowest and of the highest Gi-scores where there are many curves.
+NAMED_OF_MANY = 3
+# Share of the Axes that a name may stand off the end of its curve.
+MOVED = 0.15
+# Inches below which a title has no room for the clean accuracy.
+NARROW_TITLE = 2.8
+# Magnitudes up to which each gets a dot.
+POINTS = 40
+# Batches that the paper uses.
+PAPER = 180
 
 
 def plot_response(

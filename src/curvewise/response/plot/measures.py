@@ -35,10 +35,14 @@ SCORE, NULL, CELL, TASK = "curvewise-score", "curvewise-null", "curvewise-cell",
 MODELS, SET, DIFFERENCE = "curvewise-models", "curvewise-set", "curvewise-difference"
 """Group ids of artists."""
 
-FEW_TASKS = 4  # tasks up to which each has dots with intervals; of more, the mean has a dot among small ones
-DECADES = 100.0  # a measure whose largest value is so many times its smallest is drawn on a log scale
-LEAST = 25  # sets of hyperparameters shown of many
-MOST_VALUES = 10  # values of a hyperparameter that get a colour of their own: more cannot be distinguished
+# Tasks up to which each has dots with intervals; of more, the mean has a dot among small ones.
+FEW_TASKS = 4
+# A measure whose largest value is so many times its smallest is drawn on a log scale.
+DECADES = 100.0
+# Sets of hyperparameters shown of many.
+LEAST = 25
+# Values of a hyperparameter that get a colour of their own: more cannot be distinguished.
+MOST_VALUES = 10
 TASK_MARKERS = "sD^v"
 MODEL_MARKERS = "osD^vPX*<>"
 LABELS = {

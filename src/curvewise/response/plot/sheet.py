@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 SHEET = "curvewise-sheet"
 CLASS = "curvewise-class"
 
-COLUMNS = (7, 6, 5)  # numbers of columns, of which the first with round magnitudes is taken
-CELL = 1.0  # width of an image with its gap in inches, in a figure of ours
-POOL = 512  # examples that rows and their partners are chosen from, so that most classes are among them
+# Numbers of columns, of which the first with round magnitudes is taken.
+COLUMNS = (7, 6, 5)
+# Width of an image with its gap in inches, in a figure of ours.
+CELL = 1.0
+# Examples that rows and their partners are chosen from, so that most classes are among them.
+POOL = 512
 
 
 def plot_perturbed(
