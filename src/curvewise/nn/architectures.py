@@ -1,8 +1,15 @@
-"""Networks for any input: a linear classifier and the multi-layer perceptron."""
+"""Architectures by name: linear classifier, multi-layer perceptron, convolutional and residual networks, U-net.
+
+Each factory takes the shape of one input, the number of classes, and options. Weights are drawn from torch's
+global generator while a network is made, so that ``torch.manual_seed`` before it fixes them; the order in which
+layers are made is therefore part of what a seed stands for.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,17 +17,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from curvewise.errors import InputError
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES
 
 
 def linear(shape: tuple[int, ...], classes: int, *, bias: bool = True) -> nn.Module:
-    """One linear layer on the flattened input: a convex problem."""
+    """Make one linear layer on the flattened input: a convex problem."""
     return draw(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), classes, bias=bias)))
 
 
 def mlp(
     shape: tuple[int, ...], classes: int, *, width: int = 128, depth: int = 2, batch_norm: bool = False
 ) -> nn.Module:
-    """Hidden layers of one width with ReLU, then a linear layer.
+    """Make hidden layers of one width with ReLU, then a linear layer.
 
     Parameters
     ----------
@@ -33,7 +41,7 @@ def mlp(
     batch_norm : bool
         Batch norm before each ReLU.
     """
-    at_least_one(width=width, depth=depth)
+    _check_positive(width=width, depth=depth)
     layers: list[nn.Module] = [nn.Flatten()]
     inside = math.prod(shape)
     for _ in range(depth):
@@ -45,23 +53,18 @@ def mlp(
     return draw(nn.Sequential(*layers, nn.Linear(inside, classes)))
 
 
-# Convolutional networks without shortcuts: a small one, VGG, and network in network.
-
-_VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-
-
 def cnn(shape: tuple[int, ...], classes: int, *, width: int = 32) -> nn.Module:
-    """Three 3×3 convolutions, each with ReLU and pooling, then a linear layer.
+    """Make three 3×3 convolutions, each with ReLU and pooling, then a linear layer.
 
-    The convolutions have width, 2 · width and 2 · width channels. Pooling is left out where an
-    image is one pixel wide or high already.
+    The convolutions have width, 2 · width and 2 · width channels. Pooling is left out where an image is one
+    pixel wide or high already.
     """
-    channels, height, side = image_shape(shape, "cnn")
-    at_least_one(width=width)
+    channels, height, side = _image_shape(shape, "cnn")
+    _check_positive(width=width)
     layers: list[nn.Module] = []
     for outside in (width, 2 * width, 2 * width):
-        layers += conv(channels, outside, 3, batch_norm=False)
-        pool, height, side = _halved(height, side)
+        layers += _convolution(channels, outside, 3, batch_norm=False)
+        pool, height, side = _pooling(height, side)
         layers.append(pool)
         channels = outside
     head = nn.Linear(channels * height * side, classes)
@@ -71,16 +74,14 @@ def cnn(shape: tuple[int, ...], classes: int, *, width: int = 32) -> nn.Module:
 class Vgg(nn.Module):
     """Simonyan and Zisserman's network with one linear layer, as is usual for small images.
 
-    Layers are named as in torchvision; pooling is left out once a side is one pixel. There, of a
-    3×3 kernel only the middle meets the image: weights are drawn by how many inputs a convolution
-    really adds up, or the signal of an 8×8 image would be gone before the last layer.
+    Layers are named as in torchvision; pooling is left out once a side is one pixel.
 
     Parameters
     ----------
     layers : {11, 13, 16, 19}
-        Which of the four; layers with weights in the original.
+        Layers with weights in the original.
     shape, classes
-        Of one input, and of the output.
+        Shape of one input, and the number of outputs.
     batch_norm : bool
         Batch norm after each convolution.
     width : int
@@ -91,120 +92,105 @@ class Vgg(nn.Module):
         self, layers: int, shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64
     ) -> None:
         super().__init__()
-        channels, height, side = image_shape(shape, f"vgg{layers}")
-        at_least_one(width=width)
+        # Convolutions in each of the five stages (Simonyan and Zisserman 2015, table 1: A, B, D and E).
+        table = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+        channels, height, side = _image_shape(shape, f"vgg{layers}")
+        _check_positive(width=width)
         stages: list[nn.Module] = []
         met: list[float] = []
-        for repeats, outside in zip(_VGG[layers], (1, 2, 4, 8, 8), strict=True):
+        for repeats, outside in zip(table[layers], (1, 2, 4, 8, 8), strict=True):
             for _ in range(repeats):
-                stages += conv(channels, outside * width, 3, batch_norm=batch_norm)
-                met.append(_met(height) * _met(side))
+                stages += _convolution(channels, outside * width, 3, batch_norm=batch_norm)
+                # Of the three places of a kernel along an axis of s pixels, 3 − 2/s meet the image on average.
+                met.append((3 - 2 / height) * (3 - 2 / side))
                 channels = outside * width
-            pool, height, side = _halved(height, side)
+            pool, height, side = _pooling(height, side)
             stages.append(pool)
         self.features = nn.Sequential(*stages)
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.classifier = nn.Linear(channels, classes)
         draw(self)
         convolutions = [m for m in stages if isinstance(m, nn.Conv2d)]
+        # He et al. scale by all nine places of a kernel. Where only its middle meets the image, the signal of an
+        # 8×8 image would vanish before the last layer: scale by the inputs that a convolution really adds up.
         with torch.no_grad():
             for convolution, places in zip(convolutions, met, strict=True):
                 convolution.weight.mul_(math.sqrt(9 / places))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits."""
+        """Return logits."""
         logits: Tensor = self.classifier(self.pool(self.features(x)).flatten(1))
         return logits
 
 
-def vgg11(shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64) -> nn.Module:
-    """VGG with 8 convolutions."""
-    return Vgg(11, shape, classes, batch_norm=batch_norm, width=width)
-
-
-def vgg13(shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64) -> nn.Module:
-    """VGG with 10 convolutions."""
-    return Vgg(13, shape, classes, batch_norm=batch_norm, width=width)
-
-
-def vgg16(shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64) -> nn.Module:
-    """VGG with 13 convolutions."""
-    return Vgg(16, shape, classes, batch_norm=batch_norm, width=width)
-
-
-def vgg19(shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64) -> nn.Module:
-    """VGG with 16 convolutions."""
-    return Vgg(19, shape, classes, batch_norm=batch_norm, width=width)
+vgg11, vgg13, vgg16, vgg19 = (partial(Vgg, layers) for layers in (11, 13, 16, 19))
 
 
 def nin(
     shape: tuple[int, ...], classes: int, *, depth: int = 3, width: int = 192, batch_norm: bool = False
 ) -> nn.Module:
-    """Network in network: blocks of a convolution and two layers across channels at each pixel.
+    """Make network in network: blocks of a convolution and two layers across channels at each pixel.
 
-    The first block's convolution is 5×5, the others' 3×3; images are halved between blocks. A
-    global mean over pixels precedes the linear layer, which is the same as averaging class maps.
+    The first block's convolution is 5×5, the others' 3×3; images are halved between blocks. A global mean over
+    pixels precedes the linear layer, which is the same as averaging class maps.
 
     Parameters
     ----------
     shape, classes
-        Of one input, and of the output.
+        Shape of one input, and the number of outputs.
     depth, width : int
         Blocks, and channels of each layer.
     batch_norm : bool
         Batch norm after each convolution.
     """
-    channels, height, side = image_shape(shape, "nin")
-    at_least_one(depth=depth, width=width)
+    channels, height, side = _image_shape(shape, "nin")
+    _check_positive(depth=depth, width=width)
     layers: list[nn.Module] = []
     for block in range(depth):
         if block:
-            pool, height, side = _halved(height, side)
+            pool, height, side = _pooling(height, side)
             layers.append(pool)
-        layers += conv(channels, width, 3 if block else 5, batch_norm=batch_norm)
-        layers += conv(width, width, 1, batch_norm=batch_norm)
-        layers += conv(width, width, 1, batch_norm=batch_norm)
+        layers += _convolution(channels, width, 3 if block else 5, batch_norm=batch_norm)
+        layers += _convolution(width, width, 1, batch_norm=batch_norm)
+        layers += _convolution(width, width, 1, batch_norm=batch_norm)
         channels = width
     head = nn.Linear(width, classes)
     return draw(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head))
 
 
-def _met(side: int) -> float:
-    """Of the three places of a kernel along an axis, how many meet the image on average."""
-    return 3 - 2 / side
+def _convolution(inside: int, outside: int, side: int, *, batch_norm: bool) -> list[nn.Module]:
+    """Make a convolution that keeps the image's size, batch norm if asked for, and ReLU."""
+    layers: list[nn.Module] = [nn.Conv2d(inside, outside, side, padding=side // 2)]
+    if batch_norm:
+        layers.append(nn.BatchNorm2d(outside))
+    return [*layers, nn.ReLU(inplace=True)]
 
 
-def _halved(height: int, width: int) -> tuple[nn.Module, int, int]:
-    """Pooling, or nothing where a side is one pixel; and the size after it."""
+def _pooling(height: int, width: int) -> tuple[nn.Module, int, int]:
+    """Return pooling, or nothing where a side is one pixel; and the size after it."""
     if min(height, width) < 2:
         return nn.Identity(), height, width
     return nn.MaxPool2d(2), height // 2, width // 2
 
 
-# Residual networks: the nine-layer one for small images, and ResNet-18, 34 and 50.
-
-STEMS = ("small", "imagenet")
-
-
 def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: float = 0.2) -> nn.Module:
-    """The nine-layer network of the variance paper (Page 2019, as in Ilyas et al. 2022).
+    """Make the nine-layer network of the variance paper (Page 2019, as in Ilyas et al. 2022).
 
-    Convolutions with batch norm and ReLU: 64 channels; 128, 5×5 with stride 2; two of 128 with a
-    shortcut; 256, pooled; two of 256 with a shortcut; 128 without padding. The largest value of
-    each channel goes into a linear layer without bias, whose output is scaled. Images smaller
-    than 11×11 are padded before the last convolution, which would not fit otherwise.
+    Convolutions with batch norm and ReLU: 64 channels; 128, 5×5 with stride 2; two of 128 with a shortcut; 256,
+    pooled; two of 256 with a shortcut; 128 without padding. The largest value of each channel goes into a linear
+    layer without bias, whose output is scaled.
 
     Parameters
     ----------
     shape, classes
-        Of one input, and of the output.
+        Shape of one input, and the number of outputs.
     width : int
         Channels of the first convolution; the others have 2, 2, 4, 4 and 2 times as many.
     scale : float
-        Of the logits.
+        Factor of the logits.
     """
-    channels, height, side = image_shape(shape, "resnet9")
-    at_least_one(width=width)
+    channels, height, side = _image_shape(shape, "resnet9")
+    _check_positive(width=width)
     two, four = 2 * width, 4 * width
     smallest = (min(height, side) + 1) // 2 // 2
     if smallest < 1:
@@ -219,6 +205,7 @@ def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: flo
         _normed(two, four),
         nn.MaxPool2d(2),
         Residual(_normed(four, four), _normed(four, four)),
+        # Images below 11×11 are smaller than this kernel by now: pad them, or it would not fit.
         _normed(four, two, padding=0 if smallest >= 3 else 1),
         GlobalMax(),
         nn.Linear(two, classes, bias=False),
@@ -227,19 +214,41 @@ def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: flo
     return draw(layers, convolutions="uniform")
 
 
-def resnet18(shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small") -> nn.Module:
-    """ResNet-18; see :class:`ResNet`."""
-    return ResNet(_Basic, (2, 2, 2, 2), shape, classes, width=width, stem=stem)
+class Scale(nn.Module):
+    """Multiply by a constant."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Multiply."""
+        return x * self.factor
 
 
-def resnet34(shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small") -> nn.Module:
-    """ResNet-34; see :class:`ResNet`."""
-    return ResNet(_Basic, (3, 4, 6, 3), shape, classes, width=width, stem=stem)
+class GlobalMax(nn.Module):
+    """Take the largest value of each channel: AdaptiveMaxPool2d(1) in fewer kernels.
+
+    By position, not by value (``amax``): a compiled backward pass computes the values again in another precision,
+    finds none equal to the largest, and divides by zero.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, channels, height, width) to (batch, channels)."""
+        return x.flatten(2).max(dim=2).values
 
 
-def resnet50(shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small") -> nn.Module:
-    """ResNet-50; see :class:`ResNet`."""
-    return ResNet(_Bottleneck, (3, 4, 6, 3), shape, classes, width=width, stem=stem)
+class Residual(nn.Module):
+    """Add the output of layers to their input."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add."""
+        summed: Tensor = x + self.layers(x)
+        return summed
 
 
 class ResNet(nn.Module):
@@ -247,33 +256,34 @@ class ResNet(nn.Module):
 
     Parameters
     ----------
-    block : type
-        What is repeated.
-    repeats : tuple of int
-        Blocks in each of the four stages; each but the first halves the image.
+    layers : {18, 34, 50}
+        Layers with weights.
     shape, classes
-        Of one input, and of the output.
+        Shape of one input, and the number of outputs.
     width : int
         Channels of the first stage.
     stem : {"small", "imagenet"}
         A 3×3 convolution that keeps the size, or a 7×7 one with stride 2 and pooling.
     """
 
+    STEMS = ("small", "imagenet")
+
     def __init__(
-        self,
-        block: type[_Basic] | type[_Bottleneck],
-        repeats: tuple[int, ...],
-        shape: tuple[int, ...],
-        classes: int,
-        *,
-        width: int,
-        stem: str,
+        self, layers: int, shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small"
     ) -> None:
         super().__init__()
-        channels, _, _ = image_shape(shape, "resnet")
-        at_least_one(width=width)
-        if stem not in STEMS:
-            raise InputError(f"options: stem={stem!r} is not known: use {' or '.join(STEMS)}.")
+        # He et al. 2016, table 1: the block, and how often it is repeated in each stage. All stages but the first
+        # halve the image.
+        table: dict[int, tuple[type[_Basic] | type[_Bottleneck], tuple[int, ...]]] = {
+            18: (_Basic, (2, 2, 2, 2)),
+            34: (_Basic, (3, 4, 6, 3)),
+            50: (_Bottleneck, (3, 4, 6, 3)),
+        }
+        block, repeats = table[layers]
+        channels, _, _ = _image_shape(shape, "resnet")
+        _check_positive(width=width)
+        if stem not in self.STEMS:
+            raise InputError(f"options: stem={stem!r} is not known: use {' or '.join(self.STEMS)}.")
         large = stem == "imagenet"
         kernel, stride = (7, 2) if large else (3, 1)
         self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
@@ -294,11 +304,14 @@ class ResNet(nn.Module):
         draw(self, convolutions="fan_out")
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits."""
+        """Return logits."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         logits: Tensor = self.fc(self.avgpool(x).flatten(1))
         return logits
+
+
+resnet18, resnet34, resnet50 = (partial(ResNet, layers) for layers in (18, 34, 50))
 
 
 class _Basic(nn.Module):
@@ -331,6 +344,7 @@ class _Bottleneck(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(inside, width, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
+        # The stride is in the 3×3 convolution, as in torchvision, not in the first 1×1 as in the paper.
         self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(width)
         self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
@@ -347,43 +361,31 @@ class _Bottleneck(nn.Module):
 
 
 def _shortcut(inside: int, outside: int, stride: int) -> nn.Sequential | None:
-    """A 1×1 convolution where the block changes the shape."""
+    """Return a 1×1 convolution where the block changes the shape."""
     if stride == 1 and inside == outside:
         return None
     return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
 
 
-def _normed(inside: int, outside: int, *, kernel: int = 3, stride: int = 1, padding: int = 1) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(inside, outside, kernel, stride, padding, bias=False), nn.BatchNorm2d(outside), nn.ReLU(inplace=True)
-    )
-
-
-# From an image to an image: an encoder, and a decoder that brings back its resolution.
-
-ENCODERS = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
-
-
 class Unet(nn.Module):
-    """A residual network without its last layer, and a decoder with links across.
+    """A residual network without its last layer, and a decoder with links across: images to images.
 
-    The encoder is the network of that name, its layers named alike, so that a file of weights of
-    one that was trained to classify fits it. From its last stage on, four steps enlarge the image
-    to the size of the stage before, put that stage's channels beside, and convolve. Images are
-    enlarged by repeating pixels, whose gradient is the same each time on a GPU.
+    The encoder is the network of that name, its layers named alike, so that a file of weights of one that was
+    trained to classify fits it. From its last stage on, four steps enlarge the image to the size of the stage
+    before, put that stage's channels beside, and convolve.
 
     Parameters
     ----------
     shape : tuple of int
-        Of one input: (channels, height, width).
+        Shape of one input: (channels, height, width).
     outputs : tuple of int
-        Of one target: (channels, height, width), of any height and width.
+        Shape of one target: (channels, height, width), of any height and width.
     encoder : {"resnet18", "resnet34", "resnet50"}
-        Which network.
+        Network that encodes.
     width : int
         Channels of its first stage.
     stem : {"small", "imagenet"}
-        How it begins, as of that network.
+        Its first layers, as of :class:`ResNet`.
     """
 
     def __init__(
@@ -396,18 +398,16 @@ class Unet(nn.Module):
         stem: str = "small",
     ) -> None:
         super().__init__()
-        image_shape(shape, "unet")
-        if encoder not in ENCODERS:
-            raise InputError(f"options: encoder={encoder!r} is not known: use one of {', '.join(ENCODERS)}.")
-        body = ENCODERS[encoder](shape, 1, width=width, stem=stem)
-        assert isinstance(body, ResNet)
-        last = body.fc.in_features
-        body.fc = nn.Identity()  # type: ignore[assignment]
-        self.encoder = body
-        sides = [width, *(last // 2**k for k in (3, 2, 1))]  # channels of stem and stages
-        steps, inside = [], last
-        for beside in reversed(sides):
-            steps.append(_convolution(inside + beside, beside))
+        _image_shape(shape, "unet")
+        encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
+        if encoder not in encoders:
+            raise InputError(f"options: encoder={encoder!r} is not known: use one of {', '.join(encoders)}.")
+        self.encoder = encoders[encoder](shape, 1, width=width, stem=stem)
+        inside = last = self.encoder.fc.in_features
+        self.encoder.fc = nn.Identity()  # type: ignore[assignment]
+        steps = []
+        for beside in (last // 2, last // 4, last // 8, width):  # channels of the stages backwards, and of the stem
+            steps.append(_normed(inside + beside, beside))
             inside = beside
         self.decoder = nn.ModuleList(steps)
         self.size = outputs[1:]
@@ -416,7 +416,7 @@ class Unet(nn.Module):
         draw(self.last, convolutions="uniform")  # small, as of a last linear layer
 
     def forward(self, x: Tensor) -> Tensor:
-        """Predicted images."""
+        """Return predicted images."""
         body = self.encoder
         found = [body.relu(body.bn1(body.conv1(x)))]
         found.append(body.layer1(body.maxpool(found[0])))
@@ -429,33 +429,28 @@ class Unet(nn.Module):
         return images
 
 
-def unet(
-    shape: tuple[int, ...], outputs: tuple[int, ...], *, encoder: str = "resnet18", width: int = 64, stem: str = "small"
-) -> nn.Module:
-    """An encoder and a decoder for images; see :class:`Unet`."""
-    return Unet(shape, outputs, encoder=encoder, width=width, stem=stem)
+unet = Unet
 
 
-def _convolution(inside: int, outside: int) -> nn.Sequential:
+def _normed(inside: int, outside: int, *, kernel: int = 3, stride: int = 1, padding: int = 1) -> nn.Sequential:
+    """Make a convolution without bias, batch norm and ReLU."""
     return nn.Sequential(
-        nn.Conv2d(inside, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside), nn.ReLU(inplace=True)
+        nn.Conv2d(inside, outside, kernel, stride, padding, bias=False), nn.BatchNorm2d(outside), nn.ReLU(inplace=True)
     )
 
 
 def _enlarged(x: Tensor, size: tuple[int, ...]) -> Tensor:
+    """Enlarge images by repeating pixels: the gradient of interpolation differs between runs on a GPU."""
     if tuple(x.shape[-2:]) == tuple(size):
         return x
     return functional.interpolate(x, size=list(size), mode="nearest")
 
 
-# What the architectures share: how weights are drawn, and a few layers.
-
-
 def draw(model: nn.Module, *, convolutions: str = "fan_in") -> nn.Module:
-    """Draw every weight anew from torch's global generator, and give the model back.
+    """Draw every weight anew from torch's global generator, and return the model.
 
-    Convolutions by the rule of He et al.: normal, with variance 2 over the fan-in or fan-out; or,
-    with ``"uniform"``, as linear layers are: weights and biases uniform within ±1/√fan-in.
+    Convolutions by the rule of He et al.: normal, with variance 2 over the fan-in or fan-out; or, with
+    ``"uniform"``, as linear layers are: weights and biases uniform within ±1/√fan-in.
     """
     for module in model.modules():
         if isinstance(module, nn.Conv2d) and convolutions != "uniform":
@@ -474,53 +469,8 @@ def draw(model: nn.Module, *, convolutions: str = "fan_in") -> nn.Module:
     return model
 
 
-class Scale(nn.Module):
-    """Multiply with a constant."""
-
-    def __init__(self, factor: float) -> None:
-        super().__init__()
-        self.factor = factor
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Multiply."""
-        return x * self.factor
-
-
-class GlobalMax(nn.Module):
-    """The largest value of each channel: what AdaptiveMaxPool2d(1) gives, in fewer kernels.
-
-    By position, not by value (``amax``): a compiled backward pass computes the values again in
-    another precision, finds none equal to the largest, and divides by none.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """From (batch, channels, height, width) to (batch, channels)."""
-        return x.flatten(2).max(dim=2).values
-
-
-class Residual(nn.Module):
-    """Add what layers give to what they were given."""
-
-    def __init__(self, *layers: nn.Module) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(*layers)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Add."""
-        summed: Tensor = x + self.layers(x)
-        return summed
-
-
-def conv(inside: int, outside: int, side: int, *, batch_norm: bool) -> list[nn.Module]:
-    """A convolution that keeps the image's size, batch norm if asked for, and ReLU."""
-    layers: list[nn.Module] = [nn.Conv2d(inside, outside, side, padding=side // 2)]
-    if batch_norm:
-        layers.append(nn.BatchNorm2d(outside))
-    return [*layers, nn.ReLU(inplace=True)]
-
-
-def image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
-    """(channels, height, width), or an error for inputs that are not images."""
+def _image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
+    """Return (channels, height, width), or raise for inputs that are not images."""
     if len(shape) != 3 or min(shape) < 1:
         raise InputError(
             f"architecture={architecture!r} takes images, (channels, height, width); one input "
@@ -529,8 +479,16 @@ def image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, in
     return shape[0], shape[1], shape[2]
 
 
-def at_least_one(**numbers: Any) -> None:
+def _check_positive(**numbers: Any) -> None:
     """Refuse options that are not whole numbers from 1 on."""
     for name, value in numbers.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise InputError(f"options: {name}={value!r}: give a whole number of at least 1.")
+
+
+ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
+    # The names are listed once, in a module that a study can import to plan where torch is not installed.
+    name: globals()[name]
+    for name in (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
+}
+"""Factories by name, called with the shape of one input, the classes (or the shape of a target), and options."""

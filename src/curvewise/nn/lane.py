@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from curvewise.nn.chance import visits
 from curvewise.nn.data import Resident
@@ -33,7 +33,7 @@ DENSE_BATCH = 250  # where outputs are images, and layers therefore as large to 
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What the lanes of one kind of training share."""
+    """Settings, data and place that the lanes of one kind of training share."""
 
     training: Training
     data: Resident
@@ -46,11 +46,18 @@ class Setup:
 
     @property
     def cuda(self) -> bool:
-        """Whether this is a GPU."""
+        """True if this is a GPU."""
         return self.device.type == "cuda"
 
+    def network(self, seed: int | None = None) -> nn.Module:
+        """Make a network, with the initial weights of a seed; torch's generator stays as it is."""
+        with torch.random.fork_rng(devices=[]):
+            if seed is not None:
+                torch.default_generator.manual_seed(seed)
+            return make_network(self.training, self.shape, self.outputs, self.folder)
+
     def arithmetic(self) -> contextlib.AbstractContextManager[Any]:
-        """Switch to the precision asked for."""
+        """Return a context in which the precision is the one asked for."""
         if self.training.precision == "float32":
             return contextlib.nullcontext()
         # A cache of cast weights would be stale when a graph is replayed.
@@ -89,29 +96,28 @@ class Lane(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """One step of the optimiser, entirely on the device."""
+        """Take one step of the optimiser, entirely on the device."""
 
     @abstractmethod
-    def logits(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """Shape (members, batch, *outputs), in evaluation mode, for prepared inputs."""
+    def outputs(self, x: Tensor, members: Sequence[int], *, features: bool) -> Tensor:
+        """Return logits (members, batch, *outputs) for prepared inputs, in evaluation mode.
 
-    @abstractmethod
-    def features(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """What the last layer is given: (members, batch, features)."""
+        With ``features``, the inputs of the last layer instead: (members, batch, features).
+        """
 
     @abstractmethod
     def weights(self, member: int) -> dict[str, NDArray[Any]]:
-        """A copy of a network's parameters and buffers."""
+        """Copy a network's parameters and buffers."""
 
     @abstractmethod
     def _tensors(self) -> list[Tensor]:
-        """Everything that a training changes."""
+        """Return everything that a training changes."""
 
     @property
     def path(self) -> str:
-        """How it is executed, as far as rounding may depend on it."""
+        """The way of execution, as far as rounding may depend on it."""
         if not self.setup.cuda:
-            # Of any number: the same bits on a CPU with one thread.
+            # Without the width: on a CPU with one thread a stack of any width gives the same bits.
             return "eager" if self.width == 1 else "eager, stack"
         ways = ["cuda graph" if self.graph is not None else "eager"]
         ways += ["compiled"] if self.setup.compiled else []
@@ -164,7 +170,7 @@ class Lane(ABC):
         assert self.stream is not None
         self.stream.wait_stream(torch.cuda.current_stream(self.setup.device))
         with torch.cuda.stream(self.stream):
-            for _ in range(3):  # compiles, and lets libraries take their workspaces
+            for _ in range(3):  # compiles, and lets libraries allocate their workspaces outside the graph
                 self.step()
                 self.cursor.zero_()
         self.stream.synchronize()
@@ -174,10 +180,10 @@ class Lane(ABC):
         self.graph = graph
 
     def _next(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Examples (width, batch), their epochs (batch,) and the rate of this step."""
+        """Return examples (width, batch), their epochs (batch,) and the rate of this step."""
         index = self.line.index_select(0, self.cursor)[0]
         rate = self.rates.index_select(0, self.cursor)[0]
-        # Only augmentation asks for the epoch.
+        # Only augmentation asks for the epoch: spare the others a kernel in every step.
         epoch = self.position // self.n if self.setup.training.augmentation else self.position
         return index, epoch, rate
 
@@ -200,7 +206,7 @@ class Lane(ABC):
             own[np.unravel_index(inside, own.shape)] *= poke.factor
 
     def snapshot(self) -> list[Tensor]:
-        """A copy of everything that a training changes."""
+        """Copy everything that a training changes."""
         return [t.detach().clone() for t in self._tensors()]
 
     def restore(self, copies: Sequence[Tensor]) -> None:
@@ -210,7 +216,7 @@ class Lane(ABC):
                 tensor.copy_(copy)
 
     def mean_losses(self, steps: int) -> NDArray[np.float64]:
-        """Mean training loss since the last call, for each network."""
+        """Return the mean training loss since the last call, for each network."""
         losses = (self.loss_sum / max(steps, 1)).double().cpu().numpy()
         self.loss_sum.zero_()
         return losses
@@ -223,7 +229,7 @@ class Lane(ABC):
         members: Sequence[int] | None = None,
         features: bool = False,
     ) -> Tensor:
-        """Outputs (or features) for all examples, shape (members, examples, …), float32."""
+        """Return outputs (or features) for all examples, shape (members, examples, …), float32."""
         parts = self.look(data, rows, members=members, features=features)
         return torch.cat([part for _, part in parts], dim=1)
 
@@ -235,29 +241,24 @@ class Lane(ABC):
         members: Sequence[int] | None = None,
         features: bool = False,
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Targets and outputs (or features) of some examples at a time, so that few are held."""
+        """Yield targets and outputs (or features) of some examples at a time, so that few are held."""
         chosen = range(self.width) if members is None else members
-        look = self.features if features else self.logits
         count = len(data.y) if rows is None else len(rows)
         batch = DENSE_BATCH if data.y.ndim > 2 else EVALUATION_BATCH
         with torch.no_grad():
             for start in range(0, count, batch):
                 part: slice | Tensor = slice(start, start + batch)
                 part = part if rows is None else rows[part]
-                yield data.y[part], look(data.inputs(part), chosen).float()
-
-
-# One network in training, as a module: eager, or compiled and captured as a CUDA graph.
+                yield data.y[part], self.outputs(data.inputs(part), chosen, features=features).float()
 
 
 class Single(Lane):
-    """One network, as a module."""
+    """One network in training, as a module: eager, or compiled and captured as a CUDA graph."""
 
     def __init__(self, setup: Setup, forward: Callable[..., Tensor], update: Any) -> None:
         super().__init__(setup, 1)
         self.forward, self.update = forward, update
-        with torch.random.fork_rng(devices=[]):
-            self.model = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
+        self.model = setup.network()
         self.model.to(setup.device)
         if setup.data.kind == "images":
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -270,19 +271,17 @@ class Single(Lane):
 
     def begin(self, assignments: Sequence[Assignment]) -> None:
         """Draw the initial weights of the one assignment."""
-        setup = self.setup
         self.place(assignments)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(assignments[0].init)
-            fresh = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
+        fresh = self.setup.network(assignments[0].init)
+        # Copied in place: a captured graph reads the tensors that it was captured with.
         with torch.no_grad():
-            for kind in (torch.nn.Module.parameters, torch.nn.Module.buffers):
+            for kind in (nn.Module.parameters, nn.Module.buffers):
                 for mine, drawn in zip(kind(self.model), kind(fresh), strict=True):
                     mine.copy_(drawn)
         self.optimiser.reset(self.params, self.state)
 
     def step(self) -> None:
-        """One step, forward, backward and update."""
+        """Take one step: forward, backward and update."""
         index, epoch, rate = self._next()
         loss = self.forward(self.model, index[0], self.augmentation_seeds[0], epoch)
         # Weights that the network does not use have a gradient of 0.
@@ -292,25 +291,19 @@ class Single(Lane):
             self.update(self.params, grads, self.state, rate, self.count)
             self._count_up(loss.detach())
 
-    def logits(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """Outputs of the network for prepared inputs."""
-        return self._evaluated(self.model, x)[None]
-
-    def features(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """Inputs of its last layer."""
-        return self._evaluated(lambda batch: features_of(self.model, batch), x)[None]
-
-    def _evaluated(self, look: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def outputs(self, x: Tensor, members: Sequence[int], *, features: bool) -> Tensor:
+        """Return outputs of the network, or inputs of its last layer, for prepared inputs."""
+        x = channels_last(x) if self.setup.data.kind == "images" else x
         self.model.eval()
         try:
             with self.setup.arithmetic():
-                images = self.setup.data.kind == "images"
-                return look(channels_last(x) if images else x)
+                found: Tensor = features_of(self.model, x) if features else self.model(x)
+                return found[None]
         finally:
             self.model.train()
 
     def weights(self, member: int) -> dict[str, NDArray[Any]]:
-        """A copy of its parameters and buffers."""
+        """Copy its parameters and buffers."""
         state = self.model.state_dict()
         return {k: v.detach().cpu().numpy().copy(order="C") for k, v in state.items()}
 
@@ -320,12 +313,12 @@ class Single(Lane):
 
 
 def make_single(setup: Setup) -> Callable[[], Single]:
-    """A maker of lanes that share one compiled step."""
+    """Return a maker of lanes that share one compiled step."""
     training, data = setup.training, setup.data
     batch = data.batcher(training.augmentation)
     images, loss = data.kind == "images", make_loss(training)
 
-    def forward(model: torch.nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
+    def forward(model: nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
         x = batch(index, seed, epoch)
         if images:
             x = channels_last(x)
@@ -349,30 +342,32 @@ def channels_last(x: Tensor) -> Tensor:
     return x.contiguous().as_strided((count, 1, height, width), (height * width, 1, width, 1))
 
 
-def stochastic(model: torch.nn.Module) -> bool:
-    """Whether a network draws random numbers of its own while it is trained."""
+def stochastic(model: nn.Module) -> bool:
+    """Tell whether a network draws random numbers of its own while it is trained."""
+    # By name, since timm and others have layers of their own for it; networks with a configuration (of transformers)
+    # may call ``functional.dropout`` anywhere.
     names = ("dropout", "droppath", "stochasticdepth")
     return any(
         any(name in type(m).__name__.lower() for name in names) and getattr(m, "p", 1.0) for m in model.modules()
     ) or any(getattr(m, "config", None) is not None for m in model.modules())
 
 
-def draws(model: torch.nn.Module, x: Tensor) -> bool:
-    """Whether a forward pass moves torch's generator, such as ``functional.dropout`` does."""
+def draws(model: nn.Module, x: Tensor) -> bool:
+    """Tell whether a forward pass moves torch's generator, as ``functional.dropout`` does."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         before = torch.default_generator.get_state()
-        with contextlib.suppress(Exception):  # which the training will tell
+        with contextlib.suppress(Exception):  # the training itself will report it
             model(x)
         return not torch.equal(before, torch.default_generator.get_state())
 
 
-def check_outputs(model: torch.nn.Module, x: Tensor, outputs: tuple[int, ...]) -> None:
-    """Refuse a network whose outputs have not the shape of a target: numbers would be spread."""
+def check_outputs(model: nn.Module, x: Tensor, outputs: tuple[int, ...]) -> None:
+    """Refuse a network whose outputs do not have the shape of a target: they would be broadcast."""
     model.eval()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:
             shape = tuple(model(x).shape)
-        except Exception:  # which the training will tell
+        except Exception:  # the training itself will report it
             return
         finally:
             model.train()

@@ -1,4 +1,4 @@
-"""Networks by name, or from anywhere: one's own factory, timm, a Hugging Face folder.
+"""Networks by name or from one's own factory, timm, a Hugging Face folder: made, and restored from stored weights.
 
 Weights are drawn from torch's global generator while a network is made, so that
 ``torch.manual_seed`` before it fixes them.
@@ -6,9 +6,9 @@ Weights are drawn from torch's global generator while a network is made, so that
 
 from __future__ import annotations
 
+import importlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,47 +18,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from curvewise.errors import InputError
-from curvewise.nn.architectures import (
-    cnn,
-    linear,
-    mlp,
-    nin,
-    resnet9,
-    resnet18,
-    resnet34,
-    resnet50,
-    unet,
-    vgg11,
-    vgg13,
-    vgg16,
-    vgg19,
-)
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.nn.devices import own_generator
-from curvewise.nn.files.hugging_face import hugging_face_model, timm_model
+from curvewise.nn.files.hugging_face import hugging_face_model
 from curvewise.nn.files.tensors import load_part, load_weights
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
-from curvewise.nn.training import Training
-
-ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
-    "linear": linear,
-    "mlp": mlp,
-    "cnn": cnn,
-    "vgg11": vgg11,
-    "vgg13": vgg13,
-    "vgg16": vgg16,
-    "vgg19": vgg19,
-    "nin": nin,
-    "resnet9": resnet9,
-    "resnet18": resnet18,
-    "resnet34": resnet34,
-    "resnet50": resnet50,
-}
-"""Factories by name, each called with the shape of one input, the classes, and options."""
-
-DENSE: dict[str, Callable[..., nn.Module]] = {"unet": unet}
-"""Factories of networks that give images, called with the shapes of an input and a target."""
+from curvewise.nn.training import IMAGE_ARCHITECTURES, Training
 
 
 def make_network(training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None) -> nn.Module:
@@ -79,7 +46,7 @@ def make_network(training: Training, shape: tuple[int, ...], classes: Outputs, f
     Returns
     -------
     nn.Module
-        In training mode. :func:`notes_of` tells what a reader should know of its weights.
+        In training mode. :func:`notes_of` has the remarks about its weights.
 
     Raises
     ------
@@ -98,28 +65,25 @@ def make_network(training: Training, shape: tuple[int, ...], classes: Outputs, f
     with torch.device("cpu"):
         model = _made(training, tuple(shape), classes, folder)
         if training.weights is not None:
-            notes = _load(model, training, (folder or Path()) / training.weights, classes)
+            path = (folder or Path()) / training.weights
+            if training.weights_into is not None:
+                notes = load_part(model, training.weights_into, path)
+            else:
+                # Networks that give images need not have a linear layer.
+                dense = isinstance(classes, tuple) and len(classes) > 1
+                notes = load_weights(model, path, None if dense else head_of(model)[0])
             object.__setattr__(model, "_notes", notes)  # plain data, neither weight nor layer
     return model.train()
 
 
-def _load(model: nn.Module, training: Training, path: Path, classes: Outputs) -> tuple[str, ...]:
-    """Fill a network, or a part of it, with a file's weights; give what a reader should know."""
-    if training.weights_into is not None:
-        return load_part(model, training.weights_into, path)
-    # Networks that give images need not have a linear layer.
-    dense = isinstance(classes, tuple) and len(classes) > 1
-    return load_weights(model, path, None if dense else head_of(model)[0])
-
-
 def notes_of(model: nn.Module) -> tuple[str, ...]:
-    """What a reader should know of how a network was made, such as a head drawn anew."""
+    """Return remarks about how a network was made, such as a head drawn anew."""
     notes: tuple[str, ...] = model.__dict__.get("_notes", ())
     return notes
 
 
 def head_of(model: nn.Module) -> tuple[str, nn.Linear]:
-    """The last linear layer of a network, and its name.
+    """Return the last linear layer of a network, and its name.
 
     Examples
     --------
@@ -136,7 +100,7 @@ def head_of(model: nn.Module) -> tuple[str, nn.Linear]:
 
 
 def features_of(model: nn.Module, x: Tensor) -> Tensor:
-    """What the last linear layer is given for inputs x, shape (examples, features).
+    """Return the inputs of the last linear layer for inputs x of the network, shape (examples, features).
 
     The network is called as it is: in its mode, on its device.
     """
@@ -160,22 +124,21 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
     own = bool(rest) and kind not in ("timm", "hf")
     if not own:
         check_outputs_of(name, classes)
-    if isinstance(classes, tuple) and not own and name not in DENSE:
+    if isinstance(classes, tuple) and not own and name not in IMAGE_ARCHITECTURES:
         classes = classes[0]
     if kind == "timm" and isinstance(classes, int):
         with installed(folder):
-            return timm_model(rest, shape, classes, options)
+            return _timm_model(rest, shape, classes, options)
     if kind == "hf" and isinstance(classes, int):
         with installed(folder):
             return hugging_face_model((folder or Path()) / rest, shape, classes, options)
     if own:
         factory = find_function("architecture", name, folder)
-    elif name in {**ARCHITECTURES, **DENSE}:
-        factory = {**ARCHITECTURES, **DENSE}[name]
+    elif name in ARCHITECTURES:
+        factory = ARCHITECTURES[name]
     else:
         raise InputError(
-            f"architecture={name!r} is not known: use one of "
-            f"{', '.join((*ARCHITECTURES, *DENSE))}; "
+            f"architecture={name!r} is not known: use one of {', '.join(ARCHITECTURES)}; "
             "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'."
         )
     _check_options(name, factory, options)
@@ -186,6 +149,23 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
             f"architecture={name!r} returned {type(model).__name__}: a factory takes shape, "
             "classes and options, and returns a torch.nn.Module."
         )
+    return model
+
+
+def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:
+    """Make a model of timm with random weights: nothing is downloaded."""
+    try:
+        timm = importlib.import_module("timm")
+    except ImportError as error:
+        raise MissingDependencyError(f"architecture='timm:{name}' needs timm: pip install timm.") from error
+    if len(shape) != 3:
+        raise InputError(
+            f"architecture='timm:{name}' takes images, (channels, height, width); one input has shape {shape}."
+        )
+    if name not in timm.list_models():
+        raise InputError(f"architecture='timm:{name}' is not a model of the installed timm: see timm.list_models().")
+    settings = {"pretrained": False, "num_classes": classes, "in_chans": shape[0], **options}
+    model: nn.Module = timm.create_model(name, **settings)
     return model
 
 
@@ -204,9 +184,6 @@ def _check_options(name: str, factory: Callable[..., nn.Module], options: dict[s
         ) from error
 
 
-# Networks as they were: from their settings and stored weights, or from their seed.
-
-
 def restore_network(
     training: Training,
     shape: tuple[int, ...],
@@ -215,7 +192,7 @@ def restore_network(
     folder: Path | None = None,
     seed: int = 0,
 ) -> nn.Module:
-    """A network with stored weights, in evaluation mode, on the CPU.
+    """Make a network with stored weights, in evaluation mode, on the CPU.
 
     Parameters
     ----------
@@ -247,7 +224,7 @@ def restore_network(
     """
     head = training.trained == "head"
     start = training if head else replace(training, weights=None, weights_into=None)
-    model = _drawn(start, shape, classes, 0 if training.weights else seed, folder)
+    model = draw_network(start, shape, classes, 0 if training.weights else seed, folder)
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
     wanted = {f"{head_of(model)[0]}.weight"} if head else set(model.state_dict())
     try:
@@ -267,7 +244,7 @@ def restore_network(
 def initial_network(
     training: Training, shape: tuple[int, ...], classes: Outputs, seed: int, folder: Path | None = None
 ) -> nn.Module:
-    """A network with the weights that a training of this seed starts from, in evaluation mode.
+    """Make a network with the weights that a training of this seed starts from, in evaluation mode.
 
     Parameters
     ----------
@@ -286,20 +263,12 @@ def initial_network(
             "trained='head': the last layer is trained on features that were computed once, and "
             "starts apart from its network. Use trained='all' to have initial weights."
         )
-    return _drawn(training, shape, classes, seed, folder)
+    return draw_network(training, shape, classes, seed, folder)
 
 
-def _drawn(training: Training, shape: tuple[int, ...], classes: Outputs, seed: int, folder: Path | None) -> nn.Module:
+def draw_network(
+    training: Training, shape: tuple[int, ...], classes: Outputs, seed: int, folder: Path | None = None
+) -> nn.Module:
+    """Make a network from a seed, in evaluation mode; torch's own generator stays as it is."""
     with own_generator(seed):
         return make_network(training, shape, classes, folder).eval()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Sums on a CPU are cut into as many parts as there are threads, which changes the bits."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Files of networks: what they hold, told by their content; needs no torch."""
+"""Kinds of model files, recognised by their content; no torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KNOWN = (
 
 
 def kind_of(path: Path) -> str:
-    """Tell from its content what a file holds, a key of ``model_files.KINDS``."""
+    """Recognise a model file by its content: a key of :data:`curvewise.nn.files.model.KINDS`."""
     if not path.exists():
         raise InputError(f"{path}: there is no such file. Check the path.")
     if path.is_dir():
@@ -48,7 +48,7 @@ def kind_of(path: Path) -> str:
         if start in (head[:4], head[4:8]):
             raise InputError(f"{path} is {what}.")
     ending = _ENDINGS.get(path.suffix.lower())
-    if ending is None and head[:1] == b"\x08":  # how every ONNX file begins: its version
+    if ending is None and head[:1] == b"\x08":  # every ONNX file begins with its version, field 1 of its protocol
         return "onnx"
     if ending is None:
         raise InputError(f"{path} is no network that is known: give a file made by {KNOWN}.")
@@ -74,7 +74,7 @@ def _kind_of_archive(path: Path) -> str:
 
 
 def file_digest(*paths: Path) -> str:
-    """A hash of what files hold."""
+    """Return a hash of the content of files."""
     found = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as stream:
@@ -83,7 +83,7 @@ def file_digest(*paths: Path) -> str:
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
-    """What to say of a file that breaks off or makes no sense."""
+    """Return the error for a file that breaks off or makes no sense."""
     said = str(error).strip().split("\n")[0][:200]
     said = said if " " in said else f"{type(error).__name__} {said}".strip()
     return InputError(

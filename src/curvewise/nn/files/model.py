@@ -1,4 +1,4 @@
-"""Trained networks out of files: exported programs, TorchScript, weights with a factory, ONNX."""
+"""Trained networks out of files: exported programs, TorchScript, ONNX, and weights with a factory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS = {
     "torch": "weights (torch.save)",
     "onnx": "ONNX",
 }
-"""Kinds of files that can be loaded, in words."""
+"""Kinds of files that can be loaded, and their names for people."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +50,11 @@ class ModelFile:
         In evaluation mode, on the CPU unless exported for elsewhere. A network of an ONNX file is
         a plain callable, arrays in and arrays out.
     kind : str
-        What the file is, in words.
+        Kind of the file, for people.
     path : Path
         The file.
     notes : tuple of str
-        What was taken for what.
+        Choices made where the file leaves some.
     """
 
     model: nn.Module | Callable[[Any], Any]
@@ -74,7 +74,7 @@ def load_model(
     device: str | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> ModelFile:
-    """Load a trained network; what the file holds decides how, not how it is called.
+    """Load a trained network; the content of the file decides how, not its name.
 
     Files with pickled code are refused. An exported program and TorchScript are programs all the
     same: use those that come from people you trust.
@@ -87,7 +87,7 @@ def load_model(
     shape : tuple of int
         Shape of one input.
     classes : int
-        How many classes there are.
+        Number of classes.
     factory : str, optional
         What makes the network for a state_dict: ``"module:function"``, called with shape, classes
         and options; a name such as ``"cnn"`` or ``"resnet18"``; ``"timm:NAME"``; ``"hf:FOLDER"``.
@@ -183,8 +183,6 @@ def _answers(file: ModelFile, x: Tensor) -> Any:
     return found.float().cpu().numpy() if isinstance(found, Tensor) else found
 
 
-# Programs of torch out of files: ExportedProgram and TorchScript.
-
 PICKLED = (
     "holds {what}, which could run code when read, and is refused. Export the network anew with plain tensors only."
 )
@@ -219,7 +217,7 @@ class Program(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Any:
-        """Answers; where the batch size is fixed, the last row fills up the last batch."""
+        """Return answers; where the batch size is fixed, the last row fills up the last batch."""
         x = x.contiguous()  # programs rely on the strides they were exported with
         if self._dtype is not None and x.is_floating_point():
             x = x.to(self._dtype)
@@ -259,9 +257,9 @@ def load_exported(path: Path, shape: tuple[int, ...], *, layers: bool, device: t
     shape : tuple of int
         Shape of one input that it will be given.
     layers : bool
-        Whether its submodules must be there to be looked into.
+        Keep its submodules, so that they can be looked into.
     device : device, optional
-        Where it will run.
+        Device that it will run on.
     """
     program = _program(path, device)
     given = _input(path, program)
@@ -333,7 +331,7 @@ def _check_member(path: Path, name: str, archive: zipfile.ZipFile) -> None:
 
 
 def _input(path: Path, program: ExportedProgram) -> Tensor:
-    """What stands for the one input in the program: its shape, perhaps symbolic, and its type."""
+    """Return the placeholder of the one input in the program: its shape, perhaps symbolic, and its type."""
     names = program.graph_signature.user_inputs
     found = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
     if len(found) != 1 or not isinstance(found[0], Tensor):
@@ -342,7 +340,7 @@ def _input(path: Path, program: ExportedProgram) -> Tensor:
 
 
 def _with_activations(network: nn.Module) -> nn.Module:
-    """Let submodules that were activations say so by their class, as they did before."""
+    """Restore the classes of activations, by which a perturbation finds its layers: unflattening loses them."""
     for module in network.modules():
         tell = getattr(module, "type_name", None)
         home, _, name = str(tell() if callable(tell) else "").rpartition(".")
@@ -352,7 +350,7 @@ def _with_activations(network: nn.Module) -> nn.Module:
 
 
 def _most(program: ExportedProgram, size: Any) -> int | None:
-    """The largest size that a symbolic axis was exported for."""
+    """Return the largest size that a symbolic axis was exported for."""
     limits = program.range_constraints.get(size.node.expr)
     if limits is None or not limits.upper.is_Integer or int(limits.upper) > 2**31:
         return None  # unlimited, in one of the ways to write that
@@ -361,7 +359,7 @@ def _most(program: ExportedProgram, size: Any) -> int | None:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Without tracebacks in torch's log and warnings about torch itself; errors are raised."""
+    """Silence tracebacks in torch's log and warnings about torch itself inside the block; errors are raised."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:

@@ -19,7 +19,7 @@ DTYPES = {
     "tensor(int32)": np.int32,
     "tensor(uint8)": np.uint8,
 }
-"""What inputs are given as, by onnxruntime's name for it."""
+"""Types of inputs, by onnxruntime's name for them."""
 
 
 class OnnxModel:
@@ -37,7 +37,7 @@ class OnnxModel:
     Attributes
     ----------
     notes : tuple of str
-        What was taken for what.
+        Choices made where the file leaves some.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...], device: str | None = None) -> None:
@@ -60,7 +60,7 @@ class OnnxModel:
         self.notes = (*told, *chosen)
 
     def __call__(self, x: NDArray[Any]) -> NDArray[Any]:
-        """Answers for inputs; where the batch size is fixed, the last row fills up the batch."""
+        """Return answers for inputs."""
         if (x.dtype.kind == "f") != (np.dtype(self._dtype).kind == "f"):
             raise InputError(f"{self._path} takes {self._input.type}, and the data is {x.dtype}.")
         x = np.moveaxis(x, 1, -1) if self._last else x
@@ -70,7 +70,7 @@ class OnnxModel:
         return found
 
     def _choose_output(self) -> tuple[str, tuple[str, ...]]:
-        """Scores of the classes, where there is more than one output."""
+        """Choose the scores of the classes, where there is more than one output."""
         outputs = self._session.get_outputs()
         scores = [o for o in outputs if len(o.shape or ()) == 2 and "float" in o.type]
         chosen = (scores or outputs)[0].name
@@ -83,7 +83,7 @@ class OnnxModel:
 def run_session(
     session: Any, path: Path, outputs: list[str], feeds: dict[str, NDArray[Any]], batch: int | None
 ) -> list[NDArray[Any]]:
-    """Outputs for inputs by name; where the batch size is fixed, the last row fills it up."""
+    """Return outputs for inputs by name; where the batch size is fixed, the last row fills it up."""
     count = len(next(iter(feeds.values())))
     size = batch or count
     parts = []
@@ -105,7 +105,7 @@ def run_session(
 
 
 def open_session(path: Path, device: str | None, content: bytes | None = None) -> tuple[Any, tuple[str, ...]]:
-    """Have onnxruntime load a file, or changed content of it; and what there is to say of it."""
+    """Load a file, or changed content of it, with onnxruntime; return the session and remarks."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -118,7 +118,7 @@ def open_session(path: Path, device: str | None, content: bytes | None = None) -
     use = ["CUDAExecutionProvider"] if gpu and (wanted or device is None) else []
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors, which are raised as well
-    if content is not None:  # weights in files of their own lie beside the file
+    if content is not None:  # content has no path: weights that lie beside the file would not be found
         beside = str(path.resolve().parent)
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", beside)
     try:
@@ -129,7 +129,7 @@ def open_session(path: Path, device: str | None, content: bytes | None = None) -
 
 
 def _channels_last(path: Path, rest: list[Any], shape: tuple[int, ...]) -> bool:
-    """Whether images go in as (height, width, channels); raise where no layout fits."""
+    """Tell whether images go in as (height, width, channels); raise where no layout fits."""
 
     def fits(sizes: tuple[int, ...]) -> bool:
         return len(rest) == len(sizes) and all(
