@@ -6,7 +6,7 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check -q
 # The base dependencies at their lower bounds, as pyproject.toml states them; these were released before Python 3.13.
 FLOORS  = $(PYTHON) -c "import sys, tomllib; base = tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']; print(*(d.replace('>=', '==') if sys.version_info < (3, 13) else d for d in base), sep='\n')"
 
-.PHONY: demo test lint unit core floor docs chromium clean
+.PHONY: demo test lint unit core floor docs house chromium clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -21,6 +21,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house.py --check
 
 unit: $(VENV)/.dev chromium
 	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/pytest -n 2
@@ -33,6 +34,10 @@ core: .venv-core/.done
 # Reading and drawing with every base dependency at its lower bound. What newer packages say of these is not an error.
 floor: .venv-floor/.done
 	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest -q -W ignore::DeprecationWarning tests/reading tests/drawing $(wildcard tests/*/plot tests/*/test_plot*.py tests/*/test_load*.py)
+
+# Files, lines, comments and other figures of the source tree, to watch that it stays easy to find one's way in.
+house: $(VENV)/.dev
+	$(BIN)/python tools/house.py
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
