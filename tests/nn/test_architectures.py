@@ -137,7 +137,7 @@ def test_no_network_has_dropout() -> None:
     [
         (Training("resnet10"), (1, 8, 8), r"resnet10.*resnet18.*timm:NAME"),
         (Training("mlp", options={"wide": 3}), (4,), r"wide.*width, depth, batch_norm"),
-        (Training("linear", options={"width": 3}), (4,), r"width.*its options are bias"),
+        (Training("linear", options={"width": 3}), (4,), r"width.*Its options are bias"),
         (Training("mlp", options={"width": 0}), (4,), r"width=0.*at least 1"),
         (Training("cnn", options={"width": 2.5}), (1, 8, 8), r"width=2.5.*whole"),
         (Training("resnet18", options={"stem": "big"}), (1, 8, 8), r"stem='big'.*small or imagenet"),

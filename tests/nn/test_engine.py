@@ -612,7 +612,7 @@ def test_devices_that_are_not_there(device: str, digits: Examples, shown: dict[s
 
 
 def test_an_unknown_architecture_is_an_input_error(digits: Examples, shown: dict[str, Examples]) -> None:
-    with pytest.raises(InputError, match="is not known"):
+    with pytest.raises(InputError, match="not known"):
         trained(Training("perceptron"), [assigned(1)], digits, shown)
 
 

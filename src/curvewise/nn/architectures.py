@@ -195,8 +195,10 @@ def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: flo
     smallest = (min(height, side) + 1) // 2 // 2
     if smallest < 1:
         raise InputError(
-            f"architecture='resnet9' needs images of 3×3 pixels or more, and these have "
-            f"{height}×{side}: use 'cnn' or 'mlp'."
+            f"needs images of 3×3 pixels or more, and these have {height}×{side}.",
+            argument="architecture",
+            value="resnet9",
+            remedy="Use 'cnn' or 'mlp'.",
         )
     layers = nn.Sequential(
         _normed(channels, width),
@@ -283,7 +285,9 @@ class ResNet(nn.Module):
         channels, _, _ = _image_shape(shape, "resnet")
         _check_positive(width=width)
         if stem not in self.STEMS:
-            raise InputError(f"options: stem={stem!r} is not known: use {' or '.join(self.STEMS)}.")
+            raise InputError(
+                f"stem={stem!r} is not known.", argument="options", remedy=f"Use {' or '.join(self.STEMS)}."
+            )
         large = stem == "imagenet"
         kernel, stride = (7, 2) if large else (3, 1)
         self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
@@ -401,7 +405,9 @@ class Unet(nn.Module):
         _image_shape(shape, "unet")
         encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
         if encoder not in encoders:
-            raise InputError(f"options: encoder={encoder!r} is not known: use one of {', '.join(encoders)}.")
+            raise InputError(
+                f"encoder={encoder!r} is not known.", argument="options", remedy=f"Use one of {', '.join(encoders)}."
+            )
         self.encoder = encoders[encoder](shape, 1, width=width, stem=stem)
         inside = last = self.encoder.fc.in_features
         self.encoder.fc = nn.Identity()  # type: ignore[assignment]
@@ -473,8 +479,10 @@ def _image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, i
     """Return (channels, height, width), or raise for inputs that are not images."""
     if len(shape) != 3 or min(shape) < 1:
         raise InputError(
-            f"architecture={architecture!r} takes images, (channels, height, width); one input "
-            f"has shape {tuple(shape)}. Use 'linear' or 'mlp' for plain features."
+            f"takes images, (channels, height, width); one input has shape {tuple(shape)}.",
+            argument="architecture",
+            value=architecture,
+            remedy="Use 'linear' or 'mlp' for plain features.",
         )
     return shape[0], shape[1], shape[2]
 
@@ -483,7 +491,7 @@ def _check_positive(**numbers: Any) -> None:
     """Refuse options that are not whole numbers from 1 on."""
     for name, value in numbers.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"options: {name}={value!r}: give a whole number of at least 1.")
+            raise InputError(f"{name}={value!r}.", argument="options", remedy="Give a whole number of at least 1.")
 
 
 ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {

@@ -124,8 +124,10 @@ def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augment
         return lambda x, seed, epoch, example, fill: x
     if len(shape) != 3:
         raise InputError(
-            f"augmentation={list(specs)} is for images, (channels, height, width); one input has "
-            f"shape {tuple(shape)}: leave it out."
+            f"for images, (channels, height, width); one input has shape {tuple(shape)}.",
+            argument="augmentation",
+            value=list(specs),
+            remedy="Leave it out.",
         )
     changes = _parsed(specs, (shape[0], shape[1], shape[2]))
     groups = [(family, list(steps)) for family, steps in groupby(changes, key=lambda change: _FAMILIES[change.kind])]
@@ -146,7 +148,7 @@ def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]
         kind, colon, text = str(spec).partition(":")
         if kind not in AUGMENTATIONS:
             known = "; ".join(f"{name}: {meaning}" for name, meaning in AUGMENTATIONS.items())
-            raise InputError(f"augmentation={spec!r} is not known. There are: {known}.")
+            raise InputError("not known.", argument="augmentation", value=spec, remedy=f"There are: {known}.")
         amount = _amount(spec, kind, text if colon else None, shape)
         repeats = sum(c.kind == kind for c in changes)
         first = _DRAWS * list(AUGMENTATIONS).index(kind) + _AGAIN * repeats
@@ -157,7 +159,7 @@ def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]
 def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int]) -> float:
     if kind == "flip":
         if text is not None:
-            raise InputError(f"augmentation={spec!r}: 'flip' takes no number.")
+            raise InputError("'flip' takes no number.", argument="augmentation", value=spec)
         return 0.0
     whole = kind in MOVES
     side = min(shape[1:])
@@ -170,8 +172,10 @@ def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int])
         number = "whole number" if whole else "number"
         bound = "" if math.isinf(largest) else f" to {largest:g}"
         raise InputError(
-            f"augmentation={spec!r}: give a {number} from 0{bound} after the colon for images of "
-            f"{shape[1]}×{shape[2]} ({AUGMENTATIONS[kind]})."
+            f"Give a {number} from 0{bound} after the colon for images of {shape[1]}×{shape[2]} "
+            f"({AUGMENTATIONS[kind]}).",
+            argument="augmentation",
+            value=spec,
         )
     return value
 

@@ -18,6 +18,7 @@ from curvewise.errors import InputError
 from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.devices import own_generator
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
+from curvewise.text import arg
 
 ROUNDS = 10  # times that a sampler may go through its dataset: some never end
 MOST_READY = 2**30  # bytes of inputs that are also kept normalised
@@ -128,7 +129,7 @@ def draw_sample(
         If data is empty, inputs and labels do not match, or labels are no classes.
     """
     if examples is not None and not is_amount(examples):
-        raise InputError(f"examples={examples!r}: give a whole number of at least 1, or a share below 1.")
+        raise InputError("Give a whole number of at least 1, or a share below 1.", argument="examples", value=examples)
     random = np.random.default_rng(rng)
     padding = None
     if isinstance(data, Examples):
@@ -178,14 +179,16 @@ def _from_dataset(
     data: Any, examples: float | None, random: np.random.Generator
 ) -> tuple[Tensor, Any, NDArray[np.int64]]:
     if isinstance(data, Tensor | np.ndarray):
-        raise InputError("labels is missing: data holds inputs only. Pass labels=.")
+        raise InputError("labels is missing: data holds inputs only.", remedy=f"Pass {arg('labels')}.")
     sized = hasattr(data, "__getitem__") and hasattr(data, "__len__")
     if not sized and not isinstance(data, DataLoader | IterableDataset):
         raise InputError(f"data is a {type(data).__name__}: give a torch Dataset, a DataLoader, or (inputs, labels).")
     loader = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=256)
     if isinstance(loader.dataset, IterableDataset):
         if examples is not None and examples < 1:
-            raise InputError(f"examples={examples!r}: a stream has no share, give a whole number.")
+            raise InputError(
+                "a stream has no share.", argument="examples", value=examples, remedy="Give a whole number."
+            )
         x, y = _joined(loader, None if examples is None else int(examples))
         return x, y, np.arange(len(y), dtype=np.int64)
     dataset: Any = loader.dataset
@@ -279,17 +282,19 @@ def _scale(
     x: Tensor, mean: float | Sequence[float] | None, std: float | Sequence[float] | None
 ) -> tuple[Tensor | None, Tensor | None]:
     if (mean is None) != (std is None):
-        raise InputError("mean and std belong together: give both or neither.")
+        raise InputError(f"{arg('mean')} and {arg('std')} belong together.", remedy="Give both or neither.")
     if mean is None or std is None or x.ndim != 4:
         return None, None
     mean, std = ((float(v),) * x.shape[1] if isinstance(v, int | float | np.number) else v for v in (mean, std))
     for name, values in (("mean", mean), ("std", std)):
         if len(values) != x.shape[1]:
             raise InputError(
-                f"{name} has {len(values)} values, images have {x.shape[1]} channel(s): give one for each."
+                f"{len(values)} values for images of {x.shape[1]} channel(s).",
+                argument=name,
+                remedy="Give one for each.",
             )
     if min(std) <= 0:
-        raise InputError(f"std={list(std)}: give numbers above 0.")
+        raise InputError("Give numbers above 0.", argument="std", value=list(std))
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
 
 

@@ -56,11 +56,11 @@ def find_device(device: str | torch.device) -> torch.device:
     except RuntimeError:
         place = None
     if place is None or place.type not in ("cpu", "cuda"):
-        raise InputError(f"device={str(device)!r} is not known: use 'cpu', 'cuda' or 'cuda:1'.")
+        raise InputError("not known.", argument="device", value=str(device), remedy="Use 'cpu', 'cuda' or 'cuda:1'.")
     gpus = torch.cuda.device_count()
     if place.type == "cuda" and (place.index or 0) >= gpus:
         seen = f"only {gpus} of them" if gpus else "no GPU"
-        raise InputError(f"device={str(device)!r}, but torch sees {seen} here: use 'cpu'.")
+        raise InputError(f"torch finds {seen} here.", argument="device", value=str(device), remedy="Use 'cpu'.")
     return place
 
 

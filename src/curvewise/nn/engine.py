@@ -31,6 +31,7 @@ from curvewise.nn.schedules import Goal, drive
 from curvewise.nn.stack import is_spelled_out, make_stack, stackable, whole_groups
 from curvewise.nn.task import Assignment, Examples, Keep, Trained, check_alike, settle_training
 from curvewise.nn.training import Training
+from curvewise.text import arg
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats its bits only with a fixed workspace
 
@@ -166,8 +167,10 @@ def resident(examples: Examples, device: torch.device) -> Resident:
 def _setup(training: Training, examples: Examples, batch: int, device: torch.device, folder: Path | None) -> Setup:
     if training.precision == "bfloat16" and device.type == "cpu":
         raise InputError(
-            "precision='bfloat16' is for GPUs; on a CPU it is slow, and some CPUs stop at it: "
-            "train on device='cuda', or use precision='float32'."
+            "for GPUs; on a CPU it is slow, and some CPUs stop at it.",
+            argument="precision",
+            value="bfloat16",
+            remedy=f"Train on {arg('device', 'cuda')}, or use {arg('precision', 'float32')}.",
         )
     data = resident(examples, device)
     # A batch smaller than asked for comes from a subset smaller than that: not worth compiling.

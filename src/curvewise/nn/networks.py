@@ -26,6 +26,7 @@ from curvewise.nn.files.tensors import load_part, load_weights
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
 from curvewise.nn.training import IMAGE_ARCHITECTURES, Training
+from curvewise.text import Message, arg
 
 
 def make_network(training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None) -> nn.Module:
@@ -138,16 +139,21 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
         factory = ARCHITECTURES[name]
     else:
         raise InputError(
-            f"architecture={name!r} is not known: use one of {', '.join(ARCHITECTURES)}; "
-            "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'."
+            "not known.",
+            argument="architecture",
+            value=name,
+            remedy=f"Use one of {', '.join(ARCHITECTURES)}; 'module:function' for a factory of your own, 'timm:NAME', "
+            "or 'hf:FOLDER'.",
         )
     _check_options(name, factory, options)
     with importable(folder if names_own_code(name) else None):  # files beside it, imported only now
         model = factory(shape, classes, **options)
     if not isinstance(model, nn.Module):
         raise InputError(
-            f"architecture={name!r} returned {type(model).__name__}: a factory takes shape, "
-            "classes and options, and returns a torch.nn.Module."
+            f"it returned {type(model).__name__}.",
+            argument="architecture",
+            value=name,
+            remedy="A factory takes shape, classes and options, and returns a torch.nn.Module.",
         )
     return model
 
@@ -157,13 +163,21 @@ def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[s
     try:
         timm = importlib.import_module("timm")
     except ImportError as error:
-        raise MissingDependencyError(f"architecture='timm:{name}' needs timm: pip install timm.") from error
+        needs = Message(f"{arg('architecture', f'timm:{name}')} needs timm: pip install timm.")
+        raise MissingDependencyError(needs) from error
     if len(shape) != 3:
         raise InputError(
-            f"architecture='timm:{name}' takes images, (channels, height, width); one input has shape {shape}."
+            f"takes images, (channels, height, width); one input has shape {shape}.",
+            argument="architecture",
+            value=f"timm:{name}",
         )
     if name not in timm.list_models():
-        raise InputError(f"architecture='timm:{name}' is not a model of the installed timm: see timm.list_models().")
+        raise InputError(
+            "not a model of the installed timm.",
+            argument="architecture",
+            value=f"timm:{name}",
+            remedy="See timm.list_models().",
+        )
     settings = {"pretrained": False, "num_classes": classes, "in_chans": shape[0], **options}
     model: nn.Module = timm.create_model(name, **settings)
     return model
@@ -179,8 +193,10 @@ def _check_options(name: str, factory: Callable[..., nn.Module], options: dict[s
     except TypeError as error:
         known = list(signature.parameters)[2:]
         raise InputError(
-            f"architecture={name!r} cannot be called with shape, classes and options "
-            f"{sorted(options)} ({error}): its options are {', '.join(known) or 'none'}."
+            f"cannot be called with shape, classes and options {sorted(options)} ({error}).",
+            argument="architecture",
+            value=name,
+            remedy=f"Its options are {', '.join(known) or 'none'}.",
         ) from error
 
 
@@ -235,7 +251,7 @@ def restore_network(
             raise RuntimeError(f"it has no {', '.join(unknown)}.")
     except RuntimeError as error:
         raise InputError(
-            f"The weights do not fit architecture={training.architecture!r} with options "
+            f"The weights do not fit {arg('architecture', training.architecture)} with options "
             f"{dict(training.options)}: {error}"
         ) from error
     return model
@@ -260,8 +276,10 @@ def initial_network(
     """
     if training.trained == "head":
         raise InputError(
-            "trained='head': the last layer is trained on features that were computed once, and "
-            "starts apart from its network. Use trained='all' to have initial weights."
+            "the last layer is trained on features that were computed once, and starts apart from its network.",
+            argument="trained",
+            value="head",
+            remedy=f"Use {arg('trained', 'all')} to have initial weights.",
         )
     return draw_network(training, shape, classes, seed, folder)
 

@@ -82,33 +82,36 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
     InputError
         If it cannot be imported; the message names the module, the line and the remedy.
     """
-    asked = f"{asked}={name!r}"
     module, _, function = name.partition(":")
     if module.endswith(".py"):
-        raise InputError(f"{asked}: give '{module.removesuffix('.py')}:{function}', without '.py'.")
+        raise InputError(f"Give '{module.removesuffix('.py')}:{function}', without '.py'.", argument=asked, value=name)
     known = _is_known(name)
     try:
         found = _imported(module, folder, known=known)
     except InputError as error:  # two modules of one name
-        raise InputError(f"{asked}: {error}") from error
+        raise InputError(error.message, argument=asked, value=name) from error
     except ModuleNotFoundError as error:
         remedy = f"put {module}.py in the folder of the study or install what it needs"
         if known:
-            remedy = "install it, or mend the name"
+            remedy = "install it, or correct the name"
         elif error.name != module:
             remedy = f"{module} needs it: install it, or put it beside {module}.py"
-        raise InputError(f"{asked}: cannot import {error.name!r}: {remedy}.") from error
+        raise InputError(f"cannot import {error.name!r}: {remedy}.", argument=asked, value=name) from error
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"{asked} {failure(error, folder)} Mend the module {module!r}: it must be possible to import it."
+            failure(error, folder),
+            argument=asked,
+            value=name,
+            remedy=f"Correct the module {module!r}: it must be possible to import it.",
         ) from error
     except KeyboardInterrupt as stop:
-        stop.add_note(f"{asked}: stopped while {module!r} was imported.")
+        stop.add_note(f"{asked}={name!r}: stopped while {module!r} was imported.")
         raise
     result: Callable[..., Any] | None = getattr(found, function, None)
     if not callable(result):
         names = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
-        raise InputError(f"{asked}: the module has no {function!r}; it has {', '.join(names[:10])}.")
+        has = f"the module has no {function!r}; it has {', '.join(names[:10])}."
+        raise InputError(has, argument=asked, value=name)
     return result
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.nn.training import IMAGE_ARCHITECTURES, NUMBER_LOSSES, Training
+from curvewise.text import arg
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +244,10 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
     if isinstance(outputs, int):
         if training.loss in NUMBER_LOSSES:
             raise InputError(
-                f"loss={training.loss!r} is for numbers, and the targets are classes: leave it "
-                "out, or say targets='numbers' where the data is loaded."
+                "for numbers, and the targets are classes.",
+                argument="loss",
+                value=training.loss,
+                remedy=f"Leave it out, or say {arg('targets', 'numbers')} where the data is loaded.",
             )
         return replace(training, loss=None)
     if not outputs:
@@ -252,10 +255,18 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
             "The targets have shape (examples,), without an axis for the numbers of an example: pass y[:, None]."
         )
     if training.loss == "cross-entropy":
-        raise InputError("loss='cross-entropy' is for classes, and the targets are numbers: use 'l1' or 'l2'.")
+        raise InputError(
+            "for classes, and the targets are numbers.",
+            argument="loss",
+            value="cross-entropy",
+            remedy="Use 'l1' or 'l2'.",
+        )
     if training.label_smoothing:
         raise InputError(
-            f"label_smoothing={training.label_smoothing:g} is for classes, and the targets are numbers: leave it out."
+            "for classes, and the targets are numbers.",
+            argument="label_smoothing",
+            value=training.label_smoothing,
+            remedy="Leave it out.",
         )
     if len(outputs) > 1:
         _check_dense(training, outputs)
@@ -267,14 +278,17 @@ def _check_dense(training: Training, outputs: tuple[int, ...]) -> None:
     moving = [spec for spec in training.augmentation if spec.partition(":")[0] in MOVING]
     if moving:
         raise InputError(
-            f"augmentation={moving} moves the pixels of an input and not those of its target, "
-            f"which is an image of shape {outputs}: leave it out (noise, colour and cutout move "
-            "nothing)."
+            f"moves the pixels of an input and not those of its target, which is an image of shape {outputs}.",
+            argument="augmentation",
+            value=moving,
+            remedy="Leave it out (noise, colour and cutout move nothing).",
         )
     if training.trained == "head":
         raise InputError(
-            "trained='head' trains a linear layer, which gives a row of numbers, and the targets "
-            f"are images of shape {outputs}: use trained='all'."
+            f"trains a linear layer, which gives a row of numbers, and the targets are images of shape {outputs}.",
+            argument="trained",
+            value="head",
+            remedy=f"Use {arg('trained', 'all')}.",
         )
 
 
@@ -286,14 +300,18 @@ def check_outputs_of(architecture: str, outputs: Outputs) -> None:
     dense = isinstance(outputs, tuple) and len(outputs) > 1
     if dense and architecture not in IMAGE_ARCHITECTURES:
         raise InputError(
-            f"architecture={architecture!r} gives a row of numbers, and the targets are images of "
-            f"shape {outputs}: use 'unet', or 'module:function' for a factory of your own."
+            f"gives a row of numbers, and the targets are images of shape {outputs}.",
+            argument="architecture",
+            value=architecture,
+            remedy="Use 'unet', or 'module:function' for a factory of your own.",
         )
     if architecture in IMAGE_ARCHITECTURES and not dense:
         what = "classes" if isinstance(outputs, int) else "rows of numbers"
         raise InputError(
-            f"architecture={architecture!r} gives images, and the targets are {what}: use 'mlp', "
-            "'cnn' or 'resnet9', say."
+            f"gives images, and the targets are {what}.",
+            argument="architecture",
+            value=architecture,
+            remedy="Use 'mlp', 'cnn' or 'resnet9', say.",
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 
 ROW_ARCHITECTURES = (
     *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
@@ -133,7 +134,7 @@ class Training:
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if value not in allowed and not (name == "loss" and value is None):
-                raise InputError(f"{name}={value!r} is not known: use one of {', '.join(allowed)}.")
+                raise InputError("not known.", argument=name, value=value, remedy=f"Use one of {', '.join(allowed)}.")
         for rate in self.rates:
             _check_number("rate", rate, above=0)
         for drop in self.drops:
@@ -158,38 +159,45 @@ class Training:
 
     def _check_kinds(self) -> None:
         if not isinstance(self.augmentation, tuple) or not all(isinstance(v, str) for v in self.augmentation):
-            raise InputError(f"augmentation={self.augmentation!r}: give a list of words, such as ['flip'].")
+            raise _misfit("augmentation", self.augmentation, "Give a list of words, such as ['flip'].")
         if not isinstance(self.drops, tuple):
-            raise InputError(f"drops={self.drops!r}: give a list of shares, such as [0.5, 0.75].")
+            raise _misfit("drops", self.drops, "Give a list of shares, such as [0.5, 0.75].")
         if not isinstance(self.architecture, str) or not self.architecture:
-            raise InputError(f"architecture={self.architecture!r}: give a name such as 'mlp', or 'module:function'.")
+            raise _misfit("architecture", self.architecture, "Give a name such as 'mlp', or 'module:function'.")
         if self.weights is not None and not isinstance(self.weights, str):
-            raise InputError(f"weights={self.weights!r}: give the path of a file.")
+            raise _misfit("weights", self.weights, "Give the path of a file.")
         if self.weights_into is not None and not isinstance(self.weights_into, str):
-            raise InputError(f"weights_into={self.weights_into!r}: give the name of a part.")
+            raise _misfit("weights_into", self.weights_into, "Give the name of a part.")
         if not isinstance(self.options, Mapping):
-            raise InputError(f"options={self.options!r}: give a dict of names and values.")
+            raise _misfit("options", self.options, "Give a dict of names and values.")
 
     def _check_agreement(self) -> None:
         if self.schedule == "drops" and not self.drops:
-            raise InputError("schedule='drops' needs drops=: the shares of the training, such as [0.5, 0.75].")
+            raise InputError(
+                f"{arg('schedule', 'drops')} needs {arg('drops')}: the shares of the training, such as [0.5, 0.75]."
+            )
         if self.schedule == "early-stop" and not self.validation:
             raise InputError(
-                "schedule='early-stop' needs validation=: the share of the subset to hold out, such as 0.2."
+                f"{arg('schedule', 'early-stop')} needs {arg('validation')}: the share of the subset to hold out, "
+                "such as 0.2."
             )
         if len(set(self.rates)) < len(self.rates):
-            raise InputError(f"rate={list(self.rates)} holds a value twice: give each once.")
+            raise InputError("a value occurs twice.", argument="rate", value=list(self.rates), remedy="Give each once.")
         if not self.rates:
-            raise InputError("rate=[] is empty: give at least one learning rate.")
+            raise _misfit("rate", [], "Give at least one learning rate.")
         if self.trained == "head" and self.augmentation:
             raise InputError(
-                "trained='head' computes the features once, so augmentation= cannot be used: leave "
-                "it out, or use trained='all'."
+                f"{arg('trained', 'head')} computes the features once, so {arg('augmentation')} cannot be used.",
+                remedy=f"Leave it out, or use {arg('trained', 'all')}.",
             )
         if self.weights_into is not None and self.weights is None:
-            raise InputError(f"weights_into={self.weights_into!r} needs weights=: the file for that part.")
+            raise InputError(
+                f"{arg('weights_into', self.weights_into)} needs {arg('weights')}: the file for that part."
+            )
         if self.steps is not None and self.schedule in CONTROLLED:
-            raise InputError(f"schedule={self.schedule!r} counts epochs: give epochs=, not steps=.")
+            raise InputError(
+                f"{arg('schedule', self.schedule)} counts epochs.", remedy=f"Give {arg('epochs')}, not {arg('steps')}."
+            )
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -221,6 +229,10 @@ class Training:
         }
 
 
+def _misfit(name: str, value: Any, remedy: str) -> InputError:
+    return InputError(remedy, argument=name, value=value)
+
+
 def _check_number(
     name: str,
     value: Any,
@@ -237,4 +249,4 @@ def _check_number(
     bounds = [f"at least {least:g}"] if least > -math.inf else []
     bounds += [f"above {above:g}"] if above > -math.inf else []
     bounds += [f"below {below:g}"] if below < math.inf else []
-    raise InputError(f"{name}={value!r}: give a {'whole number' if whole else 'number'} {' and '.join(bounds)}.")
+    raise _misfit(name, value, f"Give a {'whole number' if whole else 'number'} {' and '.join(bounds)}.")

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.text import Message, arg
 
 PICKLED = ("LSUN", "LSUNClass")
 """Datasets whose folder holds a pickle that torchvision loads without a check."""
@@ -43,25 +44,30 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
     object
         Gives a picture and its class for each position; None where there is no such part.
     """
+    asked = arg("torchvision", name)
     try:
         package = importlib.import_module("torchvision.datasets")
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"torchvision={name!r} needs torchvision, which is not installed: pip install torchvision."
+            Message(f"{asked} needs torchvision, which is not installed: pip install torchvision.")
         ) from error
     except (ImportError, RuntimeError) as error:  # RuntimeError: built for another torch
         raise MissingDependencyError(
-            f"torchvision={name!r}: the torchvision that is installed cannot be imported "
-            f"({error}): install the one that was built for this torch."
+            Message(
+                f"{asked}: the torchvision that is installed cannot be imported ({error}): install the one that was "
+                "built for this torch."
+            )
         ) from error
     if name in PICKLED:
         raise InputError(
-            f"torchvision={name!r} keeps a pickle in its folder, which can run code and is never "
-            "read: save its pictures into a folder for each class, and give that as path."
+            "keeps a pickle in its folder, which can run code and is never read.",
+            argument="torchvision",
+            value=name,
+            remedy="Save its pictures into a folder for each class, and give that as path.",
         )
     maker = getattr(package, name, None)
     if not isinstance(maker, type) or not hasattr(maker, "__getitem__"):
-        raise InputError(f"torchvision={name!r}: torchvision.datasets has no dataset of that name.")
+        raise InputError("torchvision.datasets has no dataset of that name.", argument="torchvision", value=name)
     accepted = inspect.signature(maker).parameters
     offline = {"download": False} if "download" in accepted else {}
     try:
@@ -73,8 +79,10 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
             return maker(root=str(Path(root)), **offline) if train else None
     except (RuntimeError, OSError, ValueError, TypeError, pickle.UnpicklingError) as error:
         raise InputError(
-            f"torchvision={name!r} cannot be opened in {str(root)!r} ({error}): download it there "
-            "first, with download=True."
+            f"cannot be opened in {str(root)!r} ({error}).",
+            argument="torchvision",
+            value=name,
+            remedy="Download it there first, with download=True.",
         ) from error
 
 
@@ -112,7 +120,7 @@ def load_tokenizer(folder: str | PathLike[str]) -> Any:
     """
     path = Path(folder)
     if not path.is_dir():
-        raise InputError(f"tokenizer={str(path)!r}: there is no such folder.")
+        raise InputError("there is no such folder.", argument="tokenizer", value=str(path))
     try:
         from transformers import AutoTokenizer
     except ModuleNotFoundError as error:
@@ -124,7 +132,10 @@ def load_tokenizer(folder: str | PathLike[str]) -> Any:
     except Exception as error:  # what is raised for a missing file depends on the version
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
-            f"tokenizer={str(path)!r} cannot be loaded ({reason}): give a folder that tokenizer.save_pretrained wrote."
+            f"cannot be loaded ({reason}).",
+            argument="tokenizer",
+            value=str(path),
+            remedy="Give a folder that tokenizer.save_pretrained wrote.",
         ) from error
 
 

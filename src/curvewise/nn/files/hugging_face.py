@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.text import Message, arg
 
 
 class HuggingFace(nn.Module):
@@ -39,7 +40,7 @@ def hugging_face_model(path: Path, shape: tuple[int, ...], classes: int, options
     The option ``pretrained = false`` takes only the configuration and draws the weights; other options override
     fields of the configuration.
     """
-    asked = f"architecture='hf:{path}'"
+    asked = arg("architecture", f"hf:{path}")
     transformers = _transformers(path, f"{asked} needs transformers, which", f"{asked}:")
     text = len(shape) == 1
     options = dict(options)
@@ -82,7 +83,7 @@ def _transformers(path: Path, lacking: str, asked: str) -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise MissingDependencyError(f'{lacking} is not installed: pip install "curvewise[text]".') from error
+        raise MissingDependencyError(Message(f'{lacking} is not installed: pip install "curvewise[text]".')) from error
     if not (path / "config.json").is_file():
         raise InputError(
             f"{asked} no config.json in this folder. Give the folder that save_pretrained wrote; nothing is downloaded."

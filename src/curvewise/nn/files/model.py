@@ -29,6 +29,7 @@ from curvewise.nn.files.onnx import OnnxModel
 from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.nn.networks import make_network
 from curvewise.nn.training import Training
+from curvewise.text import arg
 
 KINDS = {
     "exported": "exported program",
@@ -120,8 +121,10 @@ def load_model(
     ignored = () if factory is None else ("it holds its network: the factory is not used",)
     if layer is not None and kind != "exported":
         raise InputError(
-            f"layer={layer!r}: the layers inside {KINDS[kind]} cannot be reached. Give an exported "
-            "program (.pt2), or weights with a factory."
+            f"the layers inside {KINDS[kind]} cannot be reached.",
+            argument="layer",
+            value=layer,
+            remedy="Give an exported program (.pt2), or weights with a factory.",
         )
     if kind == "onnx":
         model = OnnxModel(file, tuple(shape), device)
@@ -138,9 +141,9 @@ def _training(path: Path, kind: str, factory: str | None, options: Mapping[str, 
         if kind == "torch":
             read_tensors(path, safetensors=False)  # a whole module is refused first
         raise InputError(
-            f"{path} holds weights alone: name what makes their network with "
-            "factory='module:function' (called with shape, classes and options), or a name such "
-            "as factory='resnet18'."
+            f"{path} holds weights alone.",
+            remedy=f"Name what makes their network with {arg('factory', 'module:function')} (called with shape, "
+            f"classes and options), or a name such as {arg('factory', 'resnet18')}.",
         )
     return Training(factory, options=dict(options or {}))
 

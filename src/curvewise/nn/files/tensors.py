@@ -52,8 +52,10 @@ def load_weights(model: nn.Module, path: Path, head: str | None) -> tuple[str, .
     skipped = ours if redrawn else []
     if problems := list(misfits(given, wanted, skipped)):
         raise InputError(
-            f"weights={str(path)!r} do not fit the network: {'; '.join(problems)}. Use the "
-            "architecture and options they were trained with, or rename the tensors."
+            f"they do not fit the network: {'; '.join(problems)}.",
+            argument="weights",
+            value=str(path),
+            remedy="Use the architecture and options they were trained with, or rename the tensors.",
         )
     model.load_state_dict({**wanted, **given})
     if not redrawn:
@@ -80,12 +82,13 @@ def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
     if not part or part not in parts:
         names = [name for name, _ in model.named_children()]
         raise InputError(
-            f"weights_into={part!r} is no part of the network {type(model).__name__}: it has "
-            f"{', '.join(names) or 'none'}."
+            f"no part of the network {type(model).__name__}, which has {', '.join(names) or 'none'}.",
+            argument="weights_into",
+            value=part,
         )
     given, wanted = read_weights(path), parts[part].state_dict()
     if not wanted:
-        raise InputError(f"weights_into={part!r} has no weights: name a part that has some.")
+        raise InputError("it has no weights.", argument="weights_into", value=part, remedy="Name a part that has some.")
     if any(name.startswith(f"{part}.") for name in given):  # of a network with the same part
         left = [name for name in given if not name.startswith(f"{part}.")]
         fitting = {n.removeprefix(f"{part}."): t for n, t in given.items() if n not in left}
@@ -94,9 +97,10 @@ def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
         fitting = {name: tensor for name, tensor in given.items() if name not in left}
     if problems := list(misfits(fitting, wanted)):
         raise InputError(
-            f"weights={str(path)!r} do not fit the part {part!r} of the network: "
-            f"{'; '.join(problems)}. Use the architecture and options they were trained with, or "
-            "rename the tensors."
+            f"they do not fit the part {part!r} of the network: {'; '.join(problems)}.",
+            argument="weights",
+            value=str(path),
+            remedy="Use the architecture and options they were trained with, or rename the tensors.",
         )
     parts[part].load_state_dict({**wanted, **fitting})
     drawn = [name for name in model.state_dict() if not name.startswith(f"{part}.")]
@@ -114,9 +118,10 @@ def _listed(names: list[str]) -> str:
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Read weights that a training starts from, as of :func:`load_weights`."""
     if path.suffix not in _SUFFIXES:
-        raise InputError(f"weights={str(path)!r}: files that end in {', '.join(_SUFFIXES)} can be read.")
+        known = f"files that end in {', '.join(_SUFFIXES)} can be read."
+        raise InputError(known, argument="weights", value=str(path))
     if not path.is_file():
-        raise InputError(f"weights={str(path)!r}: there is no such file. Check the path.")
+        raise InputError("there is no such file.", argument="weights", value=str(path), remedy="Check the path.")
     try:
         if path.suffix == ".npz":
             found = _read_arrays(path)
@@ -124,7 +129,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             found = read_tensors(path, safetensors=path.suffix == ".safetensors")
         _check_values(found)
     except InputError as error:
-        raise InputError(f"weights={str(path)!r}: {error}") from error
+        raise InputError(error.message, argument="weights", value=str(path)) from error
     return found
 
 
