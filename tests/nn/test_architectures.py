@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn.architectures import ARCHITECTURES
-from curvewise.nn.networks import features_of, head_of, make_network
+from curvewise.nn.networks import ARCHITECTURES, features_of, head_of, make_network
 from curvewise.nn.training import ROW_ARCHITECTURES, Training
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32)]
@@ -206,7 +205,7 @@ def test_a_factory_of_one_s_own(tmp_path: Path) -> None:
 
 
 def test_an_installed_factory_is_found_without_a_folder() -> None:
-    model = make_network(Training("curvewise.nn.architectures:linear"), (4,), 3)
+    model = make_network(Training("curvewise.nn.networks:linear"), (4,), 3)
     assert head_of(model)[1].out_features == 3
 
 

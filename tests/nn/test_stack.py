@@ -17,9 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training, engine
 from curvewise.nn.devices import reproducible
 from curvewise.nn.engine import POOL, resident, train
-from curvewise.nn.lane import Lane, Setup, make_single
+from curvewise.nn.lane import Lane, Setup, make_single, make_stack, stackable
 from curvewise.nn.schedules import Goal, drive
-from curvewise.nn.stack import make_stack, stackable
 
 CPU = torch.device("cpu")
 

@@ -28,14 +28,11 @@ def hashed(seed: Tensor, *counters: Tensor | int) -> Tensor:
     """Hash a seed with counters, one after the other; they are broadcast against each other."""
     state = mix(seed + _GOLDEN)
     for counter in counters:
-        step = _wrapped((counter + 1) * _GOLDEN) if isinstance(counter, int) else (counter * _GOLDEN + _GOLDEN)
+        step = (counter + 1) * _GOLDEN
+        if isinstance(step, int):  # Python's integers do not overflow as those of tensors do
+            step = (step + 2**63) % 2**64 - 2**63
         state = mix(state + step)
     return state
-
-
-def _wrapped(value: int) -> int:
-    """Wrap to 64 bits: Python's integers do not overflow as those of tensors do."""
-    return (value + 2**63) % 2**64 - 2**63
 
 
 def uniform(seed: Tensor, *counters: Tensor | int) -> Tensor:

@@ -25,10 +25,21 @@ import torch
 from curvewise.errors import CurvewiseError, InputError
 from curvewise.nn.data import Resident
 from curvewise.nn.devices import doubts_of, find_device, ran_out_of_memory, reproducible, spoilt_device
-from curvewise.nn.lane import EVALUATION_BATCH, Lane, Setup, check_outputs, draws, make_single, stochastic
+from curvewise.nn.lane import (
+    EVALUATION_BATCH,
+    Lane,
+    Setup,
+    check_outputs,
+    draws,
+    is_spelled_out,
+    make_single,
+    make_stack,
+    stackable,
+    stochastic,
+    whole_groups,
+)
 from curvewise.nn.networks import draw_network, features_of, head_of
 from curvewise.nn.schedules import Goal, drive
-from curvewise.nn.stack import is_spelled_out, make_stack, stackable, whole_groups
 from curvewise.nn.task import Assignment, Examples, Keep, Trained, check_alike, settle_training
 from curvewise.nn.training import Training
 from curvewise.text import arg

@@ -17,7 +17,7 @@ ROW_ARCHITECTURES = (
 IMAGE_ARCHITECTURES = ("unet",)
 """Architectures of ours, by what they give for an input: a row of numbers, or an image.
 
-``curvewise.nn.architectures`` has a factory of each name. Those of timm and of Hugging Face give a row.
+``curvewise.nn.networks`` has a factory of each name. Those of timm and of Hugging Face give a row.
 """
 
 OPTIMISERS = ("sgd", "adam", "adamw", "ranger")

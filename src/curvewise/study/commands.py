@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from curvewise.study.status import Status
 
 
-OPTIONS = dict.fromkeys((field.name for field in fields(Training)))
+OPTIONS = dict.fromkeys(field.name for field in fields(Training))
 """Settings of a training stand in the study file: no option has their name."""
 
 study = App(

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.architectures import ARCHITECTURES
+from curvewise.nn.networks import ARCHITECTURES
 from curvewise.nn.task import Examples
 from curvewise.ranking.networks.checkpoints import Checkpoint, Found, Given
 from curvewise.ranking.networks.features import TokenFeatures, extract_features, extract_many

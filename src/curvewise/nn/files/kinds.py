@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from curvewise.errors import InputError
 
@@ -80,6 +82,25 @@ def file_digest(*paths: Path) -> str:
         with open(path, "rb") as stream:
             found.update(hashlib.file_digest(stream, "sha256").digest())
     return found.hexdigest()
+
+
+def fits_axes(axes: Sequence[Any], shape: tuple[int, ...]) -> bool:
+    """Tell whether an input has the shape that a network takes; an axis that is no number takes any size.
+
+    >>> fits_axes([3, "height", "width"], (3, 8, 8)), fits_axes([3, 9, 9], (3, 8, 8))
+    (True, False)
+    """
+    both = zip(axes, shape, strict=False)
+    return len(axes) == len(shape) and all(not isinstance(axis, int) or axis == size for axis, size in both)
+
+
+def other_shape(path: Path, axes: Sequence[Any], shape: tuple[int, ...]) -> InputError:
+    """Return the error for data of another shape than a network takes."""
+    wanted = ", ".join(str(axis) if isinstance(axis, int) else "any" for axis in axes)
+    return InputError(
+        f"{path} takes inputs of shape ({wanted}), and the data has {shape}.",
+        remedy="Bring the data to this shape, or export the network anew.",
+    )
 
 
 def unreadable(path: Path, error: Exception) -> InputError:

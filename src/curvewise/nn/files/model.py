@@ -24,7 +24,7 @@ from torch.export import ExportedProgram
 from curvewise.errors import InputError
 from curvewise.nn.devices import own_generator
 from curvewise.nn.files.hugging_face import HuggingFace
-from curvewise.nn.files.kinds import kind_of, unreadable
+from curvewise.nn.files.kinds import fits_axes, kind_of, other_shape, unreadable
 from curvewise.nn.files.onnx import OnnxModel
 from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.nn.networks import make_network
@@ -90,16 +90,16 @@ def load_model(
     classes : int
         Number of classes.
     factory : str, optional
-        What makes the network for a state_dict: ``"module:function"``, called with shape, classes
+        Factory of the network for a state_dict: ``"module:function"``, called with shape, classes
         and options; a name such as ``"cnn"`` or ``"resnet18"``; ``"timm:NAME"``; ``"hf:FOLDER"``.
     options : dict, optional
         Further options of the factory.
     layer : str or int, optional
-        Something inside of the network will be looked at: raise where the file does not allow it.
+        Layer that will be looked into: raise where the file does not allow it.
     device : str, optional
-        Where the network will run.
+        Device that the network will run on.
     folder : path, optional
-        Where the module of a factory may lie; the current folder by default.
+        Folder with the module of a factory; the current one by default.
 
     Raises
     ------
@@ -111,8 +111,14 @@ def load_model(
     file = Path(path)
     kind = kind_of(file)
     if kind in ("safetensors", "torch"):
-        training = _training(file, kind, factory, options)
-        tensors = read_tensors(file, safetensors=kind == "safetensors")
+        tensors = read_tensors(file, safetensors=kind == "safetensors")  # before all else: a whole module is refused
+        if factory is None:
+            raise InputError(
+                f"{path} holds weights alone.",
+                remedy=f"Name what makes their network with {arg('factory', 'module:function')} (called with shape, "
+                f"classes and options), or a name such as {arg('factory', 'resnet18')}.",
+            )
+        training = Training(factory, options=dict(options or {}))
         with own_generator():  # its first weights are drawn, and not used
             network = make_network(training, tuple(shape), classes, Path(folder or "."))
         inner = network.network if isinstance(network, HuggingFace) else network
@@ -136,18 +142,6 @@ def load_model(
     return ModelFile(network, KINDS[kind], file, ignored)
 
 
-def _training(path: Path, kind: str, factory: str | None, options: Mapping[str, Any] | None) -> Training:
-    if factory is None:
-        if kind == "torch":
-            read_tensors(path, safetensors=False)  # a whole module is refused first
-        raise InputError(
-            f"{path} holds weights alone.",
-            remedy=f"Name what makes their network with {arg('factory', 'module:function')} (called with shape, "
-            f"classes and options), or a name such as {arg('factory', 'resnet18')}.",
-        )
-    return Training(factory, options=dict(options or {}))
-
-
 def check_answers(file: ModelFile, x: Tensor) -> None:
     """Raise unless a network can be run on inputs and answers each by itself, always the same.
 
@@ -163,7 +157,8 @@ def check_answers(file: ModelFile, x: Tensor) -> None:
     """
     whole, again, half = (_answers(file, part) for part in (x, x, x[: max(1, len(x) // 2)]))
     if not all(isinstance(a, np.ndarray) for a in (whole, again, half)):
-        return  # no plain answers: whoever asks for them says so
+        return  # no plain answers: the caller who needs them reports it
+    # Far above rounding, which may differ with the size of a batch.
     scale = 1e-3 * max(1.0, float(np.abs(whole).max(initial=0)))
     same = {"differently each time": (whole, again), "by what else is in the batch": (whole[: len(half)], half)}
     for how, (a, b) in same.items():
@@ -264,15 +259,22 @@ def load_exported(path: Path, shape: tuple[int, ...], *, layers: bool, device: t
     device : device, optional
         Device that it will run on.
     """
-    program = _program(path, device)
+    try:
+        refuse_pickles(path)
+        with _quietly(), open(path, "rb") as stream:
+            program = torch.export.load(stream)
+            if device is not None and device.type != "cpu":
+                from torch.export.passes import move_to_device_pass
+
+                program = move_to_device_pass(program, device)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged file leads to, in whatever part of torch
+        raise unreadable(path, error) from error
     given = _input(path, program)
     batch, *rest = given.shape
-    if len(rest) != len(shape) or any(isinstance(a, int) and a != b for a, b in zip(rest, shape, strict=True)):
-        wanted = ", ".join(str(a) if isinstance(a, int) else "any" for a in rest)
-        raise InputError(
-            f"{path} was exported for inputs of shape ({wanted}), and the data has {shape}: bring "
-            "the data to this shape, or export the network anew."
-        )
+    if not fits_axes(rest, shape):
+        raise other_shape(path, rest, shape)
     fixed, most = (batch, None) if isinstance(batch, int) else (None, _most(program, batch))
     if layers and (fixed or most):
         raise InputError(
@@ -290,22 +292,6 @@ def load_exported(path: Path, shape: tuple[int, ...], *, layers: bool, device: t
     return Program(network, dtype, fixed, most)
 
 
-def _program(path: Path, device: torch.device | None) -> ExportedProgram:
-    try:
-        refuse_pickles(path)
-        with _quietly(), open(path, "rb") as stream:
-            program = torch.export.load(stream)
-            if device is not None and device.type != "cpu":
-                from torch.export.passes import move_to_device_pass
-
-                program = move_to_device_pass(program, device)
-    except InputError:
-        raise
-    except Exception as error:  # whatever a damaged file leads to, in whatever part of torch
-        raise unreadable(path, error) from error
-    return program
-
-
 def refuse_pickles(path: Path) -> None:
     """Refuse an exported program that torch would unpickle parts of, or that holds machine code."""
     with zipfile.ZipFile(path) as archive:
@@ -313,24 +299,19 @@ def refuse_pickles(path: Path) -> None:
         if len(set(names)) < len(names):  # one might be checked, and the other one read
             raise InputError(f"{path} holds a part twice: export the network anew.")
         for name in names:
-            _check_member(path, name, archive)
-
-
-def _check_member(path: Path, name: str, archive: zipfile.ZipFile) -> None:
-    if "/aotinductor/" in name:
-        raise InputError(f"{path} " + PICKLED.format(what="compiled machine code"))
-    if name.endswith("_config.json"):
-        for about in json.loads(archive.read(name)).get("config", {}).values():
-            stored = str(about.get("path_name"))
-            if about.get("use_pickle") or not stored.startswith(("weight_", "tensor_")):
-                raise InputError(f"{path} " + PICKLED.format(what=f"the pickled object {stored}"))
-    elif name.endswith(".pt"):
-        data = archive.read(name)
-        try:
-            if data:
-                torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
-            raise InputError(f"{path} " + PICKLED.format(what=f"pickles in {name}")) from error
+            if "/aotinductor/" in name:
+                raise InputError(f"{path} " + PICKLED.format(what="compiled machine code"))
+            if name.endswith("_config.json"):
+                # torch unpickles what its table of weights and constants marks so, or names otherwise.
+                for about in json.loads(archive.read(name)).get("config", {}).values():
+                    stored = str(about.get("path_name"))
+                    if about.get("use_pickle") or not stored.startswith(("weight_", "tensor_")):
+                        raise InputError(f"{path} " + PICKLED.format(what=f"the pickled object {stored}"))
+            elif name.endswith(".pt") and (data := archive.read(name)):
+                try:
+                    torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+                except pickle.UnpicklingError as error:
+                    raise InputError(f"{path} " + PICKLED.format(what=f"pickles in {name}")) from error
 
 
 def _input(path: Path, program: ExportedProgram) -> Tensor:

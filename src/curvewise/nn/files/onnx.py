@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn.files.kinds import unreadable
+from curvewise.nn.files.kinds import fits_axes, other_shape, unreadable
 
 DTYPES = {
     "tensor(float)": np.float32,
@@ -130,18 +130,8 @@ def open_session(path: Path, device: str | None, content: bytes | None = None) -
 
 def _channels_last(path: Path, rest: list[Any], shape: tuple[int, ...]) -> bool:
     """Tell whether images go in as (height, width, channels); raise where no layout fits."""
-
-    def fits(sizes: tuple[int, ...]) -> bool:
-        return len(rest) == len(sizes) and all(
-            not isinstance(a, int) or a == b for a, b in zip(rest, sizes, strict=True)
-        )
-
-    if fits(shape):
+    if fits_axes(rest, shape):
         return False
-    if len(shape) == 3 and fits((shape[1], shape[2], shape[0])):
+    if len(shape) == 3 and fits_axes(rest, (shape[1], shape[2], shape[0])):
         return True
-    wanted = ", ".join(str(a) if isinstance(a, int) else "any" for a in rest)
-    raise InputError(
-        f"{path} takes inputs of shape ({wanted}), and the data has {shape}: bring the data to "
-        "this shape, or export the network anew."
-    )
+    raise other_shape(path, rest, shape)

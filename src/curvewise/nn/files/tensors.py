@@ -50,14 +50,7 @@ def load_weights(model: nn.Module, path: Path, head: str | None) -> tuple[str, .
     if redrawn:
         given = {n: t for n, t in given.items() if not n.startswith(f"{head}.")}
     skipped = ours if redrawn else []
-    if problems := list(misfits(given, wanted, skipped)):
-        raise InputError(
-            f"they do not fit the network: {'; '.join(problems)}.",
-            argument="weights",
-            value=str(path),
-            remedy="Use the architecture and options they were trained with, or rename the tensors.",
-        )
-    model.load_state_dict({**wanted, **given})
+    _fill(model, given, path, "the network", skipped)
     if not redrawn:
         return ()
     return (f"The last layer ({head}) does not fit the one in {path.name}: it was drawn anew.",)
@@ -95,19 +88,26 @@ def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
     else:
         left = [name for name in given if name not in wanted]
         fitting = {name: tensor for name, tensor in given.items() if name not in left}
-    if problems := list(misfits(fitting, wanted)):
-        raise InputError(
-            f"they do not fit the part {part!r} of the network: {'; '.join(problems)}.",
-            argument="weights",
-            value=str(path),
-            remedy="Use the architecture and options they were trained with, or rename the tensors.",
-        )
-    parts[part].load_state_dict({**wanted, **fitting})
+    _fill(parts[part], fitting, path, f"the part {part!r} of the network")
     drawn = [name for name in model.state_dict() if not name.startswith(f"{part}.")]
     return (
         f"Of {path.name}, {len(fitting)} arrays were loaded into {part}; left out of it: "
         f"{_listed(left)}. Drawn anew in the network: {_listed(drawn)}.",
     )
+
+
+def _fill(
+    module: nn.Module, tensors: Mapping[str, Tensor], path: Path, what: str, spared: Collection[str] = ()
+) -> None:
+    wanted = module.state_dict()
+    if problems := list(misfits(tensors, wanted, spared)):
+        raise InputError(
+            f"they do not fit {what}: {'; '.join(problems)}.",
+            argument="weights",
+            value=str(path),
+            remedy="Use the architecture and options they were trained with, or rename the tensors.",
+        )
+    module.load_state_dict({**wanted, **tensors})
 
 
 def _listed(names: list[str]) -> str:
@@ -124,29 +124,21 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise InputError("there is no such file.", argument="weights", value=str(path), remedy="Check the path.")
     try:
         if path.suffix == ".npz":
-            found = _read_arrays(path)
+            try:
+                names, get = named_arrays(path)
+                found = {name: torch.from_numpy(get(name)) for name in names}
+            except (ValueError, TypeError) as error:
+                raise unreadable(path, error) from error
         else:
             found = read_tensors(path, safetensors=path.suffix == ".safetensors")
-        _check_values(found)
+        # A training that starts from such values would only be reported as diverged.
+        for name, tensor in found.items():
+            if tensor.is_complex() or bool(tensor.isnan().any()):
+                what = "complex numbers" if tensor.is_complex() else "NaN"
+                raise InputError(f"{name} holds {what}: these are no weights to start from.")
     except InputError as error:
         raise InputError(error.message, argument="weights", value=str(path)) from error
     return found
-
-
-def _check_values(tensors: dict[str, Tensor]) -> None:
-    """Refuse values that no training can start from: it would only be reported as diverged."""
-    for name, tensor in tensors.items():
-        if tensor.is_complex() or bool(tensor.isnan().any()):
-            what = "complex numbers" if tensor.is_complex() else "NaN"
-            raise InputError(f"{name} holds {what}: these are no weights to start from.")
-
-
-def _read_arrays(path: Path) -> dict[str, Tensor]:
-    try:
-        names, get = named_arrays(path)
-        return {name: torch.from_numpy(get(name)) for name in names}
-    except (ValueError, TypeError) as error:
-        raise unreadable(path, error) from error
 
 
 _NESTED = ("state_dict", "model_state_dict", "model")
