@@ -197,7 +197,7 @@ def _train_batch(
     in_flight: int | None,
     kernels: set[str],
 ) -> Iterator[tuple[int, Trained]]:
-    """Train all assignments with one size of batches; an error that concerns all is told for each."""
+    """Train all assignments with one size of batches; an error that concerns all is the result of each."""
     left = set(numbers)
     try:
         for groups, lanes in _crews(setup, assignments, numbers, in_flight):
@@ -343,7 +343,7 @@ class LanePool:
 
     def keep_for(self, setup: Setup) -> None:
         """Forget lanes that were made for something else."""
-        # Settings that a lane is told anew for each training, and are no part of what was compiled.
+        # These settings reach a lane anew with each training, and are no part of what was compiled.
         free = {"rate", "epochs", "steps", "schedule", "warmup", "drops", "validation", "patience"}
         settings = {k: repr(v) for k, v in setup.training.as_dict().items() if k not in free}
         key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled)

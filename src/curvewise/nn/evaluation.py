@@ -108,7 +108,7 @@ def unsteady(model: nn.Module, x: Tensor, other: Tensor, logits: Tensor) -> str 
         share = 5e-2
     slack = share * float(logits.float().nan_to_num(0, 0, 0).abs().max())
     with contextlib.suppress(Exception):  # some take one size of batches only
-        for given, told in (
+        for given, reason in (
             (x, "on chance (such as dropout that is never turned off): they change with every run"),
             (
                 other,
@@ -120,7 +120,7 @@ def unsteady(model: nn.Module, x: Tensor, other: Tensor, logits: Tensor) -> str 
             count = min(len(found), len(logits))
             here, there = found[:count].float(), logits[:count].float()
             if not torch.allclose(here, there, share, slack, equal_nan=True):
-                return f"The network's answers depend {told}, and so does this curve."
+                return f"The network's answers depend {reason}, and so does this curve."
     return None
 
 

@@ -140,7 +140,7 @@ class Trained:
     seconds : float
         Time it took, its share where several were trained at once.
     path : str
-        How it was executed, such as ``"cuda graph, compiled"``.
+        Way of execution, such as ``"cuda graph, compiled"``.
     error : str, optional
         Why it failed; the other fields then hold what there was.
     notes : tuple of str

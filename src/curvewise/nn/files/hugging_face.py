@@ -53,8 +53,8 @@ def hugging_face_model(path: Path, shape: tuple[int, ...], classes: int, options
             return config, kind.from_pretrained(path, config=config, ignore_mismatched_sizes=True, **_LOCAL)
         return config, kind.from_config(config, trust_remote_code=False)
 
-    said = f"{asked} cannot be made into a classifier of {'text' if text else 'images'}"
-    config, model = _loaded(transformers, make, said)
+    failed = f"{asked} cannot be made into a classifier of {'text' if text else 'images'}"
+    config, model = _loaded(transformers, make, failed)
     return HuggingFace(model, text=text, padding=getattr(config, "pad_token_id", None))
 
 
@@ -102,8 +102,8 @@ def _loaded(transformers: Any, make: Callable[[], Any], failed: str) -> Any:
     except InputError:
         raise
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        said = str(error).strip().split("\n")[0]
-        raise InputError(f"{failed}: {said}") from error
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(f"{failed}: {reason}") from error
     finally:
         logging.set_verbosity(level)
         if bars:

@@ -105,8 +105,8 @@ def other_shape(path: Path, axes: Sequence[Any], shape: tuple[int, ...]) -> Inpu
 
 def unreadable(path: Path, error: Exception) -> InputError:
     """Return the error for a file that breaks off or makes no sense."""
-    said = str(error).strip().split("\n")[0][:200]
-    said = said if " " in said else f"{type(error).__name__} {said}".strip()
+    reason = str(error).strip().split("\n")[0][:200]
+    reason = reason if " " in reason else f"{type(error).__name__} {reason}".strip()
     return InputError(
-        f"{path} cannot be read ({said}): it may be damaged or cut short. Copy it again, or save it anew."
+        f"{path} cannot be read ({reason}): it may be damaged or cut short. Copy it again, or save it anew."
     )

@@ -41,7 +41,7 @@ class OnnxModel:
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...], device: str | None = None) -> None:
-        self._session, told = open_session(path, device)
+        self._session, remarks = open_session(path, device)
         self._path = path
         inputs = self._session.get_inputs()
         if len(inputs) != 1:
@@ -57,7 +57,7 @@ class OnnxModel:
         self._last = _channels_last(path, rest, shape)
         self._batch = size if isinstance(size, int) and size > 0 else None
         self._output, chosen = self._choose_output()
-        self.notes = (*told, *chosen)
+        self.notes = (*remarks, *chosen)
 
     def __call__(self, x: NDArray[Any]) -> NDArray[Any]:
         """Return answers for inputs."""
@@ -97,9 +97,9 @@ def run_session(
         try:
             found = session.run(outputs, filled)
         except Exception as error:  # onnxruntime's errors have no common base
-            said = str(error).split(" : ")[-1].strip().split("\n")[0]
+            reason = str(error).split(" : ")[-1].strip().split("\n")[0]
             shape = next(iter(filled.values())).shape
-            raise InputError(f"{path} cannot be run on inputs of shape {shape} ({said}).") from error
+            raise InputError(f"{path} cannot be run on inputs of shape {shape} ({reason}).") from error
         parts.append([values[:here] for values in found])
     return [np.concatenate(values) for values in zip(*parts, strict=True)]
 
@@ -114,7 +114,7 @@ def open_session(path: Path, device: str | None, content: bytes | None = None) -
         ) from error
     gpu = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
     wanted = device is not None and device.startswith("cuda")
-    told = ("the onnxruntime here has no GPU: it runs on the CPU",) if wanted and not gpu else ()
+    remarks = ("the onnxruntime here has no GPU: it runs on the CPU",) if wanted and not gpu else ()
     use = ["CUDAExecutionProvider"] if gpu and (wanted or device is None) else []
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors, which are raised as well
@@ -125,7 +125,7 @@ def open_session(path: Path, device: str | None, content: bytes | None = None) -
         session = onnxruntime.InferenceSession(content or str(path), options, providers=[*use, "CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base
         raise unreadable(path, error) from error
-    return session, told
+    return session, remarks
 
 
 def _channels_last(path: Path, rest: list[Any], shape: tuple[int, ...]) -> bool:

@@ -193,7 +193,7 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
     tensors : dict of str to Tensor
         Its state_dict; counters of batches seen may be missing.
     path : Path
-        Where they are from, for messages.
+        File that they come from, for messages.
     """
     wanted = network.state_dict()
     problems = list(misfits(tensors, wanted))
