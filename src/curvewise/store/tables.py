@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.reading.arrays import Found, RunFiles
+from curvewise.reading.arrays import RunFiles
 from curvewise.reading.table import Table, table_from_records
 from curvewise.store.read import array_of, is_store, read_labels, read_records
 from curvewise.store.record import PREDICTIONS, is_search
 from curvewise.text import brief, format_path, list_names, suggest
+from curvewise.types.coercion import RawPredictions
 
 LOSSES = "losses"
 """The array that a run has where targets are numbers, in place of predicted classes."""
@@ -90,6 +93,14 @@ def reason_of(text: str) -> str:
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     line = lines[-1] if lines else "no reason given"
     return line if len(line) <= 300 else f"{line[:300]}…"
+
+
+def store_folder(source: Any) -> Path | None:
+    """Return the folder that a user names if it is a store of runs; None for any other source."""
+    if not isinstance(source, str | PathLike) or not isdir(source):
+        return None
+    path = Path(source).resolve()  # "." and ".." have no names of their own
+    return path if is_store(path) else None
 
 
 def store_table(folder: Path, metric: str | None = None) -> Table:
@@ -174,7 +185,9 @@ def risk_table(folder: Path) -> Table:
     return table_from_records(rows, format_path(folder), folder.name)
 
 
-def read_store(folder: Path, learner: str | None, where: Mapping[str, Any] | None, key: str | None = None) -> Found:
+def read_store(
+    folder: Path, learner: str | None, where: Mapping[str, Any] | None, key: str | None = None
+) -> RawPredictions:
     """Take the predictions of the runs of one training; runs that failed are left out and counted.
 
     ``key`` names the array: predictions for the test set by default, or losses where the runs predict numbers.
@@ -197,7 +210,7 @@ def read_store(folder: Path, learner: str | None, where: Mapping[str, Any] | Non
     notes = [f"{len(done):,} of the {len(records):,} runs in {format_path(folder)}"]
     notes += [f"{lost} run(s) failed or have no {name}, and are left out"] if lost else []
     notes += ["the runs predict numbers: the loss of each example"] if numbers and not key else []
-    return Found(
+    return RawPredictions(
         run_files(done, name),
         format_path(folder),
         kind=kind if kind in ("probabilities", LOSSES) else None,

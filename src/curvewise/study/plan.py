@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError
-from curvewise.nn.task import IMAGES
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES
 from curvewise.study.run.estimators import make_estimator
 from curvewise.study.run.options import choose_devices
 from curvewise.study.run.programs import fill_command
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 
 
 SEARCH = " (search for the rate)"
-
-NETWORKS = (
-    *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
-    *("resnet9", "resnet18", "resnet34", "resnet50"),
-)
-"""Names of ``curvewise.nn.architectures.ARCHITECTURES``, known here where torch is missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +288,7 @@ def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]
 
 
 def _check_architecture(name: str) -> None:
-    known = (*NETWORKS, *IMAGES)
+    known = (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
     if ":" not in name and name not in known:
         raise InputError(
             f"architecture={name!r} is not known.{suggest(name, known)} There are {', '.join(known)}, "

@@ -384,9 +384,9 @@ def measure_invariance(
     InputError
         If an argument cannot be used; it is looked at before anything is measured.
     """
-    from curvewise.response.networks.measurement import within
+    from curvewise.response.networks.measurement import single_perturbation
 
-    ends = within(perturbation, reach)[1]
+    ends = single_perturbation(perturbation, reach)[1]
     how = {"examples": examples, "signs": signs, "rng": rng}
     if isinstance(models, Study):
         for name, value in (("train", train), ("test", test), ("reach", reach)):
@@ -474,12 +474,12 @@ def _row(
     how: dict[str, Any],
 ) -> dict[str, float]:
     """Measures and accuracies of one network."""
-    from curvewise.response.networks.measurement import perturbed_accuracy, withstanding
+    from curvewise.response.networks.measurement import invariance_scores, perturbed_accuracy
 
     where = {"device": how["device"], "rng": how["rng"]}
     plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
     moved = perturbed_accuracy(model, test, perturbation, ends, **where)
-    found = withstanding(model, train, perturbation, places, ends, **how)
+    found = invariance_scores(model, train, perturbation, places, ends, **how)
     return {**dict(zip(ORIENTATION, found, strict=True)), "train": plain, "test": moved}
 
 
@@ -532,10 +532,10 @@ def _look(
     reach: tuple[float, float],
     how: dict[str, Any],
 ) -> NetworkMeasures:
-    from curvewise.response.networks.measurement import withstanding
+    from curvewise.response.networks.measurement import invariance_scores
 
     model, where = load_model(study, task.run), {**how, "device": task.device}
-    values = withstanding(model.network, model.examples, perturbation, places, reach, **where)
+    values = invariance_scores(model.network, model.examples, perturbation, places, reach, **where)
     return NetworkMeasures(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
 
 
@@ -671,7 +671,7 @@ def _measure_in_worker(task: NetworkTask) -> NetworkMeasures:
 
 def _measure_safely(study: Study, look: MeasureOne, task: NetworkTask) -> NetworkMeasures:
     """Measure one network; an error becomes a note, and the others go on."""
-    from curvewise.nn.networks import one_thread
+    from curvewise.nn.devices import one_thread
 
     try:
         with one_thread():
