@@ -16,10 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.reading.files import LARGEST_ARRAYS, as_path, check_unpacked, kind_of, parse_json, read_text, split_rows
+from curvewise.reading.files import (
+    LARGEST_ARRAYS,
+    as_path,
+    check_file,
+    check_unpacked,
+    kind_of,
+    parse_json,
+    read_text,
+    split_rows,
+)
 from curvewise.reading.roles import LEARNER, SEED, Role, normal, synonyms
 from curvewise.reading.table import Column, check_names, label_array, parse
-from curvewise.text import arg, brief, format_path, list_names
+from curvewise.text import brief, format_path, list_names
 
 Opener: TypeAlias = "Callable[[Path], IO[bytes]]"
 ARRAY_FILES = (".npy", ".npz", ".safetensors")
@@ -51,7 +60,7 @@ def map_npy(path: Path) -> np.memmap[Any, Any]:
 def named_arrays(path: Path, kind: str = "") -> tuple[list[str], Callable[[str], Any]]:
     """Return the names of the arrays in a file and a function that reads one; ``kind`` overrules the ending."""
     if (kind or path.suffix.lower().removeprefix(".")) == "npz":
-        return npz_arrays(path, _open_checked)
+        return npz_arrays(path, open_file)
     with _safe_open(path) as file:
         return list(file.keys()), partial(_tensor, path)
 
@@ -59,6 +68,12 @@ def named_arrays(path: Path, kind: str = "") -> tuple[list[str], Callable[[str],
 def npz_arrays(path: Path, opened: Opener) -> tuple[list[str], Callable[[str], NDArray[Any]]]:
     """Return the names of the arrays in an ``.npz`` file that ``opened`` opens, and a function that reads one."""
     return [name.removesuffix(".npy") for name in _members(path, opened)], partial(_npz_array, path, opened)
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file of bytes that must be there and not empty."""
+    check_file(path)
+    return open(path, "rb")
 
 
 def _check_header(stream: IO[bytes], size: int, where: str) -> None:
@@ -81,26 +96,6 @@ def _check_header(stream: IO[bytes], size: int, where: str) -> None:
         raise InputError(
             f"{where} says that it holds {dtype} of shape {held}, and has {there:,} bytes: the file is damaged."
         )
-
-
-def check_file(path: Path) -> None:
-    """Refuse what is not there, not a file or empty."""
-    try:
-        if not path.exists():
-            raise InputError(f"{arg('source', str(path))}: there is no such file.")
-        if not path.is_file():
-            raise InputError(f"{format_path(path)} is not a plain file.")
-        if path.stat().st_size == 0:
-            raise InputError(f"{format_path(path)} is empty.")
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{arg('source', str(path))} cannot be read: {error}.") from error
-
-
-def _open_checked(path: Path) -> IO[bytes]:
-    check_file(path)
-    return open(path, "rb")
 
 
 def _members(path: Path, opened: Opener) -> dict[str, zipfile.ZipInfo]:

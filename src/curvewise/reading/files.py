@@ -143,7 +143,7 @@ def kind_of(path: Path) -> tuple[str, bool]:
     kind = _KINDS.get(suffixes[-1] if suffixes else "")
     if kind and not (packed and kind == "parquet"):
         return kind, packed
-    _check_exists(path)
+    check_file(path)
     never = " Pickles are never read: they can run code." if ".pkl" in path.suffixes else ""
     raise InputError(
         f"{arg('source', str(path))} has an ending that is not known. Known are {', '.join(_KINDS)}, and text "
@@ -151,23 +151,26 @@ def kind_of(path: Path) -> tuple[str, bool]:
     )
 
 
-def _check_exists(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse a path to nothing, to a folder or to an empty file."""
     try:
         is_there, is_folder = path.exists(), path.is_dir()
+        is_empty = is_there and not is_folder and path.is_file() and path.stat().st_size == 0
     except OSError as error:
         raise InputError(f"{arg('source', str(path))}: {error.strerror or error}.") from error
     except ValueError:  # a NUL in the name
-        is_there = is_folder = False
+        is_there = is_folder = is_empty = False
     if is_folder:
         raise InputError(f"{arg('source', str(path))} is a directory: pass one file in it.")
-    if is_there:
-        return
-    near = "" if str(path.parent) == "." else f" in {str(path.parent)!r}"
-    raise InputError(f"{arg('source', str(path))}: there is no such file{near}.")
+    if not is_there:
+        near = "" if str(path.parent) == "." else f" in {str(path.parent)!r}"
+        raise InputError(f"{arg('source', str(path))}: there is no such file{near}.")
+    if is_empty:
+        raise InputError(f"{format_path(path)} is empty.")
 
 
 def _read_bytes(path: Path, packed: bool) -> bytes:
-    _check_exists(path)
+    check_file(path)
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -21,7 +21,7 @@ from curvewise.text import arg, brief, list_names, suggest
 from curvewise.types.units import FloatArray, Unit, same_names
 
 ColumnMap: TypeAlias = Mapping[str, str | Sequence[str] | None]
-"""What the user says: the column of each role, several where a role may have them, None to leave it out."""
+"""The user's choice: the column of each role, several where a role may have them, None to leave it out."""
 
 
 def synonyms(text: str) -> frozenset[str]:
@@ -74,7 +74,7 @@ class Role:
     if_several: str = ""
 
     def is_called(self, column: str) -> bool:
-        """Whether a column has one of the names."""
+        """Return whether a column has one of the names."""
         return any(rule(column) for rule in self._rules())
 
     def _rules(self) -> list[Callable[[str], bool]]:
@@ -92,7 +92,7 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """The columns of each role, and those that have none."""
 
     held: Mapping[str, tuple[str, ...]]
@@ -102,21 +102,21 @@ class Roles:
         return bool(self.held.get(str(role)))
 
     def __getitem__(self, role: str) -> str:
-        """The column of a role that is there."""
+        """Return the column of a role that is there."""
         return self.held[role][0]
 
     def get(self, role: str) -> str | None:
-        """The column of a role, or None."""
+        """Return the column of a role, or None."""
         return next(iter(self.held.get(role, ())), None)
 
     def of(self, role: str) -> tuple[str, ...]:
-        """All columns of a role."""
+        """Return all columns of a role."""
         return self.held.get(role, ())
 
     def note(self, *, left_out: bool = True, **details: str) -> str:
         """Say which column has which role; ``details`` stand behind a role, in brackets.
 
-        >>> Roles({"n": ("size",), "learner": ("model", "width")}, ("lr",)).note(n="examples")
+        >>> ColumnRoles({"n": ("size",), "learner": ("model", "width")}, ("lr",)).note(n="examples")
         "n from 'size' (examples); learner from 'model' / 'width'; left out: 'lr'"
         """
         said = [
@@ -135,7 +135,7 @@ def find_roles(
     *,
     used: Collection[str] = (),
     noun: str = "column",
-) -> Roles:
+) -> ColumnRoles:
     """Give each role its column: the one the user names, else the one that is called so.
 
     Parameters
@@ -173,7 +173,7 @@ def find_roles(
                 f"which with {ask(role.name)}{role.if_none}."
             )
     ordered = {role.name: held[role.name] for role in roles}
-    return Roles(ordered, tuple(k for k in columns if k not in taken and k not in used))
+    return ColumnRoles(ordered, tuple(k for k in columns if k not in taken and k not in used))
 
 
 def ask(role: str, column: str | Sequence[str] | None = "COLUMN") -> str:
@@ -259,7 +259,7 @@ def bare(name: str) -> str:
 
 
 def says_percent(name: str) -> bool:
-    """Whether a name says that values are percentages.
+    """Return whether a name says that values are percentages.
 
     >>> says_percent("error (%)"), says_percent("acc_pct"), says_percent("error")
     (True, True, False)
@@ -307,7 +307,7 @@ _CHANCE = (
 
 
 def is_value(name: str) -> bool:
-    """Whether a column holds errors, accuracies, losses or scores by its name.
+    """Return whether a column holds errors, accuracies, losses or scores by its name.
 
     >>> is_value("err_valid_mean"), is_value("error_std"), is_value("value")
     (True, False, True)
@@ -317,7 +317,7 @@ def is_value(name: str) -> bool:
 
 
 def is_spread(name: str, kind: frozenset[str]) -> bool:
-    """Whether a column holds the spread of a value, by one of the words in ``kind``.
+    """Return whether a column holds the spread of a value, by one of the words in ``kind``.
 
     >>> is_spread("val_acc_std", synonyms("std sd")), is_spread("test_std_err", synonyms("std sd"))
     (True, False)
@@ -332,7 +332,7 @@ _STANDARD_ERROR = synonyms("std_err std_error stderr test_std_err test_std_error
 
 
 def tells_runs(name: str) -> bool:
-    """Whether a column is called as one that tells runs of one training apart.
+    """Return whether a column is called as one that tells runs of one training apart.
 
     >>> tells_runs("fold"), tells_runs("init_seed"), tells_runs("depth")
     (True, True, False)
@@ -341,7 +341,7 @@ def tells_runs(name: str) -> bool:
 
 
 def direction(name: str) -> bool | None:
-    """Whether higher is better, by the name; None if it does not say.
+    """Return whether higher is better, by the name; None if it does not say.
 
     >>> direction("val_acc"), direction("error rate"), direction("value")
     (True, False, None)
@@ -354,7 +354,7 @@ def direction(name: str) -> bool | None:
 
 
 def is_score(name: str) -> bool:
-    """Whether the name says only "score", which can be meant either way."""
+    """Return whether the name says only "score", which can be meant either way."""
     words = words_of(name)
     return bool(words & SCORES) and not words & HIGHER_IS_BETTER
 
@@ -379,7 +379,7 @@ def status_word(cell: Any) -> str:
 
 
 def is_status(name: str, cells: Column) -> bool:
-    """Whether a column is called a status and holds nothing else: a state may be Ohio.
+    """Return whether a column is called a status and holds nothing else: a state may be Ohio.
 
     >>> is_status("State", ["finished", "crashed"]), is_status("State", ["Ohio", "Utah"])
     (True, False)
@@ -535,7 +535,7 @@ def ask_percent(unit: str | None, columns: Sequence[str], what: str, source: str
 
 
 TOPS = {"fraction": 1.0, "percent": 100.0, "score": 1.0}
-"""What a value is divided by to be a fraction; a score has no bounds and stays as it is."""
+"""Divisors that make a fraction of a value; a score has no bounds and stays as it is."""
 
 
 def fractions(table: Table, name: str, unit: str, low: float = 0.0) -> FloatArray:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.text import Message, arg, format_path
 from curvewise.types.predictions import AXES, CLASS_AXES, AnyArray, Predictions, check_labelled, check_labels
+from curvewise.types.units import as_unmasked
 
 
 def as_predictions(
@@ -251,18 +252,6 @@ def _amended(
     if groups is not None:
         given = replace(given, groups=_members(groups))
     return given
-
-
-def as_unmasked(values: Any, argument: str) -> Any:
-    """Return an array; refuse one that is masked in part."""
-    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-        raise InputError(f"{argument} is a masked array: pass only what you mean to be counted.")
-    try:
-        return values if hasattr(values, "dtype") else np.asarray(values)
-    except ValueError:
-        raise InputError(
-            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are put together."
-        ) from None
 
 
 def _as_source(predictions: Any, argument: str) -> Any:

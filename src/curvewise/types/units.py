@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,14 +98,31 @@ class Unit:
 
 def as_floats(values: ArrayLike, argument: str) -> FloatArray:
     """Make a float array of numbers, or raise an error that names the argument."""
-    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-        raise InputError(
-            f"{argument} is a masked array with masked entries: pass only the runs you mean, such as {argument}[~mask]."
-        )
+    as_unmasked(values, argument)
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{argument} must hold numbers: {error}.") from None
+
+
+def as_unmasked(values: Any, argument: str) -> Any:
+    """Return an array; refuse one that is masked in part."""
+    # numpy would hand out the numbers below the mask, as if nothing had been left out.
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise InputError(f"{argument} is a masked array: pass only the entries that count, such as {argument}[~mask].")
+    try:
+        return values if hasattr(values, "dtype") else np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are put together."
+        ) from None
+
+
+def as_column(values: NDArray[Any], argument: str, count: int, noun: str) -> NDArray[Any]:
+    """Return an array with one entry for each of ``count`` rows, or raise an error that names the argument."""
+    if values.shape != (count,):
+        raise InputError(f"{argument} has shape {values.shape} for {count} {noun}: give one for each.")
+    return values
 
 
 def same_names(words: Sequence[str], where: str) -> list[str]:

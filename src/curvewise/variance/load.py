@@ -88,8 +88,8 @@ KIND_OF: dict[str, str | None] = {
     "score": "scores",
     "probability": "probabilities",
 }
-"""Roles that can be the values, and the kind that each is; predictions may be of two kinds."""
-# Roles beside the values that are looked for among arrays and among columns. The values themselves are not: two
+"""ColumnRoles that can be the values, and the kind that each is; predictions may be of two kinds."""
+# ColumnRoles beside the values that are looked for among arrays and among columns. The values themselves are not: two
 # columns that could be the predictions may have different roles.
 _BESIDE_VALUES = {
     "array": ("label", "group", "run", "example", "packed"),
@@ -220,7 +220,7 @@ def load_predictions(
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """How the user wants predictions to be read."""
+    """Options of :func:`load_predictions`."""
 
     axes: Sequence[str] | None = None
     key: str | None = None
