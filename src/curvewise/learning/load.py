@@ -268,6 +268,7 @@ def _find_columns(table: Table, columns: ColumnMap | None, wide: str | None) -> 
 
 
 def _drop_failed(readings: Readings, drop: bool) -> Readings:
+    # Dropping diverged runs in silence makes a learner look better than it is.
     failed = ~np.isfinite(readings.value)
     if not failed.any():
         return readings
@@ -583,6 +584,7 @@ def _labels_of(readings: Readings, roles: ColumnRoles) -> tuple[dict[str, NDArra
     claimed = {name for held in roles.held.values() for name in held} - set(parts)
     for name in (k for k in cells if k not in claimed):
         key = name
+        # A frame of measurements has its own columns of these names.
         while key in _RESERVED or key in labels:
             key += "_column"
         if key != name:
@@ -772,6 +774,7 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
     say = f", or pass {arg('columns', {'seed': None})}," if can_say else ""
     remedy = f"Remove the copies, or add a column seed or fold that tells runs apart{say} if these are different runs."
     for learner, counts in by_learner.items():
+        # A file that was appended to itself has every row an equal number of times.
         times = int(np.gcd.reduce(list(counts.values())))
         sizes, errors = {key[1] for key in counts}, {key[2] for key in counts}
         if times == 1 or len(sizes) < 3 or len(errors) < 3:
@@ -780,6 +783,7 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
             raise InputError(
                 f"Every row of {brief(learner)} in {source} is there {times} times, with the same values. {remedy}"
             )
+    # Four digits recur by chance on test sets of a few thousand examples, five or more hardly.
     fine = [len(f"{abs(key[2]):.15g}".rstrip("0").replace(".", "").lstrip("0")) > 4 for key in keys]
     seen: dict[tuple[Any, ...], int] = {}
     for start in range(len(keys) - _BLOCK + 1):

@@ -177,6 +177,7 @@ def load_checkpoint_scores(
                 truth = _from_rows(other, _find_columns(other, told, None, ()), unit, repeats, separate=False)
                 truth = replace(truth, notes=(*truth.notes, *other.notes))
             found = _joined(found, truth, table.source)
+    # Fractions read as percentages are all below 1%, which no fine-tuned checkpoint is.
     if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
         raise InputError(
             f"{arg('unit', 'percent')}, and no accuracy is above 1: pass {arg('unit', 'fraction')} if that is what "
@@ -491,6 +492,7 @@ def _mean(values: FloatArray, where: Places, count: int, rows: NDArray[np.bool_]
 
 def _joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> CheckpointScores:
     """Put scores of the same checkpoint and task (and group) beside the accuracies of another table."""
+    # Sizes and source accuracies are the same for every task, and often stand in a table without tasks.
     any_task = scores.task_names == (ONE_TASK,) and truth.task_names != (ONE_TASK,)
     any_group = len(scores.group_names) == 1
 

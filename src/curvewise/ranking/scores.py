@@ -260,6 +260,7 @@ def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
         raise InputError(f"{argument} has shape {found.shape}: it is empty.")
     if found.dtype.kind not in "fiub":
         raise InputError(f"{argument} holds {found.dtype}: give numbers.")
+    # float16 overflows in sums of squares; BLAS has no routines for whole numbers.
     if found.dtype not in (np.float32, np.float64):
         found = found.astype(np.float32 if found.dtype.itemsize < 4 else np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # a look at each only where the sum is odd

@@ -78,6 +78,7 @@ def open_file(path: Path) -> IO[bytes]:
 
 def _check_header(stream: IO[bytes], size: int, where: str) -> None:
     """Refuse an array that cannot be in a file of this size, before memory is allocated for it."""
+    # A header of a few bytes may claim terabytes, which numpy would try to allocate.
     form = np.lib.format
     try:
         first = form.read_magic(stream) == (1, 0)
@@ -206,6 +207,7 @@ class RunFiles:
         block = np.empty((len(paths), *self.shape[1:]), dtype=self.dtype)
         for run, path in zip(block, paths, strict=True):
             values = self._read(path)
+            # A training that still writes its files would mix epochs within one matrix.
             if values.shape != run.shape or not np.can_cast(values.dtype, self.dtype):
                 raise InputError(f"{format_path(path)} has changed since it was first looked at.")
             run[...] = values
@@ -326,6 +328,7 @@ def read_vector(source: str | PathLike[str], part: str) -> NDArray[Any]:
 
 def read_named(path: Path) -> tuple[Sequence[str], Callable[[str], Any]]:
     """Return the names of the arrays in any file of :data:`VECTOR_FILES`, ``""`` for one without, and their reader."""
+    # labels.csv.gz is read as labels.csv is.
     suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     suffix = suffix.lower()
     if suffix not in VECTOR_FILES:
@@ -348,6 +351,7 @@ def _check_sorted(there: Sequence[str], get: Callable[[str], Any], path: Path, p
     numbers = [name for name in there if role_of(name) == "example"]
     if part == "example" or len(there) == 1 or len(numbers) != 1:
         return
+    # Labels go by position: a file sorted in another way than the predictions would shuffle them unnoticed.
     ids = np.asarray(get(numbers[0]))
     if ids.ndim == 1 and counts_up(np.sort(ids)) and not counts_up(ids):
         raise InputError(
@@ -429,6 +433,7 @@ def _column(cells: list[str], path: Path) -> dict[str, NDArray[Any]]:
     """Read one column, with or without a name above it."""
     first = cells[0]
     word = parse(first) is None and len(cells) > 1
+    # A first line is a name if it is a known one, or the only line that is no number: "cat" above "dog" is a class.
     named = word and (role_of(first) is not None or all(parse(c) is not None for c in cells[1:]))
     values = cells[1:] if named else cells
     blank = [i for i, cell in enumerate(values) if cell == ""]
@@ -446,6 +451,7 @@ def compact(cells: Column) -> NDArray[Any]:
     array = np.asarray(cells) if is_text else label_array(cells)
     if array.dtype.kind not in "iu" or not array.size:
         return array
+    # Predicted classes of thousands of runs as int64 take eight times the memory of bytes.
     low, high = int(array.min()), int(array.max())
     return array.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))
 

@@ -31,6 +31,7 @@ from curvewise.reading.table import (
 from curvewise.tables import is_formula
 from curvewise.text import arg, brief, format_path, list_names
 
+# The ending decides: content that disagrees with it is an error, because a damaged Parquet file may pass for text.
 _KINDS = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -54,6 +55,7 @@ _MAGIC = {
 }
 
 
+# A cell of text takes some fifty bytes as a Python string: 256 MiB of CSV are several GiB in memory.
 LARGEST_TEXT = 1 << 28
 """Bytes that a compressed text may unpack to; in memory its cells take many times as much."""
 LARGEST_ARRAYS = 1 << 30
@@ -118,6 +120,7 @@ def read_file(source: str | PathLike[str], *, single: bool = False) -> Table:
 
 def as_path(source: str | PathLike[str]) -> Path:
     """Make a path of what the user gave, which may not be an address."""
+    # As a path it would only be reported as missing, which sends people looking for a file.
     if "://" in str(source):
         raise InputError(f"{arg('source', str(source))} is an address: download it and pass the path.")
     if not str(source):
@@ -222,6 +225,7 @@ def _decode(data: bytes, path: Path) -> str:
     if b"\0" in data:
         raise InputError(f"{format_path(path)} holds NUL bytes: it is a binary file, not text.")
     try:
+        # Excel writes a byte-order mark, which would become part of the first column's name.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -303,6 +307,7 @@ def _without_quoting(text: str) -> list[list[str]] | None:
 
 def _delimiter(text: str) -> str:
     """Find the separator that cuts the header into most fields; a comma if none does."""
+    # Only the header is looked at: cells may hold commas as text or as decimal marks, names hardly ever do.
     header = text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r").replace("\r", " ")
     try:
         return max(_DELIMITERS, key=lambda d: len(next(csv.reader([header], delimiter=d), [])))
@@ -324,6 +329,7 @@ def _ragged(path: Path, line: int, row: list[str], header: list[str], delimiter:
 def parse_json(text: str, path: Path, lines: bool = False) -> Any:
     """Parse JSON or JSON lines, refusing a name that is there twice."""
 
+    # json.loads keeps the last of two equal names, and the other column would be lost in silence.
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         check_names([name for name, _ in pairs], f"An object in {format_path(path)}")
         return dict(pairs)

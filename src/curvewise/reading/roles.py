@@ -85,6 +85,7 @@ class Role:
         """Columns that could have the role: those that the first rule to find any finds."""
         free = [k for k in free if self.holds is None or self.holds(columns[k])]
         tiers = [found for rule in self._rules() if (found := [k for k in free if rule(k)])]
+        # Exports often hold a constant column, such as dataset, beside the one that varies.
         if self.telling:
             tiers = [t for tier in tiers if (t := _telling(columns, tier))] or [tier[:1] for tier in tiers]
         found = tiers[0] if tiers else []
@@ -153,6 +154,7 @@ def find_roles(
     noun : str
         "column" or "array".
     """
+    # The user's choice comes first, so that a column it names is not given away by its name.
     by_name = {role.name: role for role in roles}
     held = {name: _told(columns, source, by_name, name, given, noun) for name, given in (told or {}).items()}
     count = Counter(k for given in held.values() for k in given)
@@ -254,6 +256,7 @@ def bare(name: str) -> str:
     >>> bare("Test Acc [%]"), bare("gap_pct"), bare("Error rate in %")
     ('test_acc', 'gap', 'error_rate')
     """
+    # "Error in %" is the error, "in_dim" is something else.
     unit = _PERCENT | {"in"} if says_percent(name) else _PERCENT
     return "_".join(word for word in normal(name).split("_") if word not in unit)
 
@@ -328,6 +331,7 @@ def is_spread(name: str, kind: frozenset[str]) -> bool:
     return bool(words & kind) and words <= kind | _VALUE | MEASURED_ON
 
 
+# Spread of runs or of their mean: the name does not say, and the two differ by the square root of the runs.
 _STANDARD_ERROR = synonyms("std_err std_error stderr test_std_err test_std_error")
 
 
@@ -346,6 +350,7 @@ def direction(name: str) -> bool | None:
     >>> direction("val_acc"), direction("error rate"), direction("value")
     (True, False, None)
     """
+    # scikit-learn's neg_log_loss is a loss with the sign of a score.
     words = words_of(name)
     if "neg" in words or "negative" in words:
         return None
@@ -540,6 +545,7 @@ TOPS = {"fraction": 1.0, "percent": 100.0, "score": 1.0}
 
 def fractions(table: Table, name: str, unit: str, low: float = 0.0) -> FloatArray:
     """Read a column of accuracies, errors or gaps as fractions from ``low`` to 1; NaN where a cell is empty."""
+    # NaN passes all comparisons: a missing accuracy stays missing.
     top = TOPS[unit]
     values = numbers(table, name) / top
     bad = np.isinf(values) | ((values < low) | (values > 1) if unit != "score" else False)

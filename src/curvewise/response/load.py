@@ -472,6 +472,7 @@ def mixed_array(values: Any) -> NDArray[Any]:
     """
     cells = list(values)
     kinds = {type(v) for v in cells}
+    # np.array([1, "a", None]) would turn all of them into text.
     if kinds <= {int} or kinds <= {float} or kinds <= {bool} or kinds <= {str}:
         return np.array(cells)
     column = np.empty(len(cells), dtype=object)

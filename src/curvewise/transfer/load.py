@@ -253,6 +253,7 @@ def load_risks(
         find_control(rows, called, given, scale.risk, table.source, scratch)
         for called, given in ((BLIND, blind), (MAXIMAL, maximal))
     )
+    # Rows of controls are no method, except where scratch is one of them.
     gone = (*blind_found.methods, *maximal_found.methods)
     start = find_scratch(rows, scratch, gone, table.source)
     is_control = np.isin(rows.methods, gone)
@@ -303,6 +304,7 @@ def _in_rows(table: Table, told: ColumnMap, used: Collection[str], scratch: str 
     by_name = {role.name: role for role in ROLES}
     lacks = {k for k in ("n", "method") if not told.get(k) and not any(map(by_name[k].is_called, free))}
     sizes = {k: size for k in free if (size := header_size(k)) is not None}
+    # One column called like a number may be anything; two are a table by size.
     if "n" in lacks and len(sizes) > 1:
         return _melted(table, "n", sizes, higher)
     called = [k for k in free if (normal(k) in SCRATCH.plain if scratch is None else k == scratch)]
@@ -361,6 +363,7 @@ def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
 
 _SHORT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?([kKmM])")
 _TIMES = {"k": 1e3, "m": 1e6}
+# Cells of controls, which were not trained at a size.
 _NONE = frozenset(("-", "–", "—", "all", "full", "max", "any"))
 _HEADER = re.compile(r"(?:n ?[=_] ?)?([0-9][0-9.,]* ?[kKmM]?)")
 
@@ -608,6 +611,7 @@ def _check_control_bounds(role: str, value: float, top: float, column: str, seen
 def _check_percent(role: str, value: float, column: str, scale: RiskScale, seen: FloatArray) -> None:
     """Ask about a number up to 1 among percentages, if it would make sense as a fraction as well."""
     risks, other = scale.risks(seen), scale.risk(100 * value)
+    # A blind guess is worse than most runs, maximal supervision better than all of them.
     sensible = other >= np.median(risks) if role == "blind" else other <= risks.min()
     if sensible:
         raise InputError(

@@ -92,6 +92,7 @@ def measured_control(n: ArrayLike, risk: ArrayLike) -> Control | None:
     here = ~np.isnan(risks)
     if not here.any():
         return None
+    # Published tables write -1 or nothing for the size of a control.
     chosen, source = here & ~(sizes > 0), "measured"
     if not chosen.any():
         largest = float(sizes[here].max())
@@ -129,6 +130,7 @@ def as_control(value: Any, argument: str, turned: Callable[[float], float] = flo
         if isinstance(made, Control):
             return made
     if all(hasattr(value, k) for k in ("estimate", "low", "high")):
+        # The width of a normal interval of this level, in standard errors.
         wide = 2 * NormalDist().inv_cdf(0.5 + float(getattr(value, "level", 0.95)) / 2)
         std = (float(value.high) - float(value.low)) / wide
         return Control(float(value.estimate), std if math.isfinite(std) else math.nan, "interval")

@@ -89,6 +89,7 @@ class Measurements(RowTable):
         stays NaN.
         """
         keys = self._subsets()
+        # Rows that are means already cannot be averaged over seeds again.
         if keys is None or self.runs is not None:
             return self
         errors = [self.error[rows] for rows in keys.values()]
@@ -121,6 +122,7 @@ class Measurements(RowTable):
 
     def columns(self) -> dict[str, Any]:
         """Return learner, n, the labels and the values, with the number of runs and their variance where known."""
+        # Above 2**53 a float has no whole digits left to show.
         whole = bool((self.n == np.round(self.n)).all() and (self.n < 2**53).all())
         sizes = self.n.astype(np.int64) if whole else self.n
         columns: dict[str, Any] = {"learner": self.learner, "n": sizes, **self.labels}

@@ -183,6 +183,7 @@ class Result(ABC):
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw on ``ax`` (a new figure's if None) and return the Axes."""
+        # The one upward import: a result finds its picture only when it is asked for.
         return import_module("curvewise.drawing").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
 
     def table(self, format: str = "markdown", digits: int = 2) -> str:
@@ -254,6 +255,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):
+        # JSON has no NaN and no infinity; a parser that is strict would refuse the whole document.
         if math.isnan(value):
             return None
         return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")

@@ -83,6 +83,7 @@ class Unit:
                 f"{argument} holds {int(bad.sum())} value(s) that are NaN or infinite. Drop failed runs on purpose and "
                 "say so, or give them the value of a blind guess."
             )
+        # Percentages read as fractions would be off by a factor of 100 without any other sign.
         if self.bounded and array.size and (array.min() < 0 or array.max() > self.top):
             worst = array.min() if array.min() < 0 else array.max()
             raise InputError(
@@ -131,6 +132,7 @@ def same_names(words: Sequence[str], where: str) -> list[str]:
     >>> same_names(["a ", "b"], "column 'learner'")
     ['a', 'b']
     """
+    # A trailing blank in a spreadsheet would make two learners of one, each with half of the runs.
     stripped = {word: word.strip() for word in dict.fromkeys(words)}
     first: dict[str, str] = {}
     for word, name in stripped.items():
