@@ -272,6 +272,7 @@ def load_risks(
         blind=blind_found.control,
         maximal=maximal_found.control,
         unit=scale.name,
+        turned=scale.sign < 0,
     )
     notes = [roles.note(risk=scale.note), f"scratch: {start!r}", *blind_found.notes, *maximal_found.notes]
     notes += [*repeats, *lost, *table.notes]

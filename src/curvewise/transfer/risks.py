@@ -175,6 +175,8 @@ class TransferRisks(RowTable):
         By task; a task that has none is not there. A number is a control without an error.
     unit : str
         What a risk is called on an axis, such as "test error" or "L1 loss".
+    turned : bool
+        Whether the source holds accuracies or scores, which were turned into risks.
     notes : tuple of str
         How each column was interpreted.
 
@@ -203,6 +205,7 @@ class TransferRisks(RowTable):
     maximal: Mapping[str, Control] = field(default_factory=dict)
     unit: str = "loss"
     notes: tuple[str, ...] = ()
+    turned: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
