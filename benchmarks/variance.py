@@ -100,7 +100,7 @@ def disagreement() -> dict[str, object]:
     """Mean disagreement of two runs out of 600 MB of labels."""
     labels = random_bytes((RUNS, N), CLASSES)
     truth = labels[0].astype(np.int64)
-    ours = cpu(lambda: cw.measure_disagreement(labels, truth), 5)
+    ours = cpu(lambda: cw.variance.measure_disagreement(labels, truth), 5)
     theirs = cpu(lambda: plain_disagreement(labels[:PART]), 5)
     return line("mean disagreement", ours, theirs, RUNS / PART, bar=1.0)
 
@@ -117,9 +117,9 @@ def pairs() -> dict[str, object]:
     """All pairs of examples tested for dependence, none of them rare enough to be left out."""
     given = cw.Predictions(random_bytes((RUNS, N // 8), 256), "errors", packed=N)
     start = time.process_time()
-    cw.measure_dependent_pairs(cw.Predictions(given.values[:64], "errors", packed=N))
+    cw.variance.measure_dependent_pairs(cw.Predictions(given.values[:64], "errors", packed=N))
     compilation = time.process_time() - start
-    ours = cpu(lambda: cw.measure_dependent_pairs(given), 3)
+    ours = cpu(lambda: cw.variance.measure_dependent_pairs(given), 3)
     columns = random_bytes((2048, RUNS // 64 * 8), 256).view(np.uint64)
     theirs = cpu(lambda: plain_tile(columns), 3)
     return line(

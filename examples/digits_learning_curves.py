@@ -19,7 +19,7 @@ learners = {"bagged trees": BaggingClassifier(n_estimators=10), "naive Bayes": G
 
 # Train both on the same disjoint subsets: many small ones, fewer large ones. A fifth of the data
 # is held out as the test set. With store="runs", an interrupted script goes on where it was.
-measurements = cw.measure_learning_curve(
+measurements = cw.study.measure_learning_curve(
     learners, X, y, sizes=[44, 89, 179, 359, 718, 1437], folds=[16, 16, 8, 4, 2, 1], rng=0
 )
 table = measurements.frame()[["learner", "n", "fold", "error"]]

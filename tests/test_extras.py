@@ -21,7 +21,7 @@ EXTRAS = {
 }
 MODULES = {"scikit-learn": "sklearn", "pillow": "PIL"}
 """Where a module is not called as its distribution, with _ for -."""
-USERS_OWN = {"timm", "torchvision"}
+USERS_OWN = {"timm", "torchvision", "lightning"}
 """Used where a user has them, and never asked for."""
 
 
@@ -125,14 +125,14 @@ SKLEARN = """
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 x, y = load_iris(return_X_y=True)
-found = cw.measure_learning_curve(GaussianNB(), x, y, sizes=[20, 40], folds=2)
+found = cw.study.measure_learning_curve(GaussianNB(), x, y, sizes=[20, 40], folds=2)
 assert len(found.error) == 4
 assert cw.load_dataset("digits").x.shape == (1797, 1, 8, 8)
 """
 TORCH = """
 import numpy as np, torch
 images = np.random.default_rng(0).integers(0, 256, (12, 3, 8, 8)).astype("u1")
-assert cw.perturb(images, "rotation", 20).shape == images.shape
+assert cw.response.perturb(images, "rotation", 20).shape == images.shape
 network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3)).eval()
 curve = cw.measure_response(network, (images, np.arange(12) % 3), "shift-x", magnitudes=[0, 0.5])
 assert len(curve.accuracy) == 2
@@ -232,14 +232,14 @@ Path(folder, "pictures", "a", "1.png").write_bytes(bytes(20))
 curve = cw.fit_learning_curve([25, 50, 100, 200, 400] * 3, [.5, .4, .3, .25, .2] * 3)
 learners = {"bayes": cw.Learner(estimator="sklearn.naive_bayes:GaussianNB")}
 study = cw.Study(
-    cw.Dataset(np.eye(8), np.arange(8) % 2), learners, cw.Design(sizes=[4], folds=1), folder=folder
+    cw.study.Dataset(np.eye(8), np.arange(8) % 2), learners, cw.Design(sizes=[4], folds=1), folder=folder
 )
 text = {"path": folder + "/a.csv", "label": "label", "text": "text", "tokenizer": folder}
 attempts = {
     "images": lambda: cw.load_dataset(folder + "/pictures"),
     "onnx": lambda: cw.extract_features(folder + "/a.onnx", images),
     "tflite": lambda: cw.extract_features(folder + "/a.tflite", images),
-    "torch": lambda: cw.perturb(images, "blur", 1),
+    "torch": lambda: cw.response.perturb(images, "blur", 1),
     "sklearn": lambda: cw.load_dataset("digits"),
     "report": lambda: cw.write_report(curve, folder + "/a.html"),
     "parquet": lambda: cw.load_measurements(folder + "/a.parquet"),

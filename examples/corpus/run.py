@@ -38,7 +38,7 @@ def measure_generalization(out: Path, device: str | None, workers: int) -> None:
     """Train the corpus, and put every measure of each network beside its gap."""
     study = cw.load_study(HERE / "cifar10.toml")
     print(study.run(device=device, workers=workers, compile=False).summary(), flush=True)
-    corpus = cw.measure_corpus(study, seeds="first", device=device, workers=workers)
+    corpus = cw.study.measure_corpus(study, seeds="first", device=device, workers=workers)
     corpus.frame().to_csv(out / "cifar10.csv", index=False)
 
 
@@ -47,7 +47,7 @@ def measure_invariance(out: Path, device: str | None, workers: int) -> None:
     study = cw.load_study(HERE / "invariance.toml")
     print(study.run(device=device, workers=workers).summary(), flush=True)
     for name in study.evaluate:
-        corpus = cw.measure_invariance(study, name, device=device, workers=workers)
+        corpus = cw.study.measure_invariance(study, name, device=device, workers=workers)
         corpus.frame().to_csv(out / f"{name}.csv", index=False)
 
 

@@ -51,7 +51,7 @@ def plot_seeds(runs: Mapping[int, cw.Predictions]) -> Figure:
     for (epochs, predictions), (above, below) in zip(runs.items(), axes.T, strict=True):
         luck = cw.measure_seed_luck(predictions)
         luck.plot(ax=above)
-        cw.measure_accuracy_distribution(predictions).plot(ax=below)
+        cw.variance.measure_accuracy_distribution(predictions).plot(ax=below)
         many = "1 epoch" if epochs == 1 else f"{epochs} epochs"
         above.set_title(f"{many}: correlation {luck.correlation.estimate:.2f}")
         below.set_title(many)

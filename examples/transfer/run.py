@@ -60,7 +60,7 @@ def pretrain(**how: Any) -> None:
 
     study = cw.load_study(HERE / "clothes.toml")
     print(study.run(**how).summary(), flush=True)
-    (found,) = cw.checkpoint_files(study).values()
+    (found,) = cw.study.checkpoint_files(study).values()
     save_file({k: v for k, v in load_file(found).items() if k.startswith("body.")}, kept)
 
 
@@ -95,7 +95,7 @@ def collect(out: Path, tasks: Sequence[str]) -> None:
     for task in tasks:
         study = cw.load_study(HERE / f"{task}.toml")
         metric = "error" if task == "classes" else "loss"
-        found = cw.transfer_risks({task: study}, metric=metric)
+        found = cw.study.transfer_risks({task: study}, metric=metric)
         risks.append(found.frame())
         best = with_most(study).measurements(metric)
         controls = [{"method": "blind-guess", "risk": found.blind[task].risk}]
@@ -105,7 +105,7 @@ def collect(out: Path, tasks: Sequence[str]) -> None:
         ]
         risks.append(pd.DataFrame(controls).assign(task=task))
         for start in (s for s in study.learners if s != "scratch"):
-            rates = cw.study_win_rates(study, start)
+            rates = cw.study.study_win_rates(study, start)
             wins.append(rates.frame().assign(task=task, method=start))
     for name, tables in (("risks.csv", risks), ("wins.csv", wins)):
         whole = pd.concat(tables).drop(columns="seed", errors="ignore")

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from curvewise.errors import InputError
 from curvewise.text import one_line
@@ -22,13 +22,68 @@ _LATEX = str.maketrans(
 )
 
 
-def format_table(columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: str = "markdown", digits: int = 2) -> str:
+class Cell(NamedTuple):
+    """A cell that stands out.
+
+    Attributes
+    ----------
+    text : str
+        A number, or "–" for none.
+    bold, underlined : bool
+        In plain text an asterisk or a plus sign follows instead.
+    signs : str
+        Any of "*", "†" and "‡", which refer to notes below the table.
+    """
+
+    text: str
+    bold: bool = False
+    underlined: bool = False
+    signs: str = ""
+
+
+def mark_best(values: Sequence[float], digits: int, *, second: bool = False) -> list[Cell]:
+    """Write numbers, those that read like the highest in bold and, with ``second``, the next underlined.
+
+    Nothing is marked where all read alike.
+
+    >>> [cell.bold for cell in mark_best([0.512, 0.511, 0.3], 2)]
+    [True, True, False]
+    """
+    # Rounded before compared: two cells that read alike must be marked alike. Adding 0 turns -0.0 into 0.0.
+    texts = ["–" if math.isnan(v) else f"{round(v, digits) + 0.0:.{digits}f}" for v in values]
+    order = sorted({t for t in texts if t != "–"}, key=float, reverse=True)
+    best = order[0] if len(order) > 1 else None
+    runner_up = order[1] if second and len(order) > 1 else None
+    return [Cell(t, bold=t == best, underlined=t == runner_up) for t in texts]
+
+
+def format_table(
+    columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: str = "markdown", digits: int = 2, *, names: int = 0
+) -> str:
     r"""Write columns as a Markdown, LaTeX, HTML or plain-text table.
 
+    Parameters
+    ----------
+    columns : mapping
+        Values or :class:`Cell` of each column.
+    format : {"markdown", "latex", "html", "text"}
+        Markup.
+    digits : int
+        Decimals of numbers that are not whole.
+    names : int
+        If given, so many columns hold names from anywhere, shown letter by letter, and all others stand to the right.
+
+    Examples
+    --------
     >>> print(format_table({"learner": ["a|b"], "e_N": [18.861]}))
     | learner | e_N   |
     |:--------|------:|
     | a\|b    | 18.86 |
+    >>> print(format_table({"method": ["a_b", "c"], "gain": mark_best([0.2, 0.1], 1)}, names=1))
+    | method | gain    |
+    |:-------|--------:|
+    | a\_b   | **0.2** |
+    | c      | 0.1     |
     """
     writers: dict[str, Callable[[list[str], list[list[str]], list[bool]], str]] = {
         "markdown": _markdown,
@@ -38,10 +93,48 @@ def format_table(columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: st
     }
     if format not in writers:
         raise InputError(f"format={format!r} is not known: use one of {', '.join(writers)}.")
-    names = [str(name) for name in columns]
-    cells = [[_cell(v, digits) for v in column] for column in columns.values()]
+    cells = [[_cell(v, digits, format) for v in column] for column in columns.values()]
     right = [all(_is_number(v) for v in column) and len(column) > 0 for column in columns.values()]
-    return writers[format](names, [list(row) for row in zip(*cells, strict=True)], right)
+    titles = [str(name) for name in columns]
+    if names:
+        titles = [_letters(title, format) for title in titles]
+        cells[:names] = [[_letters(text, format) for text in column] for column in cells[:names]]
+        right = [i >= names for i in range(len(cells))]
+    return writers[format](titles, [list(row) for row in zip(*cells, strict=True)], right)
+
+
+class _Markup(str):
+    """Text of a cell that is already in the markup of the table."""
+
+
+_MARKDOWN_SIGNS = re.compile(r"([\\`*_<>\[\]|])")
+_SIGNS = {"markdown": {"*": r"\*"}, "latex": {"†": r"$^\dagger$", "‡": r"$^\ddagger$"}}
+
+
+def format_sign(sign: str, format: str) -> str:
+    """Write a sign that refers to a note in the markup of a table."""
+    return _SIGNS.get(format, {}).get(sign, sign)
+
+
+def _marked(cell: Cell, format: str) -> str:
+    text, signs = cell.text, "".join(format_sign(sign, format) for sign in cell.signs)
+    if format == "markdown":
+        text = f"**{text}**" if cell.bold else f"<u>{text}</u>" if cell.underlined else text
+    elif format == "latex":
+        text = text.replace("–", "--").replace("-", "$-$", 1) if text.startswith("-") else text.replace("–", "--")
+        text = rf"\textbf{{{text}}}" if cell.bold else rf"\underline{{{text}}}" if cell.underlined else text
+    elif format == "html":
+        text = html.escape(text)
+        text = f"<b>{text}</b>" if cell.bold else f"<u>{text}</u>" if cell.underlined else text
+    else:
+        text += "*" if cell.bold else "+" if cell.underlined else ""
+    return _Markup(text + signs)
+
+
+def _letters(text: str, format: str) -> str:
+    """Show a name letter by letter, whatever it would do to a page or a terminal."""
+    plain = "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return _Markup(_MARKDOWN_SIGNS.sub(r"\\\1", plain)) if format == "markdown" else plain
 
 
 _FORMULA = ("=", "+", "-", "@")
@@ -52,7 +145,7 @@ _HEADING = re.compile(r"^\s*#")
 
 
 def csv_cell(value: Any) -> Any:
-    """A cell for a CSV file: a text that a spreadsheet would compute gets an apostrophe.
+    """Return a cell for a CSV file: a text that a spreadsheet would compute gets an apostrophe.
 
     >>> csv_cell("=1+1"), csv_cell("-0.5"), csv_cell(-0.5), csv_cell("resnet"), csv_cell(" =1")
     ("'=1+1", '-0.5', -0.5, 'resnet', "' =1")
@@ -67,12 +160,12 @@ def csv_cell(value: Any) -> Any:
 
 
 def is_formula(text: str) -> bool:
-    """Whether a text begins like one that a spreadsheet would compute, blanks aside."""
+    """Tell if a text begins like one that a spreadsheet would compute, blanks aside."""
     return text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(_FORMULA)
 
 
 def markdown_text(text: str) -> str:
-    r"""One line that Markdown shows as it is: no links, images, headings or tags of HTML.
+    r"""Return one line that Markdown shows as it is: no links, images, headings or tags of HTML.
 
     >>> print(markdown_text("![x](http://a.b) in [0.1, 0.2]"), markdown_text("<img src=x>"))
     ![x]\(http:\//a.b) in [0.1, 0.2] &lt;img src=x>
@@ -88,7 +181,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _cell(value: Any, digits: int) -> str:
+def _cell(value: Any, digits: int, format: str) -> str:
+    if isinstance(value, Cell):
+        return _marked(value, format)
     if value is None or (isinstance(value, Real) and math.isnan(value)):
         return ""
     # numpy registers its scalars with the abstract numbers, so that it need not be imported here.
@@ -111,7 +206,9 @@ def _text(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
 
 
 def _markdown(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    rows = [[markdown_text(c).replace("|", r"\|") for c in row] for row in [names, *rows]]
+    rows = [
+        [c if isinstance(c, _Markup) else markdown_text(c).replace("|", r"\|") for c in row] for row in [names, *rows]
+    ]
     width = [max([3, *(len(r[i]) for r in rows)]) for i in range(len(names))]
 
     def line(row: list[str]) -> str:
@@ -125,7 +222,9 @@ _SYMBOLS = {"e_N": "$e_N$", "beta_N": r"$\beta_N$", "gamma": r"$\gamma$", "R2": 
 
 
 def _latex_cell(text: str) -> str:
-    """Escape text; a symbol that leads it, infinities and minus signs become mathematics."""
+    """Escape text that is no markup; a symbol that leads it, infinities and minus signs become mathematics."""
+    if isinstance(text, _Markup):
+        return text
     first, *rest = text.split(" ", 1)
     if first in _SYMBOLS:
         return " ".join([_SYMBOLS[first], *(r.translate(_LATEX) for r in rest)])
@@ -146,7 +245,7 @@ def _html(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="text-align:{"right" if r else "left"}">{html.escape(c)}</td>'
+            f'<td style="text-align:{"right" if r else "left"}">{c if isinstance(c, _Markup) else html.escape(c)}</td>'
             for c, r in zip(row, right, strict=True)
         )
         + "</tr>"

@@ -15,51 +15,51 @@ from cyclopts import App
 import curvewise as cw
 from curvewise.cli.app import app
 
-READING = "io:load_measurements"
+READING = "learning:load_measurements"
 FITTING = "learning:fit_learning_curves"
 EXAMINED = (
     "measure_accuracy_distribution measure_seed_luck measure_calibration measure_disagreement "
     "measure_ensemble measure_dependent_pairs measure_bipartitions"
 )
 BEHIND: dict[str, tuple[str, ...]] = {
-    "learning fit": (READING, FITTING, "plot:plot_learning_curves"),
+    "learning fit": (READING, FITTING, "learning:plot_learning_curves"),
     "learning compare": (READING, FITTING, "learning:compare_learning_curves"),
     "learning plan": (READING, FITTING, "learning:plan_sizes"),
     "learning rank": (READING, FITTING, "learning:rank_learners"),
     "learning validate": (READING, "learning:leave_one_size_out"),
     "variance decompose": (
-        "io:load_predictions",
-        "io:load_scores",
+        "variance:load_predictions",
+        "variance:load_scores",
         "variance:decompose_variance",
         "variance:decompose_totals",
     ),
-    "variance examine": ("io:load_predictions", *(f"variance:{name}" for name in EXAMINED.split())),
+    "variance examine": ("variance:load_predictions", *(f"variance:{name}" for name in EXAMINED.split())),
     "variance compare": (
-        "io:load_predictions",
-        "io:load_scores",
+        "variance:load_predictions",
+        "variance:load_scores",
         "variance:compare_runs",
         "variance:compare_trainings",
     ),
-    "variance plan": ("io:load_predictions", "variance:plan_runs"),
-    "response measure": ("nn.response:measure_response",),
-    "response judge": ("io:load_corpus", "response:judge_measures", "response:cmi_score"),
-    "response measures": ("nn.measures:measure_model",),
+    "variance plan": ("variance:load_predictions", "variance:plan_runs"),
+    "response measure": ("response:measure_response",),
+    "response judge": ("response:load_corpus", "response:judge_measures", "response:cmi_score"),
+    "response measures": ("response:measure_model",),
     "response perturbations": (),
-    "transfer measure": ("io:load_risks", "study:transfer_risks", "transfer:measure_transfer"),
-    "transfer tasks": ("io:load_risks", "study:transfer_risks", "transfer:rank_tasks"),
+    "transfer measure": ("transfer:load_risks", "study:transfer_risks", "transfer:measure_transfer"),
+    "transfer tasks": ("transfer:load_risks", "study:transfer_risks", "transfer:rank_tasks"),
     "transfer blind": ("transfer:blind_guess",),
     "transfer wins": ("transfer:win_rate",),
-    "ranking rank": ("nn.ranking:rank_checkpoints", "ranking.rank:rank_candidates"),
-    "ranking judge": ("io:load_checkpoint_scores", "ranking.judge:judge_rankings"),
+    "ranking rank": ("ranking:rank_checkpoints", "ranking.rank:rank_candidates"),
+    "ranking judge": ("ranking:load_checkpoint_scores", "ranking:judge_rankings"),
     "ranking measures": (),
-    "study new": ("study.starter:starter_text",),
-    "study plan": ("study.study:Study.plan",),
-    "study run": ("study.study:Study.run", "study.execute.local:run_local"),
+    "study new": ("study.spec.recipes:starter_text",),
+    "study plan": ("study:Study.plan",),
+    "study run": ("study:Study.run", "study.run.local:run_local"),
     "study status": (),
     "study report": ("report.study:study_report",),
     "store list": (),
-    "store verify": ("study.verify:verify_store",),
-    "store export": ("study.export:export_store",),
+    "store verify": ("store:verify_store",),
+    "store export": ("store:export_store",),
     "demo": (),
 }
 """Every command, and the functions whose arguments its options are."""
@@ -67,21 +67,21 @@ BEHIND: dict[str, tuple[str, ...]] = {
 CALLED: dict[str, dict[str, str]] = {
     "": {"rng": "seed", "value": "value_column", "forms": "form"},
     **{k: {"unit": "", "higher_is_better": ""} for k in (FITTING, "learning:leave_one_size_out")},
-    "io:load_risks": {k: f"{k}_column" for k in ("task", "method", "n", "risk", "seed", "fold")},
-    "io:load_checkpoint_scores": {"accuracies": "accuracy", "accuracy": "accuracy_column"},
-    "io:load_corpus": {"hyperparameters": "hyperparameter", "measures": "measure"},
+    "transfer:load_risks": {k: f"{k}_column" for k in ("task", "method", "n", "risk", "seed", "fold")},
+    "ranking:load_checkpoint_scores": {"accuracies": "accuracy", "accuracy": "accuracy_column"},
+    "response:load_corpus": {"hyperparameters": "hyperparameter", "measures": "measure"},
     "study:transfer_risks": {"metric": "risk_column"},
     "transfer:measure_transfer": {"methods": "method", "tasks": "task"},
     "transfer:rank_tasks": {"tasks": "task"},
     "transfer:blind_guess": {"test_targets": "test"},
-    "ranking.judge:judge_rankings": {"table": ""},
-    "nn.response:measure_response": {"labels": ""},
+    "ranking:judge_rankings": {"table": ""},
+    "response:measure_response": {"labels": ""},
 }
 """Arguments that have another name as options."""
 
 DERIVED = {
     # An option that is absent means the same as the default of the function.
-    ("learning fit", "plot:plot_learning_curves", "x"),
+    ("learning fit", "learning:plot_learning_curves", "x"),
     # Scores are read into fractions, which is the default of the functions.
     ("variance decompose", "variance:decompose_totals", "unit"),
     ("variance compare", "variance:compare_trainings", "unit"),
@@ -90,11 +90,11 @@ DERIVED = {
     ("variance compare", "variance:compare_runs", "higher_is_better"),
     ("variance compare", "variance:compare_trainings", "higher_is_better"),
     # Passed only where the option is given.
-    ("ranking judge", "ranking.judge:judge_rankings", "k"),
+    ("ranking judge", "ranking:judge_rankings", "k"),
     ("transfer tasks", "transfer:rank_tasks", "levels"),
-    ("response measures", "nn.measures:measure_model", "batch"),
+    ("response measures", "response:measure_model", "batch"),
     # A layer is written as a text.
-    ("response measures", "nn.measures:measure_model", "layer"),
+    ("response measures", "response:measure_model", "layer"),
 }
 """Options whose default is worded otherwise; answers are compared below."""
 

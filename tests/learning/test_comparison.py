@@ -16,7 +16,7 @@ N = np.repeat([25, 50, 100, 200, 400.0], [16, 8, 4, 2, 1])
 
 def learner(rng, alpha, eta, name="a", gamma=-0.5, slope=20.0):
     error = alpha + eta * N**gamma + rng.standard_normal(len(N)) * np.sqrt(0.02 + slope / N)
-    return build_curve(group_runs(N, error), cw.Unit("percent"), learner=name)
+    return build_curve(group_runs(N, error), cw.types.Unit("percent"), learner=name)
 
 
 def test_difference_covers_and_undecided_means_undecided():
@@ -163,7 +163,7 @@ def test_the_most_probable_learner_leads_and_a_better_prediction_is_explained():
         probability_best=np.array([0.06, 0.71, 0.23]),
         level=0.95,
         kind="confidence",
-        unit=cw.Unit("fraction"),
+        unit=cw.types.Unit("fraction"),
     )
     text = ranking.summary()
     assert text.startswith("At n = 16,000, plain is most probably the best of 3: its chance is 71%")
@@ -191,7 +191,7 @@ def test_factor_and_crossing_are_covered_when_the_prior_pulls_the_fit():
     for _ in range(40):
         noise = rng.standard_normal((2, len(n))) * np.sqrt(0.02 + 2 / n)
         a, b = (
-            build_curve(group_runs(n, e), cw.Unit("percent"), learner=k)
+            build_curve(group_runs(n, e), cw.types.Unit("percent"), learner=k)
             for k, e in {"a": 11 + 2 * (n / 400) ** -1.2 + noise[0], "b": 8 + 6 * (n / 400) ** -0.4 + noise[1]}.items()
         )
         c = cw.compare_learning_curves(a, b, at=400)
@@ -210,7 +210,7 @@ def test_at_is_checked(simulated, at):
         lambda: cw.compare_learning_curves(curve, curve, at=at),
         lambda: cw.rank_learners([curve], at=at),
         lambda: cw.plan_sizes(curve, at=at),
-        lambda: cw.measure_stability(*simulated, unit="percent", at=at),
+        lambda: cw.learning.measure_stability(*simulated, unit="percent", at=at),
     ):
         with pytest.raises(cw.InputError, match="at="):
             ask()

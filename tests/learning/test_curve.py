@@ -33,7 +33,7 @@ def test_samples_to_reach_covers_the_truth():
     truth = (150 / 4) ** 2
     hits = []
     for _ in range(150):
-        curve = build_curve(group_runs(*draw(rng)), cw.Unit("percent"))
+        curve = build_curve(group_runs(*draw(rng)), cw.types.Unit("percent"))
         answer = curve.samples_to_reach(12.0)
         hits.append(answer.low <= truth <= answer.high)
     assert np.mean(hits) > 0.9
@@ -44,7 +44,7 @@ def test_probability_of_never_is_calibrated():
     rng = np.random.default_rng(6)
     chance = []
     for _ in range(200):
-        curve = build_curve(group_runs(*draw(rng)), cw.Unit("percent"))
+        curve = build_curve(group_runs(*draw(rng)), cw.types.Unit("percent"))
         chance.append(curve.samples_to_reach(8.0).probability_never)
     assert abs(np.mean(chance) - 0.5) < 0.08
     assert 0.02 < np.mean(np.array(chance) < 0.1) < 0.2
@@ -110,7 +110,7 @@ def test_budget_adds_up(simulated):
 def test_plan_halves_the_width_when_it_is_carried_out():
     """Simulate the present and the planned design: the median width must fall as promised."""
     rng = np.random.default_rng(2)
-    curve = build_curve(group_runs(*draw(rng)), cw.Unit("percent"))
+    curve = build_curve(group_runs(*draw(rng)), cw.types.Unit("percent"))
     plan = cw.plan_sizes(curve, at=400)
     assert plan.reached
     assert plan.width_then <= 0.5 * plan.width_now
@@ -118,7 +118,7 @@ def test_plan_halves_the_width_when_it_is_carried_out():
     widths = {
         name: np.median(
             [
-                build_curve(group_runs(*draw(rng, runs=runs)), cw.Unit("percent")).interval_at(400).error.width
+                build_curve(group_runs(*draw(rng, runs=runs)), cw.types.Unit("percent")).interval_at(400).error.width
                 for _ in range(60)
             ]
         )
@@ -130,7 +130,7 @@ def test_plan_halves_the_width_when_it_is_carried_out():
 def test_planned_width_is_that_of_the_data():
     """At √k times the width of k times the runs, and near the profile's own width."""
     rng = np.random.default_rng(4)
-    few, many = (build_curve(group_runs(*draw(rng, runs=k * RUNS)), cw.Unit("percent")) for k in (2, 8))
+    few, many = (build_curve(group_runs(*draw(rng, runs=k * RUNS)), cw.types.Unit("percent")) for k in (2, 8))
     now = [cw.plan_sizes(c, at=400).width_now for c in (few, many)]
     assert now[0] / now[1] == pytest.approx(2, rel=0.3)
     assert now[0] == pytest.approx(few.interval_at(400).error.width, rel=0.3)
@@ -151,7 +151,7 @@ def test_a_target_that_lies_below_the_whole_band_is_never_reached():
     """γ outside the search pulls the fitted curve below the target; the interval knows better."""
     n = np.repeat(N, RUNS)
     noise = np.random.default_rng(1).standard_normal(len(n)) * 0.1 * np.sqrt(25 / n)
-    curve = build_curve(group_runs(n, 30 + 20 * (n / 25) ** -1.2 + noise), cw.Unit("percent"))
+    curve = build_curve(group_runs(n, 30 + 20 * (n / 25) ** -1.2 + noise), cw.types.Unit("percent"))
     answer = curve.samples_to_reach(29.5)
     assert answer.low > 1e5
     assert answer.probability_never > 0.99
@@ -160,13 +160,15 @@ def test_a_target_that_lies_below_the_whole_band_is_never_reached():
 def test_a_target_already_reached():
     rng = np.random.default_rng(0)
     n = np.repeat(N, 8)
-    flat = build_curve(group_runs(n, 20 + 0.1 * rng.standard_normal(len(n))), cw.Unit("percent"))
+    flat = build_curve(group_runs(n, 20 + 0.1 * rng.standard_normal(len(n))), cw.types.Unit("percent"))
     assert flat.samples_to_reach(25.0).probability_never < 0.01
 
 
 def test_rising_curves_name_no_size():
     n = np.repeat(N, 4)
-    rising = build_curve(group_runs(n, 10 + 3 * np.log(n / 25) + np.tile([-0.1, 0, 0.1, 0.2], 5)), cw.Unit("percent"))
+    rising = build_curve(
+        group_runs(n, 10 + 3 * np.log(n / 25) + np.tile([-0.1, 0, 0.1, 0.2], 5)), cw.types.Unit("percent")
+    )
     answer = rising.samples_to_reach(15.0)
     assert np.isnan(answer.estimate)
     assert "rises" in answer.summary()
@@ -174,7 +176,7 @@ def test_rising_curves_name_no_size():
 
 
 def test_plans_need_something_to_narrow(simulated):
-    few = build_curve(group_runs([100, 200], [20.0, 15.0]), cw.Unit("percent"))
+    few = build_curve(group_runs([100, 200], [20.0, 15.0]), cw.types.Unit("percent"))
     with pytest.raises(cw.InputError, match="first train"):
         cw.plan_sizes(few)
     curve = cw.fit_learning_curve(*simulated, unit="percent")
@@ -189,7 +191,7 @@ def test_gains_are_covered():
     rng = np.random.default_rng(9)
     hits = []
     for _ in range(120):
-        curve = build_curve(group_runs(*draw(rng)), cw.Unit("percent"))
+        curve = build_curve(group_runs(*draw(rng)), cw.types.Unit("percent"))
         row = curve.budget([1600]).iloc[0]
         hits.append(row["gain_low"] <= 3.75 <= row["gain_high"])
     assert np.mean(hits) > 0.9

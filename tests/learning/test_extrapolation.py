@@ -69,7 +69,9 @@ def test_pure_noise_is_not_extrapolated():
 
 def test_the_method_is_frozen():
     """These forecasts were scored by benchmarks/extrapolation.py; changing them is a new method."""
-    curve = build_curve(Replicates(N, np.full(10, 5.0), noisy(), np.full(10, 0.25)), cw.Unit("percent"), form="auto")
+    curve = build_curve(
+        Replicates(N, np.full(10, 5.0), noisy(), np.full(10, 0.25)), cw.types.Unit("percent"), form="auto"
+    )
     expected = FROZEN["centre"]
     assert curve.errors_at([724, 1448, 5792]).tolist() == pytest.approx(expected, rel=1e-4)
     band = curve.band([724, 1448, 5792], runs=np.inf)
@@ -107,7 +109,7 @@ def test_four_noisy_sizes_are_left_to_laws_of_the_whole_curve():
         noise = 0.05 * truth(n) * rng.standard_normal((3, len(n)))
         runs = Replicates(n, np.full(4, 3.0), truth(n) + noise.mean(axis=0), noise.var(axis=0, ddof=1))
         for form, miss in misses.items():
-            fitted = build_curve(runs, cw.Unit("percent"), form=form)
+            fitted = build_curve(runs, cw.types.Unit("percent"), form=form)
             miss.extend(np.abs(fitted.errors_at([800, 1600]) - truth(np.array([800.0, 1600]))))
     assert np.median(misses["auto"]) < np.median(misses["constrained"])
 
@@ -151,7 +153,7 @@ def test_estimates_are_possible_and_inside_their_intervals(values, form, unit, c
     top = 100.0 if unit == "percent" else 1.0
     n = 10.0 * 2.0 ** np.arange(len(values))
     runs = Replicates(n, np.ones(len(n)), top * np.array(values), np.full(len(n), np.nan))
-    curve = build_curve(runs, cw.Unit(unit, unit == "score"), form=form, chance=chance and top * chance)
+    curve = build_curve(runs, cw.types.Unit(unit, unit == "score"), form=form, chance=chance and top * chance)
     for level in (0.5, 0.95):
         band = curve.band([1, 10, n[-1], 1.5 * n[-1], 4 * n[-1], 1e9], level=level, runs=np.inf)
         assert (band["low"] <= band["error"]).all()
@@ -217,7 +219,7 @@ def test_real_curves_are_predicted_better_and_covered(data_dir):
         if len(seen.n) < 3:
             continue
         for form in misses:
-            fitted = build_curve(seen, cw.Unit("percent"), form=form)
+            fitted = build_curve(seen, cw.types.Unit("percent"), form=form)
             misses[form].append(abs(fitted.error_at(curve.n[-1]) - curve.mean[-1]))
             if form == "auto":
                 band = fitted.band(curve.n[-1:], runs=np.inf)

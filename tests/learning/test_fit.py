@@ -55,7 +55,7 @@ def test_pairs_and_measurements(table):
     pair = (table["n"][keep], table["error"][keep])
     expected = cw.fit_learning_curves(table, unit="percent")["m3"].alpha
     assert cw.fit_learning_curves({"m3": pair}, unit="percent")["m3"].alpha == expected
-    m = cw.Measurements(table["learner"], table["n"], table["error"], cw.Unit("percent"))
+    m = cw.Measurements(table["learner"], table["n"], table["error"], cw.types.Unit("percent"))
     assert cw.fit_learning_curves(m)["m3"].alpha == pytest.approx(expected)
     assert len(m.of("m3")) == 31
     with pytest.raises(cw.InputError, match="'zzz' is not among"):
@@ -65,7 +65,7 @@ def test_pairs_and_measurements(table):
 
 
 def test_accuracy_measurements_are_not_turned_twice(table):
-    unit = cw.Unit("percent", higher_is_better=True)
+    unit = cw.types.Unit("percent", higher_is_better=True)
     m = cw.Measurements(table["learner"], table["n"], unit.errors(100 - table["error"]), unit.once_read)
     expected = cw.fit_learning_curves(table, unit="percent")["m0"].error_at(400)
     assert cw.fit_learning_curves(m)["m0"].error_at(400) == pytest.approx(expected)
@@ -157,7 +157,7 @@ def test_variance_without_runs_and_nameless_learners_are_refused(table):
 
 def test_scores_go_round(table):
     pytest.importorskip("pandas")
-    unit = cw.Unit("score", higher_is_better=True)
+    unit = cw.types.Unit("score", higher_is_better=True)
     m = cw.Measurements(table["learner"], table["n"], -table["error"], unit)
     again = cw.fit_learning_curves(m.frame(), unit="score", higher_is_better=True)
     assert again["m0"].error_at(400) == cw.fit_learning_curves(m)["m0"].error_at(400)

@@ -220,7 +220,7 @@ def test_spread_that_does_not_fall_is_flagged():
         assert np.mean(np.array(p["constant"]) < 0.005) >= power
     n = np.repeat(N5, [16, 8, 8, 8, 8])
     noisy = 20 + 100 * n**-0.5 + np.random.default_rng(1).standard_normal(len(n))
-    paper = cw.Constants(noise="paper")
+    paper = cw.learning.Constants(noise="paper")
     assert flagged(fit_quietly(n, noisy, unit="percent", constants=paper), "does not fall with n")
     assert fit_quietly(n, noisy, unit="percent").warnings == ()  # estimated noise allows for it
 

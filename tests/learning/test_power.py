@@ -48,7 +48,7 @@ def test_fit_is_the_grid_minimum_by_brute_force(simulated, form, weights):
 def test_without_prior_it_agrees_with_curve_fit(simulated):
     n, error = simulated
     n, error = n, error + 10
-    curve = cw.fit_learning_curve(n, error, unit="percent", weights="none", constants=cw.Constants(prior=0.0))
+    curve = cw.fit_learning_curve(n, error, unit="percent", weights="none", constants=cw.learning.Constants(prior=0.0))
     (a, h, g), _ = curve_fit(lambda x, a, h, g: a + h * x**g, n, error, p0=(5, 100, -0.5))
     assert curve.gamma == pytest.approx(g, abs=0.0051)
     assert curve.error_at(400) == pytest.approx(a + h * 400**g, abs=0.05)
@@ -176,12 +176,12 @@ def test_bad_input_names_argument_and_remedy(n, error, options, message):
 @pytest.mark.parametrize("bad", [{"prior": -1}, {"sigma0_squared": np.nan}, {"gamma": 0.5}])
 def test_constants_are_checked(bad):
     with pytest.raises(cw.InputError, match=next(iter(bad))):
-        cw.Constants(**bad)
+        cw.learning.Constants(**bad)
 
 
 def test_gamma_can_be_held(simulated):
     n, error = simulated
-    held = cw.Constants(gamma=-0.55)
+    held = cw.learning.Constants(gamma=-0.55)
     curve = cw.fit_learning_curve(n, error, unit="percent", constants=held)
     assert curve.gamma == -0.55
     assert curve.gamma_interval().low == curve.gamma_interval().high == -0.55

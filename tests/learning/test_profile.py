@@ -114,7 +114,9 @@ def test_new_runs_are_as_noisy_as_the_old():
         errors = 20 + 100 * n**-0.5 + rng.standard_normal(len(n))
         run = 20 + 100 * 800**-0.5 + rng.standard_normal(20)
         for noise, found in hits.items():
-            curve = build_curve(group_runs(n, errors), cw.Unit("percent"), constants=cw.Constants(noise=noise))
+            curve = build_curve(
+                group_runs(n, errors), cw.types.Unit("percent"), constants=cw.learning.Constants(noise=noise)
+            )
             band = curve.band([800.0], "prediction", runs=1)
             found.append(np.mean((band["low"] <= run) & (run <= band["high"])))
     assert 0.93 < np.mean(hits["estimated"]) < 0.995
@@ -128,7 +130,7 @@ def test_published_band_does_not_cover():
     rng = np.random.default_rng(0)
     for _ in range(60):
         noisy = 8 + 150 * n**-0.3 + rng.standard_normal(len(n)) * np.sqrt(0.02 + 40 / n)
-        curve = build_curve(group_runs(n, noisy), cw.Unit("percent"))
+        curve = build_curve(group_runs(n, noisy), cw.types.Unit("percent"))
         band = curve.band(np.array([np.inf]), "conditional")
         hits += int(band["low"][0] <= 8 <= band["high"][0])
     assert hits < 45
@@ -139,7 +141,7 @@ def test_interval_is_the_profile_likelihood_by_brute_force(simulated):
     from scipy.optimize import minimize
 
     n, error = simulated
-    constants = cw.Constants(noise="paper")
+    constants = cw.learning.Constants(noise="paper")
     curve = cw.fit_learning_curve(n, error, unit="percent", constants=constants)
     inside = curve.interval_at(1600).error
     variance = 0.02 + curve.sigma_hat_squared / n
@@ -200,7 +202,7 @@ def test_losses_do_not_care_for_their_unit(simulated, factor):
 
 
 def test_fit_outside_its_interval_is_flagged_and_not_shown(golden):
-    constants = cw.Constants(noise="paper")
+    constants = cw.learning.Constants(noise="paper")
     curve = cw.fit_learning_curve(*golden["pretr_ft"], unit="percent", constants=constants)
     shown = curve.interval_at(400).data_reliance
     assert not shown.low <= curve.data_reliance_at(400) <= shown.high
@@ -245,7 +247,7 @@ def test_precise_data_are_covered_too(sd):
     for _ in range(120):
         error = 10 + 60 * n**-0.30125 + sd * rng.standard_normal(len(n))
         data = group_runs(n, error)
-        curve = build_curve(data, cw.Unit("percent"), constants=cw.Constants(sigma0_squared=sd**2))
+        curve = build_curve(data, cw.types.Unit("percent"), constants=cw.learning.Constants(sigma0_squared=sd**2))
         at = curve.interval_at(6400)
         truth = 10 + 60 * 6400**-0.30125
         hits.append((truth in at.error, 10 in curve.asymptote, -0.30125 in curve.gamma_interval()))
@@ -255,7 +257,7 @@ def test_precise_data_are_covered_too(sd):
 def test_probability_of_never_falls_with_the_target():
     n = np.repeat(N, RUNS.astype(int))
     noise = np.random.default_rng(1).standard_normal(len(n)) * 0.02 * np.sqrt(25 / n)
-    curve = build_curve(group_runs(n, 30 + 20 * (n / 25) ** -0.1 + noise), cw.Unit("percent"))
+    curve = build_curve(group_runs(n, 30 + 20 * (n / 25) ** -0.1 + noise), cw.types.Unit("percent"))
     chance = [curve.samples_to_reach(t).probability_never for t in np.linspace(25, 40, 40)]
     assert (np.diff(chance) <= 1e-6).all()
 
@@ -268,7 +270,7 @@ def test_large_sample_error_may_be_negative():
     hits = []
     for _ in range(60):
         noisy = 1.5 + 600 * n**-0.8 + rng.standard_normal(len(n)) * np.sqrt(0.02 + 20 / n)
-        curve = build_curve(group_runs(n, noisy), cw.Unit("percent"))
+        curve = build_curve(group_runs(n, noisy), cw.types.Unit("percent"))
         hits.append(truth in curve.interval_at(400).large_sample)
     assert truth < 0
     assert np.mean(hits) > 0.85

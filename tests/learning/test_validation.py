@@ -91,7 +91,7 @@ def test_leave_out_needs_three_sizes_and_shared_ones():
 
 def test_stability_finds_the_asymptote_unstable(golden):
     """The paper's finding: e_N and β_N are stable, α is not, and γ = −½ is stabler still."""
-    result = cw.measure_stability(*golden["no_pretr_ft"], unit="percent", draws=400)
+    result = cw.learning.measure_stability(*golden["no_pretr_ft"], unit="percent", draws=400)
     row = dict(zip(result.forms, range(4), strict=True))
     p = row["power"]
     assert result.alpha_std[p] > 3 * result.error_std[p]
@@ -103,13 +103,13 @@ def test_stability_finds_the_asymptote_unstable(golden):
 def test_stability_is_seeded_and_matches_a_loop(simulated):
     n, error = simulated
     error = error + 10
-    a = cw.measure_stability(n, error, unit="percent", draws=50, rng=3)
-    b = cw.measure_stability(n, error, unit="percent", draws=50, rng=3)
+    a = cw.learning.measure_stability(n, error, unit="percent", draws=50, rng=3)
+    b = cw.learning.measure_stability(n, error, unit="percent", draws=50, rng=3)
     assert np.array_equal(a.error_std, b.error_std)
     with pytest.raises(cw.InputError, match="sizes"):
-        cw.measure_stability(n, error, unit="percent", sizes=[1, 2])
+        cw.learning.measure_stability(n, error, unit="percent", sizes=[1, 2])
     with pytest.raises(cw.InputError, match="forms"):
-        cw.measure_stability(n, error, unit="percent", forms=["auto"])
+        cw.learning.measure_stability(n, error, unit="percent", forms=["auto"])
 
 
 def test_variance_check_accepts_the_model_and_rejects_another():
@@ -118,8 +118,8 @@ def test_variance_check_accepts_the_model_and_rejects_another():
 
     def check(spread, curves=8):
         noisy = [20 + 100 * n**-0.5 + rng.standard_normal(len(n)) * spread for _ in range(curves)]
-        unit = cw.Unit("percent")
-        return cw.check_variance_model([build_curve(group_runs(n, e), unit) for e in noisy])
+        unit = cw.types.Unit("percent")
+        return cw.learning.check_variance_model([build_curve(group_runs(n, e), unit) for e in noisy])
 
     p = [check(np.sqrt(0.02 + 20 / n), curves=1).p_value for _ in range(200)]
     assert np.mean(np.array(p) < 0.05) < 0.1
@@ -129,4 +129,4 @@ def test_variance_check_accepts_the_model_and_rejects_another():
     assert bad.p_value < 0.01
     assert "does not describe" in bad.summary()
     with pytest.raises(cw.InputError, match="one unit"):
-        cw.check_variance_model([])
+        cw.learning.check_variance_model([])

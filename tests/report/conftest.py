@@ -31,7 +31,7 @@ seeds = 5
 
 
 @pytest.fixture(scope="session")
-def curves() -> cw.LearningCurves:
+def curves() -> cw.learning.LearningCurves:
     """Real curves, some of them flagged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cw.CurvewiseWarning)

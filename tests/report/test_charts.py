@@ -11,11 +11,11 @@ from curvewise.types import Measurements
 
 
 @pytest.fixture
-def curve(simulated: tuple[np.ndarray, np.ndarray]) -> cw.LearningCurve:
+def curve(simulated: tuple[np.ndarray, np.ndarray]) -> cw.learning.LearningCurve:
     return cw.fit_learning_curve(*simulated, unit="percent", learner="oak")
 
 
-def test_line_and_band_are_those_of_the_curve(curve: cw.LearningCurve) -> None:
+def test_line_and_band_are_those_of_the_curve(curve: cw.learning.LearningCurve) -> None:
     chart = learning_chart([curve])
     n = np.array(chart["n"])
     line = chart["series"][0]["line"]
@@ -32,7 +32,7 @@ def test_line_and_band_are_those_of_the_curve(curve: cw.LearningCurve) -> None:
     assert chart["x"]["supported"] == chart["series"][0]["supported"] == 1600
 
 
-def test_points_are_runs_or_where_there_are_many_their_means(curve: cw.LearningCurve) -> None:
+def test_points_are_runs_or_where_there_are_many_their_means(curve: cw.learning.LearningCurve) -> None:
     def measured(repeats: int) -> Measurements:
         n = np.repeat([25.0, 50.0, 100.0, 200.0, 400.0], repeats)
         rng = np.random.default_rng(0)

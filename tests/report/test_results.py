@@ -12,7 +12,7 @@ from curvewise.report.results import results_report
 
 
 @pytest.fixture(scope="module")
-def curves() -> cw.LearningCurves:
+def curves() -> cw.learning.LearningCurves:
     """Thirty curves, every third of which rises, and two that cannot be fitted."""
     n = np.repeat([50.0, 100.0, 200.0], 2)
     wobble = 0.01 * np.array([1, -1, 1, -1, 1, -1])
@@ -26,7 +26,7 @@ def curves() -> cw.LearningCurves:
         return cw.fit_learning_curves(given)
 
 
-def test_each_of_many_curves_warns(curves: cw.LearningCurves) -> None:
+def test_each_of_many_curves_warns(curves: cw.learning.LearningCurves) -> None:
     found = results_report(curves)
     for curve in curves:
         for warning in curve.all_warnings:
@@ -36,7 +36,7 @@ def test_each_of_many_curves_warns(curves: cw.LearningCurves) -> None:
     assert found.sections[0].warnings == found.warnings
 
 
-def test_each_learner_that_could_not_be_fitted_is_named(curves: cw.LearningCurves) -> None:
+def test_each_learner_that_could_not_be_fitted_is_named(curves: cw.learning.LearningCurves) -> None:
     assert list(curves.failures) == ["lost", "gone"]
     found = results_report(curves).warnings
     for name, why in curves.failures.items():

@@ -223,12 +223,12 @@ def test_weights_make_it_a_question_of_transfer(tmp_path):
         data="digits",
         learners={"base": Learner(training=Training(**network))},
         design=Design(sizes=[200]),
-        keep=cw.Keep(checkpoints="end"),
+        keep=cw.nn.Keep(checkpoints="end"),
         folder=tmp_path,
         name="base",
     )
     base.run(workers=0, device="cpu", progress=False)
-    weights = next(iter(cw.checkpoint_files(base, "base", n=200).values()))
+    weights = next(iter(cw.study.checkpoint_files(base, "base", n=200).values()))
     start = Training(**network, weights=str(weights))
     study = replace(
         base,
@@ -240,7 +240,7 @@ def test_weights_make_it_a_question_of_transfer(tmp_path):
     found = study_report(study)
     assert found.question == "Does pretraining beat simple controls?"
     with pytest.warns(cw.CurvewiseWarning):
-        risks = cw.measure_transfer(cw.transfer_risks(study, metric="error"))
+        risks = cw.measure_transfer(cw.study.transfer_risks(study, metric="error"))
     assert risks.summary().startswith(found.answer[0])
 
 

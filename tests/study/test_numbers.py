@@ -214,7 +214,7 @@ def test_losses_are_measured_and_read(tmp_path: Path) -> None:
     assert np.allclose(frame.gap, frame.loss - frame.train_loss)
     y = study.evaluation_sets["test"].y
     for run in frame.itertuples():
-        stored = cw.read_run(study.runs_folder / run.run)
+        stored = cw.store.read_run(study.runs_folder / run.run)
         assert stored.predictions is not None
         assert run.loss == pytest.approx(mean_absolute_error(y, stored.predictions), rel=1e-5)
         each = np.abs(stored.predictions - y).mean(axis=1)
@@ -344,7 +344,7 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
     assert more.plan(measure=False).total_to_do == 4
     more.run(workers=0, progress=False)
     assert more.plan(measure=False).total_to_do == 0
-    assert cw.read_run(study.runs_folder / lost).predictions is not None
+    assert cw.store.read_run(study.runs_folder / lost).predictions is not None
     assert study.plan(measure=False).total_to_do == 0
 
 
@@ -366,7 +366,7 @@ def test_images_are_predicted(tmp_path: Path) -> None:
     study = made(tmp_path, data, {"unet": Learner(unet)}, design=Design(sizes=[24], folds=1, seeds=2))
     assert set(study.frame().status) == {"done"}
     assert study.predictions().shape == (2, 8)
-    record = cw.read_run(study.runs_folder / study.jobs[0].id)
+    record = cw.store.read_run(study.runs_folder / study.jobs[0].id)
     assert set(record.arrays) == {"losses"}
     assert cw.verify_store(study.runs_folder).sound
 
@@ -391,22 +391,22 @@ def test_an_encoder_starts_where_a_study_of_classes_ended(tmp_path: Path) -> Non
         if not name.startswith("fc."):
             assert np.array_equal(value, found.network.state_dict()[f"encoder.{name}"]), name
     assert found.initial is not None
-    (note,) = cw.read_run(study.runs_folder / found.run).notes
+    (note,) = cw.store.read_run(study.runs_folder / found.run).notes
     assert "left out of it: fc.bias, fc.weight" in note
-    assert cw.read_run(study.runs_folder / study.network("scratch").run).notes == ()
+    assert cw.store.read_run(study.runs_folder / study.network("scratch").run).notes == ()
 
 
 def test_members_are_averaged_before_they_are_judged(tmp_path: Path) -> None:
     keep = Keep(predictions=True, checkpoints="end")
     design = Design(sizes=[30], folds=1)
     study = made(tmp_path, rows(), {"net": Learner(MLP, members=3)}, keep=keep, design=design)
-    stored = cw.read_run(study.runs_folder / study.jobs[0].id)
+    stored = cw.store.read_run(study.runs_folder / study.jobs[0].id)
     test = study.evaluation_sets["test"]
     assert stored.predictions is not None
     expected = mean_squared_error(test.y, stored.predictions)
     assert stored.metrics["loss"] == pytest.approx(expected, rel=1e-5)
     bare = made(tmp_path / "bare", rows(), {"net": Learner(MLP, members=3)}, design=design)
-    again = cw.read_run(bare.runs_folder / bare.jobs[0].id)
+    again = cw.store.read_run(bare.runs_folder / bare.jobs[0].id)
     assert again.predictions is None
     assert np.array_equal(again.array("losses"), stored.array("losses"))
 
@@ -415,7 +415,7 @@ def test_the_rate_with_the_least_loss_is_taken(tmp_path: Path) -> None:
     rates = (1e-6, 0.02, 1e9)
     design = Design(sizes=[30], folds=1)
     study = made(tmp_path, rows(), {"net": Learner(replace(MLP, rate=rates))}, design=design)
-    search = cw.read_run(study.runs_folder / study.jobs[0].id)
+    search = cw.store.read_run(study.runs_folder / study.jobs[0].id)
     assert search.metrics["rate"] == 0.02
     assert search.metrics["loss.0.02"] < search.metrics["loss.1e-06"]
     assert not any(name.startswith("error") for name in search.metrics)

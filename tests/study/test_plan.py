@@ -287,7 +287,7 @@ sys.meta_path.insert(0, Without())
 import curvewise as cw
 study = cw.Study(
     "digits", {{"net": cw.Learner(cw.Training("mlp"))}}, cw.Design(sizes=[20, 40], folds=1),
-    evaluate={{"turned": cw.Evaluation(perturbation="rotation", magnitude=10)}},
+    evaluate={{"turned": cw.study.Evaluation(perturbation="rotation", magnitude=10)}},
     folder={str(tmp_path)!r},
 )
 plan = study.plan()

@@ -90,7 +90,7 @@ def test_unknown_name_is_an_attribute_error():
 
 
 def test_accuracies_become_errors():
-    unit = cw.Unit("fraction", higher_is_better=True)
+    unit = cw.types.Unit("fraction", higher_is_better=True)
     assert unit.errors([0.9, 0.7]) == pytest.approx([0.1, 0.3])
-    score = cw.Unit("score", higher_is_better=True)
+    score = cw.types.Unit("score", higher_is_better=True)
     assert np.array_equal(score.errors([30.0]), [30.0])

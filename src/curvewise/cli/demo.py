@@ -70,7 +70,7 @@ def demo(
     if dry_run:
         return _say_plan(page, text, out)
     _check_packages()
-    study = _written(out / STUDY, text)
+    study = _write_study(out / STUDY, text)
     try:
         status = study.run(device="cpu")
     except KeyboardInterrupt:  # the executor has said how to go on
@@ -81,16 +81,16 @@ def demo(
             f"`curvewise study status {out / STUDY}` says why."
         )
     page.document = {"type": "Demo", "seed": seed, "status": status}
-    told = Told(page, out)
-    shown = [lens(told, study) for lens in LENSES]
-    _say_in_short(page, shown)
-    _say_how(page, out, shown)
-    _say_files(told, _report(told, study, status))
+    tour = Tour(page, out)
+    answers = [lens(tour, study) for lens in LENSES]
+    _say_in_short(page, answers)
+    _say_how(page, out, answers)
+    _say_files(tour, _report(tour, study, status))
     return page.close()
 
 
 def _say_plan(page: Page, text: str, out: Path) -> int:
-    """Say what would be trained; needs neither torch nor the data."""
+    """Print what would be trained; needs neither torch nor the data."""
     from curvewise.study.spec.document import study_from_document
 
     study = study_from_document(tomllib.loads(text), out)
@@ -131,8 +131,8 @@ def _has(module: str) -> bool:
     return find_spec(module) is not None
 
 
-def _written(path: Path, text: str) -> Study:
-    """Write the study file, unless somebody made it another."""
+def _write_study(path: Path, text: str) -> Study:
+    """Write the study file, unless it was edited since."""
     from curvewise.study.spec.document import load_study
 
     if path.exists() and not is_demo_text(path.read_text(encoding="utf-8")):
@@ -145,22 +145,22 @@ def _written(path: Path, text: str) -> Study:
     return load_study(path)
 
 
-def _say_in_short(page: Page, shown: list[Shown]) -> None:
-    lines = [line for part in shown for line in part.in_short]
+def _say_in_short(page: Page, answers: list[LensAnswers]) -> None:
+    lines = [line for part in answers for line in part.in_short]
     page.document["in_short"] = lines
     page.say("In short", style="bold")
     for line in lines:
         page.say(f"• {line}", close=True)
 
 
-def _report(told: Told, study: Study, status: Status) -> Report:
-    """What the demo has told, as a report: the first answers, then all in short, then each."""
+def _report(tour: Tour, study: Study, status: Status) -> Report:
+    """Make the report: the first answers, then all in short, then each in full."""
     from curvewise.report.content import Report, Section
     from curvewise.report.study import reproduction, runs_of
     from curvewise.study.standing import planned_runs
 
-    in_short, planned = told.page.document["in_short"], planned_runs(study)
-    sections = (Section("In short", text=tuple(in_short)), *told.sections)
+    in_short, planned = tour.page.document["in_short"], planned_runs(study)
+    sections = (Section("In short", text=tuple(in_short)), *tour.sections)
     return Report(
         title="Two networks on handwritten digits",
         question="Which network is better with how much data, and how sure is that?",
@@ -169,32 +169,32 @@ def _report(told: Told, study: Study, status: Status) -> Report:
         warnings=tuple(dict.fromkeys(w for s in sections for w in s.warnings)),
         sections=sections,
         runs=runs_of(study, planned, status),
-        reproduce=reproduction(study, planned, told.folder / STUDY),
+        reproduce=reproduction(study, planned, tour.folder / STUDY),
     )
 
 
-def _say_how(page: Page, out: Path, shown: list[Shown]) -> None:
+def _say_how(page: Page, out: Path, answers: list[LensAnswers]) -> None:
     file = str(out / STUDY)
     page.say("The same in Python", style="bold")
     load = ["import curvewise as cw", f"study = cw.load_study({file!r})"]
-    page.code("\n".join([*load, *(line for part in shown for line in part.python)]))
+    page.code("\n".join([*load, *(line for part in answers for line in part.python)]))
     page.say("The same on the command line", style="bold")
     run = [f"curvewise study run {shlex.quote(file)}"]
-    page.code("\n".join([*run, *(line for part in shown for line in part.commands)]))
+    page.code("\n".join([*run, *(line for part in answers for line in part.commands)]))
 
 
-def _say_files(told: Told, report: Report) -> None:
+def _say_files(tour: Tour, report: Report) -> None:
     """Write the report as a page and as text with figures, and name all files."""
     from curvewise.study.commands import write_files
 
-    written = write_files(report, told.folder, index="summary.md")
-    files = [str(told.folder / STUDY), *written, *told.files]
-    told.page.document["files"] = files
-    told.page.say("Written", style="bold")
-    told.page.code("\n".join(files))
+    written = write_files(report, tour.folder, index="summary.md")
+    files = [str(tour.folder / STUDY), *written, *tour.files]
+    tour.page.document["files"] = files
+    tour.page.say("Written", style="bold")
+    tour.page.code("\n".join(files))
 
 
-# What the demo asks of the trained networks: one function for each lens.
+# One function for each lens. The same networks serve all of them, so that the demo trains only once.
 
 TARGET = 0.05
 MOVED, BY = "shift-x", [-0.25, -0.125, 0, 0.125, 0.25]
@@ -206,8 +206,8 @@ LEGEND = (
 
 
 @dataclass
-class Shown:
-    """What a lens leaves for the end of the demo.
+class LensAnswers:
+    """Answers of a lens for the end of the demo.
 
     Attributes
     ----------
@@ -222,17 +222,17 @@ class Shown:
     commands: list[str] = field(default_factory=list)
 
 
-def show_learning(told: Told, study: Study) -> Shown:
-    """Say how error falls with data, and who is better with how much."""
-    table = told.folder / "errors.csv"
-    measurements = _write_errors(told, study, table)
+def show_learning(tour: Tour, study: Study) -> LensAnswers:
+    """Show how error falls with data, and which network is better with how much."""
+    table = tour.folder / "errors.csv"
+    measurements = _write_errors(tour, study, table)
     curves = fit_files(measurements, Fitting())
-    told.page.document["curves"] = curves
-    show_curves(told.page, curves, Fitting(), None, LEGEND)
-    told.sections.append(curves_section(curves, measurements))
-    in_short, four_times = _decide(told, measurements, curves)
+    tour.page.document["curves"] = curves
+    show_curves(tour.page, curves, Fitting(), None, LEGEND)
+    tour.sections.append(curves_section(curves, measurements))
+    in_short, four_times = _decide(tour, measurements, curves)
     file = shlex.quote(str(table))
-    return Shown(
+    return LensAnswers(
         in_short,
         [
             'errors = study.measurements(seeds="mean")',
@@ -246,17 +246,17 @@ def show_learning(told: Told, study: Study) -> Shown:
     )
 
 
-def _write_errors(told: Told, study: Study, path: Path) -> Measurements:
-    """One row per subset: runs that share one are not independent, so their seeds are averaged."""
+def _write_errors(tour: Tour, study: Study, path: Path) -> Measurements:
+    """Write one row per subset: runs that share one are not independent, so their seeds are averaged."""
     from curvewise.learning.load import load_measurements
 
     rows = study.measurements(seeds="mean").frame()
     rows[["learner", "n", "fold", "error"]].to_csv(path, index=False, lineterminator="\n")
-    told.files.append(str(path))
+    tour.files.append(str(path))
     return load_measurements(path)
 
 
-def _decide(told: Told, measurements: Measurements, curves: LearningCurves) -> tuple[list[str], float]:
+def _decide(tour: Tour, measurements: Measurements, curves: LearningCurves) -> tuple[list[str], float]:
     """Compare, ask for a target error, rank at four times the data; give that size, too."""
     from curvewise.learning.comparison import compare_learning_curves, rank_learners
 
@@ -265,31 +265,31 @@ def _decide(told: Told, measurements: Measurements, curves: LearningCurves) -> t
     few, many = (compare_learning_curves(a, b, at=n) for n in (smallest, largest))
     reach = [curve.samples_to_reach(TARGET) for curve in curves]
     ranking = rank_learners(fit_files(measurements, Fitting(form="auto")), at=4 * largest)
-    told.page.document |= {"comparison": many, "samples_to_reach": reach, "ranking": ranking}
-    ask(told, f"Which is better with {largest:,.0f} digits to learn from?", many, figures={"comparison": many.plot})
-    ask(told, f"How many digits does an error of {TARGET:.0%} take?", *reach)
-    ask(told, "Which will be better with four times the data?", ranking)
-    return [said_crossing(few, many, curves), said_reach(reach), said_ranking(ranking)], ranking.at
+    tour.page.document |= {"comparison": many, "samples_to_reach": reach, "ranking": ranking}
+    ask(tour, f"Which is better with {largest:,.0f} digits to learn from?", many, figures={"comparison": many.plot})
+    ask(tour, f"How many digits does an error of {TARGET:.0%} take?", *reach)
+    ask(tour, "Which will be better with four times the data?", ranking)
+    return [crossing_sentence(few, many, curves), reach_sentence(reach), ranking_sentence(ranking)], ranking.at
 
 
-def show_variance(told: Told, study: Study) -> Shown:
-    """Say how much of a difference is chance: seeds, and the finite test set."""
+def show_variance(tour: Tour, study: Study) -> LensAnswers:
+    """Show how much of a difference is due to seeds and the finite test set."""
     from curvewise.variance.compare import compare_runs
     from curvewise.variance.decompose import decompose_variance
 
     n = max(study.partition.sizes)
     runs = {name: study.predictions(name, n=n) for name in (A, B)}
-    files = {name: _write_predictions(told, name, found) for name, found in runs.items()}
+    files = {name: _write_predictions(tour, name, found) for name, found in runs.items()}
     with quietly():
         spread = {name: decompose_variance(found) for name, found in runs.items()}
         better = compare_runs(runs[A], runs[B], names=(A, B), paired=False)
-    told.page.document |= {"seeds": spread, "better": better}
+    tour.page.document |= {"seeds": spread, "better": better}
     question = f"How much of the difference between {runs[A].runs} seeds is real?"
-    ask(told, question, *spread.values(), names=list(spread), figures={"spread": spread[A].plot})
-    ask(told, f"Is the {A} better than the {B} on new digits, too?", better, figures={"seeds": better.plot})
+    ask(tour, question, *spread.values(), names=list(spread), figures={"spread": spread[A].plot})
+    ask(tour, f"Is the {A} better than the {B} on new digits, too?", better, figures={"seeds": better.plot})
     a, b = (shlex.quote(files[name]) for name in (A, B))
-    return Shown(
-        [said_spread(spread), said_real(better, n)],
+    return LensAnswers(
+        [spread_sentence(spread), real_sentence(better, n)],
         [
             f'cnn, mlp = (study.predictions(k, n={n}) for k in ("{A}", "{B}"))',
             "print(cw.decompose_variance(cnn))",
@@ -299,19 +299,19 @@ def show_variance(told: Told, study: Study) -> Shown:
     )
 
 
-def _write_predictions(told: Told, name: str, found: Predictions) -> str:
-    """A file that other tools can read, too; the store has the same, run by run."""
+def _write_predictions(tour: Tour, name: str, found: Predictions) -> str:
+    """Write a file that other tools can read; the store has the same, run by run."""
     import numpy as np
 
-    path = told.folder / f"{name.lower()}.npz"
+    path = tour.folder / f"{name.lower()}.npz"
     classes = np.asarray(found.values).astype(np.uint8)
     np.savez_compressed(path, preds=classes, labels=np.asarray(found.labels, dtype=np.uint8))
-    told.files.append(str(path))
+    tour.files.append(str(path))
     return str(path)
 
 
-def show_response(told: Told, study: Study) -> Shown:
-    """Say which network holds up when the digits it has learned move."""
+def show_response(tour: Tour, study: Study) -> LensAnswers:
+    """Show which network holds up when the digits it has learned move."""
     from curvewise.response.comparison import compare_responses
     from curvewise.response.networks.measurement import measure_responses
     from curvewise.response.plot.curves import plot_responses
@@ -324,29 +324,29 @@ def show_response(told: Told, study: Study) -> Shown:
     with quietly():
         curves = measure_responses(networks, examples, MOVED, magnitudes=BY, progress=False)
         better = compare_responses(curves[A], curves[B])
-    told.page.document |= {"responses": curves, "response": better}
+    tour.page.document |= {"responses": curves, "response": better}
     ask(
-        told,
+        tour,
         "Which holds up when the digits it has learned move?",
         *curves.values(),
         better,
         figures={"responses": lambda: plot_responses(curves), "moved": lambda: plot_perturbed(examples, MOVED, BY)},
     )
-    return Shown(
-        [said_response(better, curves, "up to two pixels")],
+    return LensAnswers(
+        [response_sentence(better, curves, "up to two pixels")],
         [
             f'nets = {{k: study.network(k, n={n}) for k in ("{A}", "{B}")}}',
             f'data = nets["{A}"].examples',
             "moved = cw.measure_responses("
             f'{{k: v.network for k, v in nets.items()}}, data, "{MOVED}", magnitudes={BY})',
-            f'print(cw.compare_responses(moved["{A}"], moved["{B}"]))',
+            f'print(cw.response.compare_responses(moved["{A}"], moved["{B}"]))',
         ],
         ["curvewise response perturbations", "curvewise response measures"],
     )
 
 
-def show_ranking(told: Told, study: Study) -> Shown:
-    """Say which of the networks is the best start for digits that lie on their side."""
+def show_ranking(tour: Tour, study: Study) -> LensAnswers:
+    """Show which network is the best start for digits that lie on their side."""
     import numpy as np
 
     from curvewise.ranking.networks.preprocessing import Preprocessing
@@ -364,11 +364,11 @@ def show_ranking(told: Told, study: Study) -> Shown:
             examples=EXAMPLES,
             progress=False,
         )
-    told.page.document["checkpoints"] = ranking
+    tour.page.document["checkpoints"] = ranking
     question = "Which network to start from, if digits come lying on their side?"
-    ask(told, question, ranking, figures={"checkpoints": ranking.plot})
-    return Shown(
-        [said_checkpoints(ranking)],
+    ask(tour, question, ranking, figures={"checkpoints": ranking.plot})
+    return LensAnswers(
+        [checkpoints_sentence(ranking)],
         [
             "import numpy as np",
             "turned = np.rot90(study.dataset.x, axes=(-2, -1)).copy()",
@@ -382,38 +382,38 @@ def show_ranking(told: Told, study: Study) -> Shown:
     )
 
 
-def show_transfer(told: Told, study: Study) -> Shown:
-    """Say what upright digits are worth to a network that learns them lying on their side."""
+def show_transfer(tour: Tour, study: Study) -> LensAnswers:
+    """Show what upright digits are worth to a network that learns them lying on their side."""
     import numpy as np
 
     from curvewise.study.transfer import transfer_risks
     from curvewise.transfer.measure import measure_transfer
 
-    turned = _turned_study(told, study)
+    turned = _turned_study(tour, study)
     turned.run(device="cpu")
     most = max(study.partition.sizes)
     maximal = round(float(np.mean(study.measurements(n=most).of(A).error)), 4)
     with quietly():
         found = measure_transfer(transfer_risks(turned, metric="error", maximal=maximal))
-    told.page.document["transfer"] = found
+    tour.page.document["transfer"] = found
     question = "Is a network that knows upright digits a better start than none?"
     before = about_transfer(most, "upright", maximal)
-    after = [worth_said(found, "upright")]
+    after = [worth_sentence(found, "upright")]
     figures = {"transfer": found.plot}
-    ask(told, question, found, first=before, last=after, figures=figures)
-    file = told.folder / TURNED_STUDY
-    return Shown(
-        [said_transfer(found, "upright")],
+    ask(tour, question, found, first=before, last=after, figures=figures)
+    file = tour.folder / TURNED_STUDY
+    return LensAnswers(
+        [transfer_sentence(found, "upright")],
         [
             f"turned = cw.load_study({str(file)!r})",
-            f'risks = cw.transfer_risks(turned, metric="error", maximal={maximal})',
+            f'risks = cw.study.transfer_risks(turned, metric="error", maximal={maximal})',
             "print(cw.measure_transfer(risks))",
         ],
         [f"curvewise transfer measure {shlex.quote(str(file))} --risk-column error --maximal {maximal}"],
     )
 
 
-def _turned_study(told: Told, study: Study) -> Study:
+def _turned_study(tour: Tour, study: Study) -> Study:
     """Write digits that the first study held out, turned, and a study of them."""
     import os
 
@@ -424,15 +424,15 @@ def _turned_study(told: Told, study: Study) -> Study:
 
     held_out = study.test_examples()
     turned = np.rot90(held_out.x, axes=(-2, -1)).copy()
-    np.savez_compressed(told.folder / "turned.npz", x=turned, y=held_out.y)
+    np.savez_compressed(tour.folder / "turned.npz", x=turned, y=held_out.y)
     weights = next(iter(checkpoint_files(study, A, n=max(study.partition.sizes)).values()))
     training = study.learners[A].training
     assert training is not None
-    place = os.path.relpath(weights, told.folder.resolve()).replace(os.sep, "/")
-    path = told.folder / TURNED_STUDY
+    place = os.path.relpath(weights, tour.folder.resolve()).replace(os.sep, "/")
+    path = tour.folder / TURNED_STUDY
     text = turned_text(study.seed, training.epochs, place)
     path.write_text(text, encoding="utf-8", newline="\n")
-    told.files += [str(told.folder / "turned.npz"), str(path)]
+    tour.files += [str(tour.folder / "turned.npz"), str(path)]
     return load_study(path)
 
 
@@ -440,7 +440,7 @@ LENSES = (show_learning, show_variance, show_response, show_ranking, show_transf
 """Every lens there is, in the order of the demo."""
 
 
-# The study that the demo runs, as a file to read and to change.
+# The study is a text, not an object: the file that the demo writes is one to read and to change.
 
 A, B = "CNN", "MLP"
 """The two networks, the one with more to gain from data first."""
@@ -490,7 +490,7 @@ FAST = {"sizes": [60, 100, 160, 250, 400], "folds": [4, 4, 2, 2, 1], "seeds": 6,
 
 
 def demo_text(seed: int = 0, *, fast: bool = False) -> str:
-    """Text of the demo's study file.
+    """Return the demo's study file.
 
     >>> "seeds = 6 " in demo_text(fast=True)
     True
@@ -530,7 +530,7 @@ folds = 3
 
 
 def turned_text(seed: int, epochs: float, weights: str) -> str:
-    """Text of the second study file, on digits that lie on their side.
+    """Return the second study file, on digits that lie on their side.
 
     >>> 'weights = "a.safetensors"' in turned_text(0, 20, "a.safetensors")
     True
@@ -539,7 +539,7 @@ def turned_text(seed: int, epochs: float, weights: str) -> str:
 
 
 def is_demo_text(text: str) -> bool:
-    """Whether a study file is as the demo writes it, for any seed.
+    """Tell if a study file is as the demo writes it, for any seed.
 
     >>> is_demo_text(demo_text(7)), is_demo_text(demo_text(7) + "# mine")
     (True, False)
@@ -549,12 +549,9 @@ def is_demo_text(text: str) -> bool:
     return any(text == demo_text(seed, fast=fast) for fast in (False, True))
 
 
-# What the demo tells: on the page at once, and in a report at the end.
-
-
 @dataclass
-class Told:
-    """What the demo has told so far: on the page, and in sections for its report.
+class Tour:
+    """The demo so far: its page, the sections of its report and the files written.
 
     Attributes
     ----------
@@ -575,7 +572,7 @@ class Told:
 
 
 def curves_section(curves: LearningCurves, measurements: Measurements) -> Section:
-    """The section of the learning curves, whose numbers the page has shown as a table."""
+    """Make the section of the learning curves, whose numbers the page shows as a table."""
     from curvewise.report.lenses import drawn, named
     from curvewise.report.results import section_of
 
@@ -592,7 +589,7 @@ def curves_section(curves: LearningCurves, measurements: Measurements) -> Sectio
 
 
 def ask(
-    told: Told,
+    tour: Tour,
     question: str,
     *answers: Result,
     names: Sequence[str] = (),
@@ -623,25 +620,25 @@ def ask(
         figures=tuple(Figure(k, question, draw) for k, draw in (figures or {}).items()),
         method=METHODS.get(lens_of(answers[0]), ()),
     )
-    show_section(told.page, section)
+    show_section(tour.page, section)
     warn_each(found)
-    told.sections.append(section)
+    tour.sections.append(section)
 
 
-# The demo's answers in plain words: what to remember of each question.
+# One sentence for each question, for the summary at the end.
 
 CLOSE = 0.8
-"""Chance of being best up to which a ranking is no more than a lean."""
+"""Chance of being best above which a ranking names a winner."""
 
 
-def said_crossing(few: CurveComparison, many: CurveComparison, curves: LearningCurves) -> str:
-    """Which is better with little and with much data, by the fitted curves."""
+def crossing_sentence(few: CurveComparison, many: CurveComparison, curves: LearningCurves) -> str:
+    """Compare the fitted curves with little and with much data."""
     first, errors = _leader(few, curves)
     second, others = _leader(many, curves)
     again = "still " if first == second else ""
     text = (
-        f"With {few.at:,.0f} digits the {first} {_sure(few)} ({errors}); with {many.at:,.0f} the "
-        f"{second} {_sure(many, again)} ({others})."
+        f"With {few.at:,.0f} digits the {first} {_verdict(few)} ({errors}); with {many.at:,.0f} the "
+        f"{second} {_verdict(many, again)} ({others})."
     )
     crossing = many.crossing.estimate
     if few.at < crossing < many.at:
@@ -650,18 +647,18 @@ def said_crossing(few: CurveComparison, many: CurveComparison, curves: LearningC
 
 
 def _leader(found: CurveComparison, curves: LearningCurves) -> tuple[str, str]:
-    """Whose curve is lower, and the errors of both."""
+    """Return the learner with the lower curve, and the errors of both."""
     errors = {name: float(curves[name].error_at(found.at)) for name in (found.a, found.b)}
     better, worse = sorted(errors, key=lambda name: errors[name])
     return better, f"{errors[better]:.1%} wrong against {errors[worse]:.1%}"
 
 
-def _sure(found: CurveComparison, again: str = "") -> str:
+def _verdict(found: CurveComparison, again: str = "") -> str:
     return f"is {again}ahead, not surely" if found.verdict == "undecided" else f"is {again}better"
 
 
-def said_response(found: ResponseComparison, curves: Mapping[str, ResponseCurve], at: str) -> str:
-    """Which network holds up better when its own digits are moved."""
+def response_sentence(found: ResponseComparison, curves: Mapping[str, ResponseCurve], at: str) -> str:
+    """Compare the networks when their own digits are moved."""
     better, worse = sorted(curves, key=lambda name: curves[name].gi)
     parts = [f"the {name} is right on {curves[name].accuracy.min():.0%}" for name in (better, worse)]
     sure = "" if found.verdict != "undecided" else ", which may be chance"
@@ -669,7 +666,7 @@ def said_response(found: ResponseComparison, curves: Mapping[str, ResponseCurve]
 
 
 def about_transfer(most: int, method: str, maximal: float) -> list[str]:
-    """What is compared, and by which measure: to be read before the answer."""
+    """Explain the comparison and its measure, before the answer."""
     return [
         f"The ranking above chose among networks. This asks whether to start from one at all: "
         f"{method!r} is the {A} of the first study, which has learned {most:,} upright digits, and "
@@ -682,8 +679,8 @@ def about_transfer(most: int, method: str, maximal: float) -> list[str]:
     ]
 
 
-def worth_said(found: TransferResult, method: str) -> str:
-    """What the fewest digits of a start are worth in digits without one."""
+def worth_sentence(found: TransferResult, method: str) -> str:
+    """Express the fewest digits of a start in digits without one."""
     one = found.improvement(found.tasks[0], method)
     first, n = one.data_equivalence[0], one.n[0]
     lead = f"With {n:.0f} digits it is"
@@ -701,8 +698,8 @@ def _digits(n: float) -> str:
     return f"{round(float(f'{n:.3g}')):,}" if math.isfinite(n) else "∞"
 
 
-def said_transfer(found: TransferResult, method: str) -> str:
-    """What a start is worth against none."""
+def transfer_sentence(found: TransferResult, method: str) -> str:
+    """Compare a start with none."""
     one = found.improvement(found.tasks[0], method)
     cci = one.cci
     start = f"Digits that lie on their side: a {A} that knows {method} ones is"
@@ -711,19 +708,19 @@ def said_transfer(found: TransferResult, method: str) -> str:
         return f"{start} a worse start than none {sure}."
     if not cci.low > 0:
         return f"{start} no better a start than none, as far as can be told {sure}."
-    return f"{start} a better start than none {sure}. {worth_said(found, method)}"
+    return f"{start} a better start than none {sure}. {worth_sentence(found, method)}"
 
 
-def said_checkpoints(ranking: CheckpointRanking) -> str:
-    """Which network is the best start for another task."""
+def checkpoints_sentence(ranking: CheckpointRanking) -> str:
+    """Name the best start for another task."""
     first = ranking.checkpoints[0]
     tied = int((ranking.rank_low == 1).sum()) - 1
     text = f"For digits that lie on their side, {first} is the network to start from"
     return text + (f", though {tied} others may be as good." if tied else ".")
 
 
-def said_reach(answers: Sequence[SamplesToReach]) -> str:
-    """How much data a target takes."""
+def reach_sentence(answers: Sequence[SamplesToReach]) -> str:
+    """State the data that a target error takes."""
     parts = [
         f"the {a.learner} about {format_size(a.estimate)} digits"
         if math.isfinite(a.estimate)
@@ -733,8 +730,8 @@ def said_reach(answers: Sequence[SamplesToReach]) -> str:
     return f"An error of {answers[0].error:.0%} takes {' and '.join(parts)}."
 
 
-def said_ranking(ranking: LearnerRanking) -> str:
-    """Who is ahead with more data than there is."""
+def ranking_sentence(ranking: LearnerRanking) -> str:
+    """Name the learner that leads with more data than there is."""
     best = int(ranking.probability_best.argmax())
     name, chance = ranking.learners[best], float(ranking.probability_best[best])
     if chance > CLOSE:
@@ -742,8 +739,8 @@ def said_ranking(ranking: LearnerRanking) -> str:
     return f"Who would be better with {ranking.at:,.0f} digits is open: the {name} has a chance of {chance:.0%}."
 
 
-def said_spread(spread: Mapping[str, VarianceDecomposition]) -> str:
-    """What of the difference between seeds would be there again on new digits."""
+def spread_sentence(spread: Mapping[str, VarianceDecomposition]) -> str:
+    """State the share of the variance between seeds that would remain on new digits."""
     parts = [
         f"for the {name} about {found.distribution_share:.0%} "
         f"({found.share_interval.low:.0%} to {found.share_interval.high:.0%})"
@@ -755,8 +752,8 @@ def said_spread(spread: Mapping[str, VarianceDecomposition]) -> str:
     return f"{text}: it would be there again on new digits."
 
 
-def said_real(found: RunComparison, n: int) -> str:
-    """Whether the difference at the largest size holds beyond this test set."""
+def real_sentence(found: RunComparison, n: int) -> str:
+    """State if the difference at the largest size holds beyond this test set."""
     points = f"{100 * abs(found.difference.estimate):.1f} points"
     if found.verdict == "undecided":
         return (

@@ -15,6 +15,7 @@ from curvewise.ranking.moments import h_score as h_score
 from curvewise.ranking.moments import logme as logme
 from curvewise.ranking.moments import transrate as transrate
 from curvewise.ranking.networks.checkpoints import Checkpoint as Checkpoint
+from curvewise.ranking.networks.features import Extraction as Extraction
 from curvewise.ranking.networks.features import extract_features as extract_features
 from curvewise.ranking.networks.features import extract_many as extract_many
 from curvewise.ranking.networks.finetuning import finetuning_score as finetuning_score
@@ -35,4 +36,3 @@ from curvewise.ranking.rank import add_rankings as add_rankings
 from curvewise.ranking.rank import rank_features as rank_features
 from curvewise.ranking.scores import CheckpointFeatures as CheckpointFeatures
 from curvewise.ranking.scores import CheckpointScores as CheckpointScores
-from curvewise.ranking.scores import as_matrix as as_matrix

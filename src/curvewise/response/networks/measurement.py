@@ -125,7 +125,7 @@ def measure_response(
     -------
     ResponseCurve
         With the single answers and partners, so that intervals and paired comparisons
-        (:func:`curvewise.compare_responses`) are closed-form. ``settings["path"]`` says how the
+        (:func:`curvewise.response.compare_responses`) are closed-form. ``settings["path"]`` says how the
         network was executed: ``"traced"`` or ``"as is"``, at a layer ``"cut"`` there (what comes
         before it runs once per example) or with a ``"hook"`` (it runs once per magnitude).
 
@@ -177,7 +177,7 @@ def measure_responses(
     Returns
     -------
     dict of str to ResponseCurve
-        To be compared in pairs with :func:`curvewise.compare_responses`.
+        To be compared in pairs with :func:`curvewise.response.compare_responses`.
     """
     if not isinstance(models, Mapping) or not models:
         raise InputError(f"models is a {type(models).__name__}: give a mapping from names to models.")
@@ -650,7 +650,7 @@ def withstanding(
 ) -> tuple[float, float, float]:
     """The Gi-score, the mean accuracy of the response curve, and the accuracy on a perturbed tenth.
 
-    All three on training data; see :func:`curvewise.measure_invariance`.
+    All three on training data; see :func:`curvewise.study.measure_invariance`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)  # a filter on accuracy follows

@@ -268,7 +268,7 @@ def make_own(request: Request) -> Dataset:
         raise InputError(f"{asked} {failure(error, request.folder)}") from error
     if not isinstance(found, Dataset):
         raise InputError(
-            f"{asked} gives {type(found).__name__}: let it return cw.Dataset(x, y), with "
+            f"{asked} gives {type(found).__name__}: let it return cw.study.Dataset(x, y), with "
             "test_x and test_y if there are any, and targets='numbers' for numbers."
         )
     return found

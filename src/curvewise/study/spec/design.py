@@ -52,7 +52,7 @@ class Design:
     test : float or int
         Share or number of examples held out, where the data has no test set of its own.
     nested, stratify, per_class : bool
-        As in :func:`curvewise.partition_training_set`. Numbers have no classes to stratify by.
+        As in :func:`curvewise.learning.partition_training_set`. Numbers have no classes to stratify by.
 
     Examples
     --------

@@ -1,0 +1,65 @@
+"""Messages in the terms of Python and of the command line, and errors with fields."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import curvewise as cw
+from curvewise.errors import UntrustedCodeError
+from curvewise.text import Message, arg, either, prefix
+
+
+def test_a_message_is_its_text_in_python():
+    message = Message(f"Pass {arg('unit', 'percent')}, {arg('labels')} or {either('np.nan', 'nan')}.")
+    assert message == "Pass unit='percent', labels=… or np.nan."
+    assert f"{message}" == str(message)
+    assert message.isprintable(), "no mark is left"
+
+
+def test_only_marked_arguments_are_worded_anew():
+    """A file or a learner may be called like an argument."""
+    message = Message(f"compare_runs.npz holds no learner 'vit unit='percent'': pass {arg('unit', 'percent')}.")
+    assert message.worded(lambda name, value: f"--{name} {value}") == (
+        "compare_runs.npz holds no learner 'vit unit='percent'': pass --unit percent."
+    )
+
+
+@pytest.mark.parametrize("value", ["a b", 0.5, True, None, ["a", 1], {"n": "size"}, ("x",), "it's", 'a"b'])
+def test_values_reach_the_command_line_as_they_are(value: object):
+    seen: list[Any] = []
+    Message(arg("x", value)).worded(lambda name, found: seen.append(found) or "")  # type: ignore[func-returns-value]
+    assert seen == [value]
+
+
+def test_a_value_cannot_forge_a_mark():
+    hostile = Message(arg("x", "\ue000rm\ue002-rf\ue003"))
+    assert hostile.worded(lambda name, value: f"--{name}") == "--x"
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_message_and_an_error_survive_a_copy(again: Callable[[Any], Any]):
+    message = Message(f"pass {arg('k', 2)}")
+    assert again(message).worded(lambda name, value: f"--{name} {value}") == "pass --k 2"
+    error = again(cw.InputError("is too small.", argument="k", value=1, remedy="Pass 2."))
+    assert str(error) == "k=1: is too small. Pass 2."
+    assert isinstance(error.message, Message)
+
+
+def test_a_prefix_keeps_the_options():
+    headed = prefix("resnet: ", Message(f"use {arg('form', 'auto')}"))
+    assert headed == "resnet: use form='auto'"
+    assert isinstance(headed, Message)
+    assert headed.worded(lambda name, value: f"--{name} {value}") == "resnet: use --form auto"
+
+
+def test_errors_have_fields():
+    error = cw.InputError("must be above 0.", argument="margin", value=-1.0, remedy=f"Pass {arg('margin', 0.005)}.")
+    assert (error.argument, error.value) == ("margin", -1.0)
+    assert str(error) == "margin=-1.0: must be above 0. Pass margin=0.005."
+    assert str(cw.InputError("There is no run.")) == "There is no run."
+    assert isinstance(UntrustedCodeError("no"), cw.InputError)
