@@ -1,6 +1,5 @@
 from curvewise.ranking.agreement import RankingAgreement as RankingAgreement
 from curvewise.ranking.agreement import ranking_agreement as ranking_agreement
-from curvewise.ranking.certainty import Reliability as Reliability
 from curvewise.ranking.comparison import RankingComparisons as RankingComparisons
 from curvewise.ranking.distances import knn as knn
 from curvewise.ranking.distances import parc as parc
@@ -32,6 +31,7 @@ from curvewise.ranking.prediction import leep as leep
 from curvewise.ranking.prediction import nce as nce
 from curvewise.ranking.prediction import nleep as nleep
 from curvewise.ranking.rank import CheckpointRanking as CheckpointRanking
+from curvewise.ranking.rank import Reliability as Reliability
 from curvewise.ranking.rank import add_rankings as add_rankings
 from curvewise.ranking.rank import rank_features as rank_features
 from curvewise.ranking.scores import CheckpointFeatures as CheckpointFeatures

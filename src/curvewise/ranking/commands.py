@@ -689,7 +689,7 @@ def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
 
 def _as_reliability(reliability: str | None) -> float | str | None:
     """Return a correlation, or the name of the measure whose reference is meant."""
-    from curvewise.ranking.certainty import as_reliability
+    from curvewise.ranking.rank import as_reliability
 
     if reliability is None:
         return None
