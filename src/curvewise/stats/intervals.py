@@ -1,4 +1,4 @@
-"""Intervals of differences, and what a family of nested intervals says about probabilities."""
+"""Intervals of differences, of crossings and of clustered means."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from curvewise.types.units import FloatArray
 def difference_interval(
     a: ArrayLike, a_interval: tuple[ArrayLike, ArrayLike], b: ArrayLike, b_interval: tuple[ArrayLike, ArrayLike]
 ) -> tuple[FloatArray, FloatArray]:
-    """Interval of a − b from the intervals of two independent estimates (MOVER).
+    """Return the interval of a − b from the intervals of two independent estimates (MOVER).
 
     Zou and Donner 2008: each side of the difference recovers its variance from the matching sides
     of the two intervals, so that skewed intervals stay skewed. Estimates must lie inside theirs.
@@ -32,7 +32,7 @@ def difference_interval(
 
 
 def excluded_level(interval: Callable[[float], tuple[float, float]], value: float, tolerance: float = 1e-4) -> float:
-    """The largest level at which the interval still leaves ``value`` out, by bisection.
+    """Return the largest level at which the interval still leaves ``value`` out, by bisection.
 
     One minus it is a two-sided p-value.
 
@@ -56,7 +56,7 @@ def excluded_level(interval: Callable[[float], tuple[float, float]], value: floa
 
 
 def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> FloatArray:
-    """Chance that each of K independent quantities is the lowest.
+    """Return the chance that each of K independent quantities is the lowest.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> Floa
 
 
 def paired_t_test(a: FloatArray, b: FloatArray) -> float:
-    """Two-sided p-value that a and b, paired, have the same mean; NaN with fewer than two pairs."""
+    """Return the two-sided p-value that a and b, paired, have the same mean; NaN with fewer than two pairs."""
     d = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     if len(d) < 2:
         return float("nan")
@@ -144,7 +144,7 @@ def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, floa
         return float(np.maximum(a, -b))
 
     def end(along: NDArray[np.intp], start: Callable[[], float], without: float) -> float:
-        """Where the stretch ends that leads from a start along grid points, or ``without``."""
+        """Return where the stretch ends that leads from a start along grid points, or ``without``."""
         outside = np.flatnonzero(~inside[along])
         if len(outside) == 0:
             return without
@@ -165,7 +165,7 @@ def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, floa
 
 
 def first_crossing(grid: FloatArray, values: FloatArray) -> float:
-    """Where values come down to zero first, by a line between grid points; inf if they never do.
+    """Return where values come down to zero first, by a line between grid points; inf if they never do.
 
     >>> first_crossing(np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, -1.0]))
     3.0
@@ -181,7 +181,7 @@ def first_crossing(grid: FloatArray, values: FloatArray) -> float:
 
 
 def _zero(above_by: Callable[[float], float], below: float, above: float) -> float:
-    """Where a quantity is zero between a point where it is not above and one where it is.
+    """Find where a quantity is zero between a point where it is not above and one where it is.
 
     NaN counts as above.
     """

@@ -22,7 +22,7 @@ WORK = 2e8
 
 
 def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: int | np.random.Generator = 0) -> float:
-    """Two-sided: how often runs dealt at random to a and b differ as much, by Welch's t.
+    """Return the two-sided p-value of a permutation test: runs dealt at random to a and b, by Welch's t.
 
     All arrangements are tried where there are few; else ``draws`` of them, the observed one
     counted among them.
@@ -53,7 +53,7 @@ def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: 
 
 
 def sign_flip_pvalue(differences: FloatArray, *, draws: int = 9999, rng: int | np.random.Generator = 0) -> float:
-    """Two-sided: how often paired differences with random signs have as large a t.
+    """Return the two-sided p-value of paired differences with random signs, by t.
 
     >>> sign_flip_pvalue(np.array([1.0, 2.0, 3.0]))
     0.25
@@ -112,7 +112,7 @@ FEW = 5
 
 
 def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, paired: bool = False) -> Interval:
-    """P(a < b) + P(a = b)/2 for a random value of each: the area under a ROC curve.
+    """Return P(a < b) + P(a = b)/2 for a random value of each: the area under a ROC curve.
 
     The interval is Student's on the scale of log odds with the variance of the placements, each
     of which is known to half a step at best. Where every value of one sample is below every one of
@@ -126,7 +126,7 @@ def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, pair
     level : float
         Coverage of the interval.
     paired : bool
-        Whether value i of a goes with value i of b (runs that share their seeds). The chance is
+        True if value i of a goes with value i of b (runs that share their seeds). The chance is
         still that of two values drawn apart; only its interval is that of pairs.
 
     Examples
@@ -198,9 +198,9 @@ def holm(pvalues: ArrayLike, tests: int | None = None) -> FloatArray:
     Parameters
     ----------
     pvalues : array_like
-        Of the tests, or of the smallest of them.
+        P-values of the tests, or the smallest of them.
     tests : int, optional
-        How many tests there were in all.
+        Number of tests in all.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]

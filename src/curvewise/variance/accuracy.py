@@ -25,124 +25,11 @@ from curvewise.variance.anova import measure_totals, mostly_wrong, run_std, spli
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
-
 SIMULATIONS = 999
 """Samples of runs drawn to know how far from its own distribution a sample lies."""
-
 GROUP = 100
 """Trials whose distribution is built one trial at a time, all groups side by side."""
-
 TINY = np.finfo(np.float64).tiny
-
-
-@dataclass(frozen=True, eq=False)
-class AccuracyDistribution(Result):
-    """Distribution of test accuracy over runs, beside that of independent errors.
-
-    Attributes
-    ----------
-    runs, examples : int
-        The size of the experiment.
-    accuracy : Interval
-        Mean over runs of the accuracy on this test set; runs are sampled, the examples given.
-    measured_std : Interval
-        Standard deviation between runs; wider where run errors have heavy tails.
-    independent_std : float
-        Standard deviation that independent errors of the examples' own rates would give.
-    binomial_std : float
-        Standard deviation that n coins of the mean error would give.
-    variance_ratio : Interval
-        Measured variance over that of independent errors.
-    binomial_ratio : Interval
-        Binomial variance over the measured one.
-    run_range : float
-        Accuracy of the luckiest run minus that of the unluckiest.
-    independent_range, binomial_range : Interval
-        Range that so many runs with independent errors, or of coins, would have: mean and limits.
-    distance, binomial_distance : float
-        Largest gap (Kolmogorov) between the measured distribution function and the predicted one.
-    expected_distance : Interval
-        Distance of as many runs that do have independent errors: mean and limits.
-    distance_pvalue : float
-        How often such runs lie as far away.
-    independence_pvalue : float
-        Of Cochran's Q, which looks at the variance alone.
-    errors : ndarray of int
-        Numbers of errors a run may make; the next three belong to them.
-    counts : ndarray of int
-        How many runs made so many.
-    independent_pmf, binomial_pmf : ndarray
-        How probable so many are.
-    """
-
-    runs: int
-    examples: int
-    accuracy: Interval
-    measured_std: Interval
-    independent_std: float
-    binomial_std: float
-    variance_ratio: Interval
-    binomial_ratio: Interval
-    run_range: float
-    independent_range: Interval
-    binomial_range: Interval
-    distance: float
-    expected_distance: Interval
-    distance_pvalue: float
-    binomial_distance: float
-    independence_pvalue: float
-    errors: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    independent_pmf: FloatArray
-    binomial_pmf: FloatArray
-    level: float
-    warnings: tuple[str, ...]
-    _run_errors: FloatArray
-
-    @property
-    def run_errors(self) -> FloatArray:
-        """Test error of each run."""
-        return self._run_errors
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per distribution: standard deviation, range, distance."""
-        measured = self.measured_std
-        return {
-            "distribution": ["measured", "independent errors", "binomial"],
-            "std": [measured.estimate, self.independent_std, self.binomial_std],
-            "low": [measured.low, math.nan, math.nan],
-            "high": [measured.high, math.nan, math.nan],
-            "range": [self.run_range, self.independent_range.estimate, self.binomial_range.estimate],
-            "distance": [0.0, self.distance, self.binomial_distance],
-        }
-
-    def summary(self) -> str:
-        """The distribution in a few sentences."""
-        return " ".join(
-            [
-                f"Over {self.runs:,} runs the accuracy on {self.examples:,} examples is"
-                f" {format_interval(self.accuracy, 'fraction')} on average, with a standard"
-                f" deviation of {format_interval(self.measured_std, 'fraction')}; the luckiest run"
-                f" is {format_value(self.run_range, 'fraction')} above the unluckiest.",
-                *(self._compared() if self.independent_std > 0 else ()),
-            ]
-        )
-
-    def _compared(self) -> list[str]:
-        ratio, binomial = self.variance_ratio, self.binomial_ratio
-        return [
-            "If examples erred independently the standard deviation would be"
-            f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
-            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is"
-            f" {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of"
-            " independent errors.",
-            f"The distributions lie {self.distance:.3f} apart (Kolmogorov;"
-            f" {self.expected_distance.estimate:.3f} on average for independent errors,"
-            f" {format_pvalue(self.distance_pvalue)}).",
-            f"The binomial standard deviation is {format_value(self.binomial_std, 'fraction')}: as a"
-            f" variance, {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}]"
-            " times what is measured.",
-        ]
 
 
 def measure_accuracy_distribution(
@@ -239,6 +126,116 @@ def measure_accuracy_distribution(
         warnings=tuple(notes),
         _run_errors=totals.run,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class AccuracyDistribution(Result):
+    """Distribution of test accuracy over runs, beside that of independent errors.
+
+    Attributes
+    ----------
+    runs, examples : int
+        Size of the experiment.
+    accuracy : Interval
+        Mean over runs of the accuracy on this test set; runs are sampled, the examples given.
+    measured_std : Interval
+        Standard deviation between runs; wider where run errors have heavy tails.
+    independent_std : float
+        Standard deviation that independent errors of the examples' own rates would give.
+    binomial_std : float
+        Standard deviation that n coins of the mean error would give.
+    variance_ratio : Interval
+        Measured variance over that of independent errors.
+    binomial_ratio : Interval
+        Binomial variance over the measured one.
+    run_range : float
+        Accuracy of the luckiest run minus that of the unluckiest.
+    independent_range, binomial_range : Interval
+        Range that so many runs with independent errors, or of coins, would have: mean and limits.
+    distance, binomial_distance : float
+        Largest gap (Kolmogorov) between the measured distribution function and the predicted one.
+    expected_distance : Interval
+        Distance of as many runs that do have independent errors: mean and limits.
+    distance_pvalue : float
+        Share of such runs that lie as far away.
+    independence_pvalue : float
+        P-value of Cochran's Q, which looks at the variance alone.
+    errors : ndarray of int
+        Numbers of errors a run may make; the next three belong to them.
+    counts : ndarray of int
+        Number of runs that made so many.
+    independent_pmf, binomial_pmf : ndarray
+        Probability of so many.
+    """
+
+    runs: int
+    examples: int
+    accuracy: Interval
+    measured_std: Interval
+    independent_std: float
+    binomial_std: float
+    variance_ratio: Interval
+    binomial_ratio: Interval
+    run_range: float
+    independent_range: Interval
+    binomial_range: Interval
+    distance: float
+    expected_distance: Interval
+    distance_pvalue: float
+    binomial_distance: float
+    independence_pvalue: float
+    errors: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    independent_pmf: FloatArray
+    binomial_pmf: FloatArray
+    level: float
+    warnings: tuple[str, ...]
+    _run_errors: FloatArray
+
+    @property
+    def run_errors(self) -> FloatArray:
+        """Test error of each run."""
+        return self._run_errors
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per distribution: standard deviation, range, distance."""
+        measured = self.measured_std
+        return {
+            "distribution": ["measured", "independent errors", "binomial"],
+            "std": [measured.estimate, self.independent_std, self.binomial_std],
+            "low": [measured.low, math.nan, math.nan],
+            "high": [measured.high, math.nan, math.nan],
+            "range": [self.run_range, self.independent_range.estimate, self.binomial_range.estimate],
+            "distance": [0.0, self.distance, self.binomial_distance],
+        }
+
+    def summary(self) -> str:
+        """The distribution in a few sentences."""
+        return " ".join(
+            [
+                f"Over {self.runs:,} runs the accuracy on {self.examples:,} examples is"
+                f" {format_interval(self.accuracy, 'fraction')} on average, with a standard"
+                f" deviation of {format_interval(self.measured_std, 'fraction')}; the luckiest run"
+                f" is {format_value(self.run_range, 'fraction')} above the unluckiest.",
+                *(self._compared() if self.independent_std > 0 else ()),
+            ]
+        )
+
+    def _compared(self) -> list[str]:
+        ratio, binomial = self.variance_ratio, self.binomial_ratio
+        return [
+            "If examples erred independently the standard deviation would be"
+            f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
+            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is"
+            f" {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of"
+            " independent errors.",
+            f"The distributions lie {self.distance:.3f} apart (Kolmogorov;"
+            f" {self.expected_distance.estimate:.3f} on average for independent errors,"
+            f" {format_pvalue(self.distance_pvalue)}).",
+            f"The binomial standard deviation is {format_value(self.binomial_std, 'fraction')}: as a"
+            f" variance, {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}]"
+            " times what is measured.",
+        ]
 
 
 def _variance_ratio(std: Interval, variance: float, invert: bool = False) -> Interval:

@@ -49,7 +49,7 @@ KNOWN = 1e9
 """Degrees of freedom of a variance that is known."""
 
 FEW_UNITS = 4
-"""If fewer examples (or groups) than this show anything, more may be missing from the sample."""
+"""Fewest examples (or groups) that show anything; with fewer, more may be missing from the sample."""
 
 FEW_GROUPS = 10
 """With fewer groups of equal weight their own variance is hardly known."""
