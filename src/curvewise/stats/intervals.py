@@ -26,6 +26,7 @@ def difference_interval(
     """
     (a_low, a_high), (b_low, b_high) = a_interval, b_interval
     centre = np.subtract(a, b)
+    # The lower end of a − b comes from the lower side of a and the upper side of b.
     below = np.hypot(np.subtract(a, a_low), np.subtract(b_high, b))
     above = np.hypot(np.subtract(a_high, a), np.subtract(b, b_low))
     return centre - below, centre + above
@@ -45,6 +46,7 @@ def excluded_level(interval: Callable[[float], tuple[float, float]], value: floa
     ends = interval(high)
     if not ends[0] <= value <= ends[1]:
         return high
+    # Relative to the p-value, so that small ones keep their digits.
     while high - low > tolerance * (1.0 - low):
         middle = 0.5 * (low + high)
         ends = interval(middle)
@@ -74,6 +76,7 @@ def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> Floa
     >>> probability_lowest(q, np.array([0.0, 0.5, 1.0])).round(3)
     array([0.5, 0.5, 0. ])
     """
+    # Midpoints of 400 equal slices of each quantity's own distribution.
     slices = (np.arange(400) + 0.5) / 400
     draws = np.array([np.interp(slices, probabilities, q) for q in quantiles])
     chance = np.empty(len(quantiles))
@@ -223,5 +226,6 @@ def cluster_degrees(sizes: NDArray[Any]) -> float:
     [11.0, 2.2]
     """
     w = sizes / sizes.sum()
+    # Bell and McCaffrey (2002): the share of the variance that large clusters carry alone lowers the degrees.
     pull = w**2 / (1 - w)
     return 1 / float((w**2).sum() + pull.sum() ** 2 - (pull**2).sum())

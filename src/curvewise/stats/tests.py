@@ -42,10 +42,12 @@ def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: 
         order = np.argsort(~inside, axis=1, kind="stable")
         return float(np.mean(_as_large(_welch(values[order], size), seen)))
     generator = np.random.default_rng(rng)
+    # Fewer draws with many runs, whose t statistic is nearly normal anyway.
     draws = int(min(draws, max(999, WORK / total)))
     hits, left = 0, draws
     while left:
         rows = min(left, max(1, 2**20 // total))
+        # Blocks of rows, so that memory does not grow with the number of draws.
         shuffled = generator.permuted(np.tile(values, (rows, 1)), axis=1)
         hits += int(_as_large(_welch(shuffled, size), seen).sum())
         left -= rows
@@ -142,11 +144,13 @@ def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, pair
     tail = (1 - level) / 2
     fewest = min(len(a), len(b))
     if p in (0.0, 1.0):
+        # Complete separation: the chance at which the smaller sample would still show it with probability tail.
         edge = tail ** (1 / fewest)
         return Interval(p, edge if p else 0.0, 1.0 if p else 1 - edge, level)
     if fewest < 2 or np.ptp(above) == np.ptp(below) == 0:
         return Interval(p, 0.0, 1.0, level)
     variance, quantile = (_together if paired else _apart)(above, below, 1 - tail)
+    # Delta method on the log odds, whose interval cannot leave (0, 1).
     half = quantile * math.sqrt(variance) / (p * (1 - p))
     low, high = expit(logit(p) - half), expit(logit(p) + half)
     return Interval(p, float(low), float(high), level)
@@ -205,6 +209,7 @@ def holm(pvalues: ArrayLike, tests: int | None = None) -> FloatArray:
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
+    # ``tests`` beyond the p-values given: the others are taken to be larger than all of these.
     p = np.asarray(pvalues, dtype=np.float64).ravel()
     count = len(p) if tests is None else tests
     order = np.argsort(p, kind="stable")

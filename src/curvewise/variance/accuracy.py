@@ -79,11 +79,13 @@ def measure_accuracy_distribution(
             " decomposed."
         )
     given = as_predictions(given, directed=True)
+    # Independence is that of single examples: groups would change what it means.
     totals = measure_totals(replace(given, groups=None))
     split, runs, n = split_variance(totals), totals.runs, totals.examples
     error, mean = float(totals.example.mean()), 1 - float(totals.run.mean())
     wrong = np.rint(totals.run * n).astype(np.int64)
     pmfs = [poisson_binomial_pmf(shrunk_rates(totals.example, runs)), binomial_pmf(n, error)]
+    # Only counts that either distribution or a run reaches: n + 1 of them are mostly zeros.
     likely = np.flatnonzero(np.maximum(*pmfs) > NOTHING)
     support = np.arange(min(likely[0], wrong.min()), max(likely[-1], wrong.max()) + 1)
     pmfs = [pmf[support] for pmf in pmfs]
@@ -253,12 +255,14 @@ def shrunk_rates(rates: FloatArray, runs: int) -> FloatArray:
     spread = float(np.mean((rates - mean) ** 2))
     if spread == 0:
         return rates
+    # Σ p(1 − p) = n(m(1 − m) − Var p): solve for the variance of rates that makes it R/(R − 1) times as large.
     keep = (runs * spread - most) / ((runs - 1) * spread)
     return np.clip(mean + math.sqrt(max(0.0, keep)) * (rates - mean), 0.0, 1.0)
 
 
 def binomial_pmf(n: int, p: float) -> FloatArray:
     """Return the probabilities of 0, 1, …, n heads."""
+    # Logarithms, as binomial coefficients of ten thousand examples overflow.
     k = np.arange(n + 1)
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     pmf: FloatArray = np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
@@ -279,6 +283,7 @@ def sample_distances(pmf: FloatArray, runs: int, rng: np.random.Generator) -> Fl
     place = np.arange(len(pmf))
     counts = rng.multinomial(runs, pmf / pmf.sum(), size=SIMULATIONS)
     measured = np.cumsum(counts, axis=1) / runs
+    # The rates are those of the runs, so that the prediction has their mean: unshifted draws would lie too far.
     shift = counts @ place / runs - pmf @ place
     cdf = np.concatenate([[0.0], np.cumsum(pmf)])
     moved = np.interp(place - shift[:, None], np.arange(-1, len(pmf)), cdf)
@@ -290,6 +295,7 @@ def expected_range(pmf: FloatArray, runs: int, n: int, level: float) -> Interval
     """Return the range of independent draws, exactly: mean and limits, as a share of n."""
     cdf = np.minimum(np.cumsum(pmf), 1.0)
     before = np.concatenate([[0.0], cdf[:-1]])
+    # E[max − min] = Σ over x of P(min ≤ x < max), from the distribution functions of both extremes.
     mean = float((1 - cdf**runs - (1 - cdf) ** runs).sum())
     tail, limits = (1 - level) / 2, []
     for goal in (tail, 1 - tail):

@@ -120,6 +120,7 @@ def measure_calibration(
     if not tolerance > 0:
         raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
     given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    # Four runs: the moments of third order leave one out of products over three.
     votes = count_votes(given, least=4)
     if votes.classes < 2:
         raise InputError("labels and predictions hold one class only: two are needed.")
@@ -411,6 +412,7 @@ def _root_ratio(above: float, below: float, scale: float, half: float | None, le
 
 
 def _checks(names: Sequence[str], tests: Sequence[MeanTest]) -> tuple[CalibrationCheck, ...]:
+    # Holm: the checks of one family stand or fall together in the verdict.
     adjusted = holm([test.pvalue for test in tests])
     return tuple(
         CalibrationCheck(name, test.estimate, test.statistic, test.pvalue, float(p))
@@ -457,6 +459,7 @@ def _leave_one_out(
     n, k = votes.counts.shape
     sums = {name: np.empty((votes.runs, k)) for name in removed}
     for start, answers in predictions.label_blocks():
+        # Leaving a run out changes one count of each example, that of the class it said.
         place = votes.column[answers.astype(np.intp, copy=False)]
         cells = place + np.arange(n) * k
         bins = (place + np.arange(len(answers))[:, None] * k).ravel()
@@ -584,6 +587,7 @@ def measure_bipartitions(
     fit = fit_tasks(wrong, n)
     error = wrong.mean(axis=0, dtype=np.float64) / n
     stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
+    # The same test as of the whole problem, error against disagreement, for each task.
     disagreement, statistic, degrees = task_calibration(votes, sides)
     pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
     measured = np.array([s.estimate for s in stds])
@@ -741,6 +745,7 @@ def _sides(k: int, tasks: int | None, rng: np.random.Generator) -> NDArray[np.bo
     drawn: dict[bytes, NDArray[np.bool_]] = {}
     while len(drawn) < wanted:
         side = rng.random(k) < 0.5
+        # The two sides have no order, so that the first class is put on the first.
         side = side ^ side[0]
         if side.any():
             drawn[side.tobytes()] = side
@@ -773,6 +778,7 @@ def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]
         place = votes.column[answers.astype(np.intp, copy=False)]
         run, example = np.nonzero(place != votes.truth)
         pair = votes.truth[example] * k + place[run, example]
+        # Of k² confusions few occur: only those are multiplied with the sides.
         found = np.flatnonzero(np.bincount(pair, minlength=k * k))
         format_number = np.zeros(k * k, dtype=np.int64)
         format_number[found] = np.arange(len(found))
@@ -812,6 +818,7 @@ def fit_tasks(wrong: NDArray[np.float32], n: int) -> TaskFit:
         terms += [(calibrated - variance) ** 2, (binomial - variance) ** 2]
         sums += np.stack([term.sum(axis=1) for term in terms])
     sx, sy, sxx, syy, sxy, off, binomial_off, squared, binomial_squared = sums
+    # Sums over tasks are kept for all leave-one-out samples at once: no second pass over the runs.
     total = syy - sy**2 / tasks
     shared = (sxy - sx * sy / tasks) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -849,6 +856,7 @@ def _left_out(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean = errors.mean(axis=0)
     deviation = errors - mean
     squares = (deviation**2).sum(axis=0)
+    # Leaving out a value with deviation d lowers the sum of squares by d²R/(R − 1).
     without = np.maximum(0.0, squares - deviation**2 * rows / (rows - 1)) / (rows - 2)
     means = np.concatenate([mean[None], mean - deviation / (rows - 1)])
     return means, np.concatenate([squares[None] / (rows - 1), without])

@@ -132,6 +132,7 @@ class PredictionReading:
             where=read_where(self.where),
             allow_large=self.allow_large,
         )
+        # Asked here, where the message can name the file and the option.
         found = as_predictions(found, argument=file, directed=directed)
         note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
         return found
@@ -404,9 +405,11 @@ def compare(
     page = (showing or Showing()).page()
     by_score = scores or ScoreReading()
     trainings = read_trainings(files, reading or PredictionReading(), by_score, a, b)
+    # Two of many were named: the others play no part, and must not be counted as many.
     if a in trainings and b in trainings:
         trainings = {str(name): trainings[str(name)] for name in (a, b)}
     trainings = with_runs(trainings, min_runs)
+    # A gate is about one pair; of many there is no single verdict to gate on.
     many = len(trainings) > 2 and a is None and b is None
     if many or baseline is not None:
         if fail_if or margin is not None:

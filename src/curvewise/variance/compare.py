@@ -146,7 +146,9 @@ def compare_runs(
                 value=margin,
                 remedy="It is in the unit of the errors: as a fraction, 0.005 is half a percentage point.",
             )
+        # Two one-sided tests (TOST): equivalent if both that it is below −margin and above margin are rejected.
         same = max(parts.decisive.tail(-margin), parts.decisive.tail(margin, above=False))
+    # The interval is by t and the p-value by permutation; the verdict on this test set needs both.
     here, by_runs = parts.test_set.interval(level, most), _permuted(parts, level, permutations, generator)
     sign_here = _sign(here) if by_runs < 1 - level else "undecided"
     if not parts.conclusive:
@@ -383,6 +385,7 @@ def _true_chance(parts: Difference, level: float, generator: np.random.Generator
     value = _chance(np.array([d.value]), np.array([spread]))[0]
     if not any(s.test_set for s in parts.splits):  # how much runs vary was not seen
         return Interval(float(value), 0.0, 1.0, level)
+    # A generalised interval: the difference and both variances are drawn from their own sampling distributions.
     gaps = d.draw(DRAWS, generator)
     spreads = np.zeros(DRAWS)
     for s in parts.splits:
@@ -508,6 +511,7 @@ def compare_trainings(
             for argument, values in zip(arguments, _aligned(trainings), strict=True)
         ]
         read = [_Training.of(p) for p in share_groups(given)]
+    # Every training is read once, however many pairs it is in.
     by_name = dict(zip(trainings, read, strict=True))
     if baseline is None:
         pairs = list(combinations(by_name, 2))
@@ -515,6 +519,7 @@ def compare_trainings(
         pairs = [(name, baseline) for name in by_name if name != baseline]
     parts = [_difference(by_name[a], by_name[b], paired, distribution_std, (a, b)) for a, b in pairs]
     pvalues = np.array([p.decisive.pvalue for p in parts])
+    # Verdicts go by the adjusted p-values, not by the intervals, which are wider (Bonferroni).
     adjusted = ADJUSTMENTS[multiplicity](pvalues)
     signs = ["a better" if p.decisive.value < 0 else "b better" for p in parts]
     shown = [p.conclusive and q < 1 - level for p, q in zip(parts, adjusted, strict=True)]

@@ -118,6 +118,7 @@ def decompose_variance(
     """
     given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
     repeated = given.runs == 1 and given.repeats > 1
+    # One network sampled many times: its repeats are the only runs there are.
     if repeated:
         given = replace(given, values=np.asarray(given.values)[0].T, run_ids=None)
     if interval not in INTERVALS:
@@ -350,6 +351,7 @@ def _result(
     limits: tuple[float, float] | None = None,
 ) -> VarianceDecomposition:
     """Put the result together; ``limits`` are those of the bootstrap, ``uneven`` is :attr:`Influence.share`."""
+    # Always computed, as the summary reports it beside F where it is much wider.
     robust = robust_interval(split, tails, uneven, level)
     if limits is None:
         limits = f_interval(split, level) if method == "F" else robust
@@ -372,6 +374,7 @@ def _result(
         math.sqrt(max(0.0, split.distribution)),
         share_interval(split, level, None if method == "F" else limits),
     )
+    # A repeat has a component only if there are repeats; its variance is NaN otherwise.
     components = {"run": split.distribution, "example": split.example, "run_example": split.interaction}
     if totals.repeats > 1:
         components["repeat"] = split.repeat
@@ -444,6 +447,7 @@ def measure_influence(predictions: Predictions) -> Influence:
     """Measure how the estimate depends on single examples; not with fewer than ten runs."""
     if predictions.runs < MEASURED:
         return Influence(np.zeros(0), 0.0)
+    # Thousands of runs say no more of the examples than one thousand, and cost a second pass.
     step = max(1, predictions.runs // THINNED)
     thinned = predictions.subset(runs=slice(None, None, step)) if step > 1 else predictions
     totals = measure_totals(thinned)
@@ -479,6 +483,7 @@ def _covariances(predictions: Predictions, totals: Totals, sampled: SamplingUnit
                 squares += np.einsum("ij,ij->j", values, values)
             first = start + row
             together += deviation[first : first + len(values)] @ values
+    # Σ e² = Σ e for errors of 0 and 1.
     runs = predictions.runs
     if plain:
         mean, squares = totals.example * runs, totals.example * runs
@@ -504,6 +509,7 @@ def _batch(predictions: Predictions, sampled: SamplingUnits, count: int, rng: np
     # Sums of 0/1 errors are exact in single precision, which is twice as fast.
     exact = predictions.binary and predictions.examples < 2**22 and runs < 2**22
     precision: type[np.floating[Any]] = np.float32 if exact else np.float64
+    # Counts of how often each run and unit is drawn: a resample needs no copy of the data.
     by_run = rng.multinomial(runs, np.full(runs, 1 / runs), size=count).astype(precision)
     by_unit = rng.multinomial(units, np.full(units, 1 / units), size=count).astype(precision)
     first, second = np.zeros((count, units)), np.zeros((count, units))
@@ -540,15 +546,18 @@ def bca_limits(
     from the mean.
     """
     size = len(drawn)
+    # Efron (1987): z0 from the share of resamples below the estimate, a from the skewness of the influences.
     below = np.clip((drawn < split.distribution).mean(), 1 / size, 1 - 1 / size)
     bias = float(ndtri(below))
     deviation = (run_errors - run_errors.mean()) ** 2
     runs = (deviation - deviation.mean()) / (len(run_errors) - 1)
+    # Runs and examples are drawn independently, so their influences add up in both sums.
     spread = float((runs**2).sum() + (units**2).sum())
     skew = float((runs**3).sum() + (units**3).sum()) / (6 * spread**1.5) if spread else 0.0
     limits = []
     for tail, edge in (((1 - level) / 2, 0.0), ((1 + level) / 2, 1.0)):
         z = bias + float(ndtri(tail))
+        # Beyond 1/a the correction has no meaning, and the end of the resamples is taken.
         share = float(ndtr(bias + z / (1 - skew * z))) if skew * z < 1 else edge
         limits.append(max(0.0, float(np.quantile(drawn, share))))
     return limits[0], limits[1]

@@ -37,6 +37,7 @@ def predictions_difference(
     b = align_examples(a, b, names)
     check_same_examples(a, b, names)
     a, b, together = _match(a, b, paired)
+    # One run shows no variance between runs: a weaker comparison, which says so.
     if min(a.runs, b.runs) == 1:
         return single_run_difference(a, b, distribution_std)
     if together:
@@ -116,6 +117,7 @@ def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a"
                 f"example_ids of {name} names an example twice, and {names[0]} and {names[1]} list"
                 " their examples in different orders: give each example a name of its own."
             )
+    # By name: files of two trainings may list one test set in different orders.
     place = {example: i for i, example in enumerate(two)}
     if missing := [example for example in one if example not in place]:
         raise InputError(
@@ -182,6 +184,7 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
             here.append((between + known, p.examples * (p.repeats - 1)))
             real.append((known, KNOWN))
         else:
+            # Theorem 3: err/2n if calibrated; never more than the examples' own differences leave room for.
             assumed = float(p.errors().mean()) / (2 * p.examples) if p.binary else math.inf
             here.append((min(assumed, by_example) + known, degrees))
             real.append((known, KNOWN))
@@ -203,6 +206,7 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
         raise InputError(f"a has {a.runs} runs and b has {b.runs}.", argument="paired", value=True)
     groups = a.groups if a.groups is not None else b.groups
     a, b = replace(a, groups=groups), replace(b, groups=groups)
+    # The difference of two errors is −1, 0 or 1, so that it is decomposed like a loss.
     totals = measure_totals(Predictions(_Differences(a, b), "losses", groups=groups))
     split = split_variance(totals)
     value, runs = float(totals.run.mean()), totals.runs
@@ -270,6 +274,7 @@ def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
 
 def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> SampledMean:
     """Take the examples as given: the variance is that between runs, and unknown without any spread."""
+    # Runs without any spread say nothing about other runs: unknown, not 0.
     variance = sum(v for v, _ in parts)
     return SampledMean(value, variance if variance > 0 else math.nan, tuple(parts))
 
@@ -295,6 +300,7 @@ def read_scores(
             f" {arg('groups')} mean nothing. For one run of each training pass arrays of one row: a[None, :]."
         )
     for argument, values in given.items():
+        # Before the unit is asked for: flags in the place of scores are the likelier mistake.
         held = np.asarray(values) if _is_scores(values) else np.zeros(0)
         flags = held.dtype == bool
         if held.dtype.kind in "iuf" and unit in (None, "fraction"):

@@ -96,6 +96,7 @@ def measure_seed_luck(
         raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
     if second is None:
         totals, generator = measure_totals(given), np.random.default_rng(rng)
+        # All splits in one pass over the data: each is one more column of weights.
         halves = random_halves(given, splits, generator)
         masks = np.column_stack([split_in_two(given, split, generator), halves])
         sums, size = part_errors(given, masks), np.count_nonzero(masks, axis=0)
@@ -352,6 +353,7 @@ def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, flo
     r = min(1.0, max(-1.0, float(a @ b) / norm))
     if abs(r) >= 1 - 1e-15:
         return Interval(r, r, r, level), 0.0
+    # Fisher's z has the variance 1/(R − 3).
     half = float(ndtri((1 + level) / 2)) / math.sqrt(runs - 3)
     low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
     statistic = r * math.sqrt((runs - 2) / (1 - r * r))
@@ -385,6 +387,7 @@ def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> 
     """
     runs = len(first)
     picked = max(1, math.ceil(top * runs - 1e-9))
+    # A selection at a threshold: its influence has a term for the shift of the cut itself.
     cut = float(np.sort(first)[picked - 1])
     tied = first == cut
     weight = np.where(first < cut, 1.0, 0.0)
@@ -602,6 +605,8 @@ def _pairs(
     pairs = []
     for (a, b), (r, p), q in zip(names, found, adjusted, strict=True):
         stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
+        # Different examples have independent noise, so that the covariance needs no correction, only the
+        # variances do.
         noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
         true = true_correlation(errors[a], errors[b], noise, stable, level)
         pairs.append(TestSetPair(a, b, r, r.estimate**2, p, float(q), true, stable))
@@ -620,6 +625,7 @@ def true_correlation(x: FloatArray, y: FloatArray, noise: Sequence[float], stabl
     smaller = math.sqrt(shares[0] * shares[1])
     if smaller == 0:
         return Interval(math.nan, -1.0, 1.0, level)
+    # Jackknife: the noise is not normal, and Fisher's variance is that of normal pairs.
     r = _with_each_left_out(x, y)
     estimate = min(1.0, max(-1.0, float(r[0]) / smaller))
     if not stable or not np.isfinite(r).all():

@@ -320,11 +320,13 @@ class PairSearch:
             return
         self.deviating += len(i)
         a, b = rows[i].astype(np.float64), columns[j].astype(np.float64)
+        # Variance of the hypergeometric count, times R²: a cheap screen before the exact test.
         spread = a * (self.runs - a) * b * (self.runs - b) / (self.runs - 1)
         far = gap[i, j] ** 2 >= SCREEN**2 * spread
         i, j = i[far], j[far]
         self._held.append((i + i0, j + j0, counts[i, j].astype(np.int64)))
         self._size += len(i)
+        # A failed run makes every pair deviate: memory stays bounded, at the price of the finer adjustment.
         if self._size > MOST:
             self._settle(limit)
 
@@ -341,6 +343,8 @@ class PairSearch:
             adjusted = adjust(p, self.tests)
         sure = np.flatnonzero(adjusted <= self._alpha)
         dependent = self._settled if self._coarse else len(sure)
+        # Benjamini and Yekutieli (2005): intervals of the pairs found at the level that the search spent on
+        # each.
         rank = 1 if self._coarse or self.multiplicity == "holm" else max(1, dependent)
         best = sure[self._largest(i[sure], j[sure], counts[sure], limit)]
         return PairFindings(
@@ -479,6 +483,7 @@ def estimate_seconds(n: int, runs: int, tile: int | None = None) -> float:
         start = time.perf_counter()
         kernel(sample, 0, side, counts)
         clock.append(time.perf_counter() - start)
+    # A triangle of tiles; the sample is one tile over a part of the runs.
     tiles = n / side * (n / side + 1) / 2
     return float(min(clock) * tiles * words / sample.shape[1])
 
@@ -533,6 +538,7 @@ def _compiled_kernel(numba: Any) -> Kernel:
 def _compiled_square(numba: Any) -> Any:
     """Compile the count of 4 x 4 pairs, for which a word once read serves four pairs."""
     popcount = _popcount(numba)
+    # Unsigned throughout: numba turns a mix of signed and unsigned integers into floats.
     zero = np.uint64(0)
 
     @numba.njit(inline="always")  # type: ignore[untyped-decorator]
@@ -598,12 +604,14 @@ class FisherTest:
             How often both did, in the same run.
         """
         runs = self.runs
+        # Mirror tables below the mode, so that the tail that is summed always lies above it.
         mode = (a + 1) * (b + 1) // (runs + 2)
         below = both < mode
         b, k = np.where(below, runs - b, b), np.where(below, a - both, both)
         mode = (a + 1) * (b + 1) // (runs + 2)
         here = self._log_chance(a, b, k)
         near = self._tail(a, b, k)
+        # Two-sided by probability, as scipy and R do: tables of the other tail that are no more likely.
         other = self._mirror(a, b, mode, here + TIE)
         inside = other >= np.maximum(0, a + b - runs)
         far = np.zeros(len(k))

@@ -124,6 +124,7 @@ def plan_runs(
     comparison, assumed = known.difference_power(level)
     plan = _plan("difference", effect, comparison, power, runs_max, known, assumed)
     limits, wanted = None, None
+    # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
     if known.pilots:
         models = [known.difference_power(level, end)[0] for end in ("low", "high")]
         found = [plan.runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
@@ -304,6 +305,7 @@ def fewest_runs(model: DifferencePower | VariancePower, effect: float, power: fl
     if model.power(effect, most) < power:
         return None
     low, high = 1, 2
+    # Power rises with runs: double, then bisect.
     while high < most and model.power(effect, high) < power:
         low, high = high, min(2 * high, most)
     while high - low > 1:
@@ -492,6 +494,7 @@ class DifferencePower:
         """Variance of the estimated difference."""
         n = self.examples if examples is None else examples
         between = sum(self.run_parts)
+        # More examples average out the noise of runs, but not the difference between them.
         if self.noise:
             between += self.noise * (self.examples / n - 1)
         return between / runs + (self.example_part / n if self.example_part else 0.0)
@@ -589,10 +592,12 @@ def t_power(shift: float, degrees: float, level: float, critical: float | None =
     >>> round(t_power(2.0, 10, 0.95), 4), round(t_power(0.0, 10, 0.95), 4)
     (0.4396, 0.05)
     """
+    # There t is normal to all digits that matter.
     if degrees > NORMAL_FROM:
         z = float(ndtri((1 + level) / 2))
         return float(ndtr(abs(shift) - z) + ndtr(-abs(shift) - z))
     t = float(stdtrit(degrees, (1 + level) / 2)) if critical is None else critical
+    # Both tails: with small effects a test may also reject on the wrong side.
     above = 1 - float(nctdtr(degrees, abs(shift), t))
     return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
 
@@ -608,6 +613,7 @@ def crossing(rising: Callable[[float], float], start: float) -> float:
         low, high = low / 4, low
         if low < 1e-30:
             return 0.0
+    # Geometric bisection: effects and sizes span many orders of magnitude.
     for _ in range(80):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
@@ -663,8 +669,10 @@ def plan_stopping(
     if draws < 1000:
         raise InputError("too few to simulate an error rate: pass 1000 or more.", argument="draws", value=draws)
     generator = np.random.default_rng(rng)
+    # Simulated, not looked up: tables of Pocock's constants are for known variances, and few runs need t.
     null = simulate_looks(planned, paired, draws, generator)
     smallest = null.pvalues(0.0, 1 - level).min(axis=0)
+    # The level at which the smallest p-value of all looks falls below it just 1 − level of the time.
     nominal = float(np.quantile(smallest, 1 - level, method="lower"))
     some = simulate_looks(planned, paired, max(1000, draws // 10), generator)
     expected = [_expected(some, effect, nominal, 1 - level) for effect in EFFECTS]
@@ -804,6 +812,7 @@ def _running(runs: tuple[int, ...], draws: int, rng: np.random.Generator) -> tup
     for look, now in enumerate(runs):
         new = now - before
         fresh = rng.standard_normal(draws) / math.sqrt(new)
+        # Only what enters the t statistic is drawn: the mean and the sum of squares of the new runs.
         within = rng.chisquare(new - 1, draws) if new > 1 else 0.0
         squares += within + (fresh - mean) ** 2 * (before * new / now)
         mean += (fresh - mean) * (new / now)
@@ -1004,6 +1013,7 @@ def _unequal_spreads(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> li
     if spreads[wild] == 0:
         return []
     ratio = spreads[wild] / spreads[calm] if spreads[calm] > 0 else math.inf
+    # Only a ratio that is large and shown: few runs often differ by two by chance.
     if ratio < UNEQUAL**2 or 2 * float(fdtrc(len(a) - 1, len(a) - 1, ratio)) >= 0.05:
         return []
     times = f"{math.sqrt(ratio):.1f} times as much as" if math.isfinite(ratio) else "and not"

@@ -108,6 +108,7 @@ def measure_sources(
         )
     generator, (totals, split) = np.random.default_rng(rng), measured[baseline]
     varied = {name: both for name, both in measured.items() if name != baseline}
+    # Each source against the baseline: the question is if one source alone gives as much.
     ratios = [
         variance_ratio(one, split, (t.run, totals.run), level=level, draws=draws, rng=generator)
         for t, one in varied.values()
@@ -323,6 +324,7 @@ def measure_twins(
             )
         if not twins:
             raise InputError("twins is empty: pass at least one set of twins.")
+        # Epochs or steps in their order; names in the order given.
         if all(isinstance(k, int | float) for k in twins):
             twins = {k: twins[k] for k in sorted(twins)}
         arguments = [f"twins[{k!r}]" for k in twins]
@@ -487,6 +489,7 @@ class PairedSeeds(SeedDisagreement):
 class PooledSeeds(SeedDisagreement):
     """Run r against all other runs of its own set."""
 
+    # Each run is in both places of a pair, so that it moves the mean twice as far.
     weight = 2.0
 
     def __init__(self, base: Predictions) -> None:
@@ -498,6 +501,7 @@ class PooledSeeds(SeedDisagreement):
 
     def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
+        # Run r against all others from the counts of classes: no pair is formed.
         same = self.counts[np.arange(format_value.shape[1]), format_value.astype(np.intp)]
         share: FloatArray = (self.runs - same) / (self.runs - 1)
         return share
@@ -627,6 +631,8 @@ class CrossedMean:
         p = min(1.0, max(0.0, self.value))
         tail = (1 - level) / 2
         most = self.runs * self.units
+        # As many independent answers as would have this variance; the t factor makes them fewer if it is badly
+        # known.
         answers = min(most, p * (1 - p) / self.variance) if self.variance > 0 else most
         answers *= float(ndtri(tail) / stdtrit(self.degrees, tail)) ** 2
         ends = [_beta(p * answers, (1 - p) * answers + 1, tail)]
@@ -651,6 +657,7 @@ def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
     twins, seeds = crossed.means
     if seeds == 0:
         return Interval(math.nan, 0.0, math.inf, level)
+    # Linearised (Fieller's first order): the numerator minus ratio × denominator has mean 0.
     ratio = float(twins / seeds)
     gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
     half = gap.half_width(level) / float(seeds)

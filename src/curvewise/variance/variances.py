@@ -291,6 +291,7 @@ def variance_ratio(
     """
     tails = _PooledTails() if run_errors is None else _PooledTails.of(*run_errors)
     test_set = _test_set_ratio(a, b, tails, level)
+    # The kurtosis is pooled at the compatible ratio nearest to 1, the one that the test of equality speaks of.
     nearest = min(max(1.0, test_set.low), max(1e-12, test_set.high))
     excess = tails.excess(nearest)
     generator, drawn = np.random.default_rng(rng), []
@@ -375,6 +376,7 @@ def _test_set_ratio(a: VarianceSplit, b: VarianceSplit, tails: _PooledTails, lev
         return Interval(estimate, 0.0, math.inf, level)
 
     def limit(away: float) -> float:
+        # The p-value falls away from the estimate: double the distance until rejected, then bisect.
         inside, outside = 0.0, 1.0  # in powers of e
         while _pvalue_at(estimate * math.exp(away * outside), a, b, tails) > 1 - level:
             inside, outside = outside, 2 * outside
@@ -411,6 +413,7 @@ def _ratio_limits(a: FloatArray, b: FloatArray, level: float) -> tuple[float, fl
     one, two = np.maximum(a, 0.0), np.maximum(b, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = one / two
+    # Draws with both variances 0 leave the ratio open: they count against both limits.
     open_ended = (one == 0) & (two == 0)
     tail = (1 - level) / 2
     low = np.quantile(np.where(open_ended, 0.0, ratio), tail, method="lower")
@@ -465,6 +468,7 @@ def measure_sweep(
             " hyperparameter. For named settings use decompose_variance on each."
         )
     values = sorted(predictions)
+    # Sorted values and one stream of numbers: the order of the mapping does not matter.
     generator = np.random.default_rng(rng)
     options = {"kind": kind, "axes": axes, "groups": groups}
     given = share_groups(
@@ -485,6 +489,7 @@ def measure_sweep(
     pvalues = [p.independence_pvalue for p in parts]
     adjusted = holm(pvalues)
     best = min(zip(values, parts, strict=True), key=lambda pair: pair[1].error.estimate)[0]
+    # Not shown is not absent: the summary adds the upper limit at the value chosen here.
     calm = [v for v, p in zip(values, adjusted, strict=True) if p >= 1 - level]
     return VarianceSweep(
         name=name,

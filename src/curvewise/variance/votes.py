@@ -222,6 +222,7 @@ def measure_ensemble(
     for size in chosen:
         if size == 1:
             outcomes.append(votes.error[None])
+        # Subsets without replacement: an ensemble never holds the same run twice.
         elif size < runs:
             rows = [generator.permutation(runs)[:size] for _ in range(draws)]
             outcomes.append(np.stack([_subset_errors(given, np.sort(r), method, len(votes.column)) for r in rows]))
@@ -349,6 +350,7 @@ def _averaged_errors(given: Predictions, blocks: Iterable[NDArray[Any]]) -> Floa
 
 def vote_errors(counts: NDArray[Any], truth: NDArray[np.int64]) -> FloatArray:
     """Return the chance that a plurality vote is wrong on each example, ties decided at random."""
+    # A tie among t classes is decided at random, so that the true one wins with chance 1/t.
     best = counts.max(axis=1)
     tied = np.count_nonzero(counts == best[:, None], axis=1)
     right = np.take_along_axis(counts, truth[:, None], axis=1)[:, 0] == best
@@ -358,6 +360,7 @@ def vote_errors(counts: NDArray[Any], truth: NDArray[np.int64]) -> FloatArray:
 def _ensemble_interval(outcomes: FloatArray, votes: Votes, level: float) -> Interval:
     """Return the mean over draws and examples with its interval; both are sampled."""
     values, draws = outcomes.mean(axis=0), len(outcomes)
+    # Two sources of error: the examples at hand, and the subsets that happened to be drawn.
     parts = [example_variance(values, votes.groups)]
     if draws > 1:
         parts.append((float(np.var(outcomes.mean(axis=1), ddof=1)) / draws, draws - 1.0))
@@ -378,6 +381,7 @@ def count_votes(predictions: Predictions, least: int = 2) -> Votes:
     counts = _class_table(predictions)
     assert predictions.labels is not None
     known = counts.shape[1]
+    # Columns of classes that neither occur nor are predicted would only cost memory.
     used = counts.any(axis=0) | (np.bincount(predictions.labels, minlength=known) > 0)
     column = np.cumsum(used) - 1
     names = np.flatnonzero(used).tolist()
@@ -448,6 +452,7 @@ class Votes:
     @property
     def disagreement(self) -> FloatArray:
         """Share of pairs of different runs that disagree on each example: Σ q(1 − q), unbiased."""
+        # Ordered pairs of different runs that agree: Σ c(c − 1) = Σ c² − R.
         same = np.einsum("ij,ij->i", self.counts, self.counts) - self.runs
         values: FloatArray = 1 - same / (self.runs * (self.runs - 1))
         return values

@@ -93,6 +93,7 @@ def plot_run_comparison(
 
 def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool) -> None:
     """Draw a dot per run, moved aside at random; lines between paired runs, if they are not many."""
+    # A fixed seed: the same result is drawn the same way each time.
     rng = np.random.default_rng(0)
     joined = paired and len(a) <= JOINED
     if joined:
@@ -182,6 +183,7 @@ def plot_trainings(
     measure = DrawnUnit(result.unit)
     estimate, low, high = map(measure.of, ends_of(result.differences))
     most = max(1, most or (CLEAREST if ax is None else min(CLEAREST, rows_that_fit(ax))))
+    # Adjusted p-values are often tied at 1; the plain ones then decide.
     clear = np.lexsort((result.pvalues, result.adjusted))[:most]
     shown = clear[np.argsort(estimate[clear], kind="stable")]
     with style():

@@ -198,6 +198,7 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
                 gid=SPREAD,
             )
     left, right = ax.get_xlim()
+    # Bars and histogram share the axis, centred on the mean, so that their lengths compare.
     half = max(right - mean, mean - left, (3.0 if narrow else 2.5) * widest)
     ax.set_xlim(mean - half, mean + half)
 
@@ -295,6 +296,7 @@ def edges_of(values: FloatArray, step: float) -> FloatArray:
     if high - low < 1e-12:
         half = 5 * step or 0.05 * (abs(low) or 1.0)
         return np.linspace(low - half, low + half, 12)
+    # Freedman and Diaconis; bins of whole steps, or the histogram shows a comb.
     quarter = np.subtract(*np.percentile(values, [75, 25]))
     width = 2 * quarter / len(values) ** (1 / 3) or (high - low) / 10
     width = float(np.clip(width, (high - low) / 60, (high - low) / 8))
@@ -334,6 +336,7 @@ def count_axis(ax: Axes, room: float, runs: int) -> list[str]:
     curves = [line for line in ax.lines if line.get_gid() == PREDICTED]
     peak = max(float(np.max(np.asarray(line.get_ydata()))) for line in curves)
     tallest = max(float(b.get_height()) for b in ax.patches if isinstance(b, Rectangle))
+    # Few runs spread wider than their prediction: a high narrow curve would press the bars flat.
     top = max(tallest, min(peak, TALLEST * tallest), 1.0)
     ax.set_ylim(0.0, top / (1 - room))
     ax.set_ylabel(f"runs (of {runs:,})")

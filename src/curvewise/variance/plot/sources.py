@@ -121,6 +121,7 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
         order = np.argsort(x)
         estimate, low, high = (measure.of(v)[order] for v in ends_of(result.disagreement))
         level, below, above = measure.interval(result.seeds)
+        # From 0, as the fraction of the disagreement of seeds is read off by eye.
         limits = 0.0, 1.15 * max(float(high.max()), above)
         bars(ax, x[order], low, high, colour(0), limits=limits)
         joined = "-" if numbers else "none"

@@ -103,6 +103,7 @@ def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
     points = [line for line in ax.lines if line.get_gid() == POINT]
     drawn = [float(v[0]) for p in points for v in (np.asarray(p.get_xdata()), np.asarray(p.get_ydata()))]
     ends = np.array([low, high, left, right, *drawn])
+    # From 0 unless that would leave more than half of the picture empty.
     start = 0.0 if ends.min() < 0.5 * ends.max() else float(ends.min())
     pad = 0.08 * max(float(ends.max()) - start, 1.0)
     limits = max(0.0, start - pad), min(100.0, float(ends.max()) + pad)
@@ -133,6 +134,7 @@ def _like_examples(ax: Axes, result: Disagreement, shade: str, count: int = 10) 
     """Means over examples in equal ranges of disagreement; area by their number."""
     disagree, error = result.example_disagreement, result.example_errors
     top = float(disagree.max()) or 1.0
+    # Equal ranges of disagreement, not equal numbers: most examples have none.
     place = np.minimum((disagree / top * count).astype(int), count - 1)
     size = np.bincount(place, minlength=count)
     some = size > 0
