@@ -33,10 +33,9 @@ from curvewise.learning.power import (
     slope_variance,
 )
 from curvewise.text import as_count, format_number
-from curvewise.types.units import same_names
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.units import FloatArray, Unit, same_names
 
 
 def fit_learning_curve(

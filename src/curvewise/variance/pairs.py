@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,110 +15,37 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_value
 from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import measure_totals
+from curvewise.variance.anova import interval_lists, measure_totals, warn_all
 from curvewise.variance.counts import IntArray, WordArray, column_pack
 
+CountTile: TypeAlias = NDArray[np.int32]
+# A kernel adds to counts (tile, tile) the pairs of examples from i0 and from j0 on.
+Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
 LONG = 20.0
-"""Seconds of counting from which it is said beforehand how long it will take."""
-
-
-@dataclass(frozen=True, eq=False)
-class DependentPairs(Result):
-    """Pairs of examples whose errors go together, or avoid each other.
-
-    Arrays have one entry per pair that is listed, the largest difference first.
-
-    Attributes
-    ----------
-    runs, examples, pairs : int
-        The size of the experiment; how many pairs of examples there are.
-    min_effect : float
-        Deviations from independence smaller than this are of no interest.
-    deviating : int
-        Pairs that deviate by ``min_effect`` or more in these runs, by chance or not.
-    dependent : int
-        Those among them that chance does not explain: the violating pairs, listed or not.
-    first, second : ndarray of int
-        Their examples, by index.
-    first_ids, second_ids : ndarray
-        Their examples, by name; the indices where examples have no names.
-    first_correct, second_correct : ndarray
-        Share of runs that are right on each.
-    both_correct, expected_correct : ndarray
-        Share of runs that are right on both, and what independent errors would give.
-    differences : tuple of Interval
-        ``both_correct − expected_correct``. The intervals allow for the search over all pairs;
-        being symmetric they are rough where runs are few.
-    pvalues, adjusted_pvalues : ndarray
-        Of Fisher's exact test, and adjusted for all pairs of examples.
-    multiplicity : {"holm", "bh"}
-        How: by the chance of any false pair, or by the share of false pairs among those found.
-    """
-
-    runs: int
-    examples: int
-    pairs: int
-    min_effect: float
-    deviating: int
-    dependent: int
-    first: IntArray
-    second: IntArray
-    first_ids: NDArray[Any]
-    second_ids: NDArray[Any]
-    first_correct: FloatArray
-    second_correct: FloatArray
-    both_correct: FloatArray
-    expected_correct: FloatArray
-    differences: tuple[Interval, ...]
-    pvalues: FloatArray
-    adjusted_pvalues: FloatArray
-    multiplicity: str
-    level: float
-    warnings: tuple[str, ...]
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per listed pair."""
-        return {
-            "first": self.first_ids,
-            "second": self.second_ids,
-            "first correct": self.first_correct,
-            "second correct": self.second_correct,
-            "expected both correct": self.expected_correct,
-            "both correct": self.both_correct,
-            "difference": [d.estimate for d in self.differences],
-            "low": [d.low for d in self.differences],
-            "high": [d.high for d in self.differences],
-            "p": self.pvalues,
-            "adjusted p": self.adjusted_pvalues,
-        }
-
-    def summary(self) -> str:
-        """The search in a few sentences."""
-        effect = format_value(self.min_effect, "fraction")
-        how = "Holm" if self.multiplicity == "holm" else "Benjamini–Hochberg"
-        found = "no pair violates" if not self.dependent else f"{self.dependent:,} violate"
-        found = "1 violates" if self.dependent == 1 else found
-        lines = [
-            f"Of {self.pairs:,} pairs of {self.examples:,} examples, {found} independent errors by"
-            f" {effect} or more (Fisher's exact test over {self.runs:,} runs, {how} over all"
-            f" pairs, {1 - self.level:.2g}).",
-            f"{self.deviating:,} deviate as much in these runs, by chance or not.",
-        ]
-        if len(self.first):
-            lines.append(
-                f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}:"
-                f" both are right in {format_value(float(self.both_correct[0]), 'fraction')} of runs,"
-                f" where independent errors would give"
-                f" {format_value(float(self.expected_correct[0]), 'fraction')}."
-            )
-        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+"""Seconds of counting from which a warning says beforehand how long it takes."""
+MOST = 2_000_000
+"""Candidates held at once; beyond them pairs are judged one by one, by Bonferroni's rule."""
+SCREEN = 3.0
+"""Deviations of fewer standard errors count as p = 1, which keeps every adjustment valid."""
+TILE = 256
+"""Examples along a side: 60,000 runs of a tile just fit the L2 cache."""
+PLAIN_TILE = 1024
+"""The same without numba, when unpacking costs less in larger tiles."""
+WORDS = 1024
+"""Words of 64 runs at a time: eight examples of them fill 64 KB of cache."""
+PLAIN_WORDS = 32
+"""The same without numba, when each run becomes four bytes."""
+TIE = 1e-7
+"""Tables whose chance is larger by less than this count as no more likely than the one seen."""
+SMALL = 1e-13
+"""Terms below this part of a sum are left out."""
 
 
 def measure_dependent_pairs(
@@ -172,41 +98,50 @@ def measure_dependent_pairs(
     (1, 3, 7)
     """
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
-    _check(given, min_effect, multiplicity, limit)
+    if not given.binary:
+        raise InputError(
+            "predictions holds losses or repeats: pairs need one 0/1 error (or predicted class) of each run for each"
+            " example."
+        )
+    if not (math.isfinite(min_effect) and 0 < min_effect <= 0.25):
+        raise InputError(
+            "must be above 0 and at most 0.25, the largest possible deviation. 0.02 is two points.",
+            argument="min_effect",
+            value=min_effect,
+        )
+    if multiplicity not in ("holm", "bh"):
+        raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
+    if limit < 1:
+        raise InputError("must be at least 1.", argument="limit", value=limit)
     check_level(level)
-    wrong = np.rint(measure_totals(given).example * given.runs).astype(np.int64)
-    share = wrong / given.runs
+    runs, n = given.runs, given.examples
+    wrong = np.rint(measure_totals(given).example * runs).astype(np.int64)
+    share = wrong / runs
     kept = np.flatnonzero(share * (1 - share) >= min_effect)  # others cannot deviate so much
     notes = _announce(len(kept), given, level)
-    search = PairSearch(wrong[kept], given.runs, given.examples, min_effect, level, multiplicity)
-    columns = column_pack(_packed_blocks(given), given.examples, given.runs)[kept]
+    search = PairSearch(wrong[kept], runs, n, min_effect, level, multiplicity)
+    columns = column_pack(_packed_blocks(given), n, runs)[kept]
     done = 0
     for i, j, counts in iter_pair_counts(columns):
         search.add(i, j, counts, limit)
         done += counts.size * (1 if i == j else 2)  # tiles stand for both sides of the diagonal
         if progress is not None:
             progress(done / len(kept) ** 2)
-    return _result(given, search, search.finish(limit), kept, level, notes)
-
-
-def _result(
-    given: Predictions, search: PairSearch, found: Found, kept: IntArray, level: float, notes: list[str]
-) -> DependentPairs:
+    found = search.finish(limit)
     if found.coarse:
         notes.append(
-            "so many pairs deviate that p-values were adjusted by Bonferroni's rule, which finds"
-            " no more than the one asked for: a failed run among the runs does this."
+            "so many pairs deviate that p-values were adjusted by Bonferroni's rule, which finds at most as many as the"
+            " one asked for: a failed run among the runs causes this."
         )
-        warnings.warn(notes[-1], CurvewiseWarning, stacklevel=3)
+        warn_all(notes[-1:])
     first, second = kept[found.i], kept[found.j]
-    names = np.arange(given.examples) if given.example_ids is None else given.example_ids
-    one, two = (1 - search.wrong[k] / given.runs for k in (found.i, found.j))
-    both = one + two - 1 + found.counts / given.runs
+    names = np.arange(n) if given.example_ids is None else given.example_ids
+    one, two = (1 - search.wrong[k] / runs for k in (found.i, found.j))
     return DependentPairs(
-        runs=given.runs,
-        examples=given.examples,
+        runs=runs,
+        examples=n,
         pairs=search.tests,
-        min_effect=search.min_effect,
+        min_effect=min_effect,
         deviating=search.deviating,
         dependent=found.dependent,
         first=first,
@@ -215,37 +150,123 @@ def _result(
         second_ids=names[second],
         first_correct=one,
         second_correct=two,
-        both_correct=both,
+        both_correct=one + two - 1 + found.counts / runs,
         expected_correct=one * two,
         differences=search.intervals(found, level),
         pvalues=found.pvalues,
         adjusted_pvalues=found.adjusted,
-        multiplicity=search.multiplicity,
+        multiplicity=multiplicity,
         level=level,
         warnings=tuple(notes),
     )
 
 
+@dataclass(frozen=True, eq=False)
+class DependentPairs(Result):
+    """Pairs of examples whose errors go together, or avoid each other.
+
+    Arrays have one entry per pair that is listed, the largest difference first.
+
+    Attributes
+    ----------
+    runs, examples, pairs : int
+        Size of the experiment; how many pairs of examples there are.
+    min_effect : float
+        Deviations from independence smaller than this are of no interest.
+    deviating : int
+        Pairs that deviate by ``min_effect`` or more in these runs, by chance or not.
+    dependent : int
+        Those among them that chance does not explain: the violating pairs, listed or not.
+    first, second : ndarray of int
+        Their examples, by index.
+    first_ids, second_ids : ndarray
+        Their examples, by name; the indices where examples have no names.
+    first_correct, second_correct : ndarray
+        Share of runs that are right on each.
+    both_correct, expected_correct : ndarray
+        Share of runs that are right on both, and what independent errors would give.
+    differences : tuple of Interval
+        ``both_correct − expected_correct``. The intervals allow for the search over all pairs;
+        being symmetric they are rough where runs are few.
+    pvalues, adjusted_pvalues : ndarray
+        P-values of Fisher's exact test, and adjusted for all pairs of examples.
+    multiplicity : {"holm", "bh"}
+        How: by the chance of any false pair, or by the share of false pairs among those found.
+    """
+
+    runs: int
+    examples: int
+    pairs: int
+    min_effect: float
+    deviating: int
+    dependent: int
+    first: IntArray
+    second: IntArray
+    first_ids: NDArray[Any]
+    second_ids: NDArray[Any]
+    first_correct: FloatArray
+    second_correct: FloatArray
+    both_correct: FloatArray
+    expected_correct: FloatArray
+    differences: tuple[Interval, ...]
+    pvalues: FloatArray
+    adjusted_pvalues: FloatArray
+    multiplicity: str
+    level: float
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per listed pair."""
+        return {
+            "first": self.first_ids,
+            "second": self.second_ids,
+            "first_correct": self.first_correct,
+            "second_correct": self.second_correct,
+            "expected_correct": self.expected_correct,
+            "both_correct": self.both_correct,
+            **interval_lists("difference", self.differences),
+            "pvalue": self.pvalues,
+            "adjusted_pvalue": self.adjusted_pvalues,
+        }
+
+    def summary(self) -> str:
+        """The search in a few sentences."""
+        effect = format_value(self.min_effect, "fraction")
+        how = "Holm" if self.multiplicity == "holm" else "Benjamini–Hochberg"
+        found = "no pair violates" if not self.dependent else f"{self.dependent:,} violate"
+        found = "1 violates" if self.dependent == 1 else found
+        lines = [
+            f"Of {self.pairs:,} pairs of {self.examples:,} examples, {found} independent errors by"
+            f" {effect} or more (Fisher's exact test over {self.runs:,} runs, {how} over all"
+            f" pairs, {1 - self.level:.2g}).",
+            f"{self.deviating:,} deviate as much in these runs, by chance or not.",
+        ]
+        if len(self.first):
+            lines.append(
+                f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}:"
+                f" both are right in {format_value(float(self.both_correct[0]), 'fraction')} of runs,"
+                f" where independent errors would give"
+                f" {format_value(float(self.expected_correct[0]), 'fraction')}."
+            )
+        return " ".join(lines)
+
+
 def _announce(kept: int, given: Predictions, level: float) -> list[str]:
-    """What to know beforehand: how long it takes, and whether it can find anything."""
+    """Warn beforehand of a search that takes long, or cannot find anything."""
     notes = []
     pairs = given.examples * (given.examples - 1) / 2
     if smallest_pvalue(given.runs) > (1 - level) / pairs:
         notes.append(
-            f"{given.runs:,} runs are too few: no pair among {pairs:,.0f} could be told from"
-            " chance. Train more runs, or pass fewer examples."
+            f"{given.runs:,} runs are too few: no pair among {pairs:,.0f} could be told from chance. Train more runs,"
+            " or pass fewer examples."
         )
     seconds = estimate_seconds(kept, given.runs) if kept > TILE else 0.0
     if seconds > LONG:
         faster = "" if find_spec("numba") else " (curvewise[fast] makes it about ten times faster)"
-        notes.append(f"counting the pairs takes about {_duration(seconds)}{faster}.")
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=3)
+        duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+        notes.append(f"counting the pairs takes about {duration}{faster}.")
+    warn_all(notes, 4)
     return notes
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
 def _packed_blocks(given: Predictions) -> Iterator[NDArray[np.uint8]]:
@@ -255,51 +276,6 @@ def _packed_blocks(given: Predictions) -> Iterator[NDArray[np.uint8]]:
         return
     for _, bits in given.blocks():
         yield ~bits if given.higher_is_better else bits
-
-
-def _check(given: Predictions, min_effect: float, multiplicity: str, limit: int) -> None:
-    if not given.binary:
-        raise InputError(
-            "predictions holds losses or repeats: pairs need one 0/1 error (or predicted class) of"
-            " each run for each example."
-        )
-    if not (math.isfinite(min_effect) and 0 < min_effect <= 0.25):
-        raise InputError(
-            f"min_effect={min_effect} must be above 0 and at most 0.25, the largest deviation there"
-            " is. 0.02 is two points."
-        )
-    if multiplicity not in ("holm", "bh"):
-        raise InputError(f"multiplicity={multiplicity!r} is not known: use 'holm' or 'bh'.")
-    if limit < 1:
-        raise InputError(f"limit={limit} must be at least 1.")
-
-
-# The search through counts of common errors, tile by tile, in bounded memory.
-
-MOST = 2_000_000
-"""Candidates held at once; beyond them pairs are judged one by one, by Bonferroni's rule."""
-
-SCREEN = 3.0
-"""Deviations of fewer standard errors count as p = 1, which keeps every adjustment valid."""
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Dependent pairs, the largest deviation first.
-
-    ``i`` and ``j`` are places among the examples searched, ``counts`` runs in which both fail,
-    ``dependent`` how many there are in all, ``threshold`` the p-value up to which a pair counts,
-    ``coarse`` whether Bonferroni's rule had to do.
-    """
-
-    i: IntArray
-    j: IntArray
-    counts: IntArray
-    pvalues: FloatArray
-    adjusted: FloatArray
-    dependent: int
-    threshold: float
-    coarse: bool
 
 
 class PairSearch:
@@ -344,15 +320,17 @@ class PairSearch:
             return
         self.deviating += len(i)
         a, b = rows[i].astype(np.float64), columns[j].astype(np.float64)
+        # Variance of the hypergeometric count, times R²: a cheap screen before the exact test.
         spread = a * (self.runs - a) * b * (self.runs - b) / (self.runs - 1)
         far = gap[i, j] ** 2 >= SCREEN**2 * spread
         i, j = i[far], j[far]
         self._held.append((i + i0, j + j0, counts[i, j].astype(np.int64)))
         self._size += len(i)
+        # A failed run makes every pair deviate: memory stays bounded, at the price of the finer adjustment.
         if self._size > MOST:
             self._settle(limit)
 
-    def finish(self, limit: int) -> Found:
+    def finish(self, limit: int) -> PairFindings:
         """Adjust the p-values and keep the pairs that count."""
         if self._coarse:
             self._settle(limit)
@@ -365,9 +343,11 @@ class PairSearch:
             adjusted = adjust(p, self.tests)
         sure = np.flatnonzero(adjusted <= self._alpha)
         dependent = self._settled if self._coarse else len(sure)
+        # Benjamini and Yekutieli (2005): intervals of the pairs found at the level that the search spent on
+        # each.
         rank = 1 if self._coarse or self.multiplicity == "holm" else max(1, dependent)
         best = sure[self._largest(i[sure], j[sure], counts[sure], limit)]
-        return Found(
+        return PairFindings(
             i=i[best],
             j=j[best],
             counts=counts[best],
@@ -378,7 +358,7 @@ class PairSearch:
             coarse=self._coarse,
         )
 
-    def intervals(self, found: Found, level: float) -> tuple[Interval, ...]:
+    def intervals(self, found: PairFindings, level: float) -> tuple[Interval, ...]:
         """Deviations with intervals at the level that the search leaves to a single pair.
 
         For Holm the limits hold for all pairs at once; for Benjamini and Hochberg the expected
@@ -430,19 +410,23 @@ class PairSearch:
         self._size = len(best)
 
 
-# How often every two examples fail in the same run, tile by tile.
-#
-# With numba (the extra ``fast``) the bits that two examples share are counted word by word; without
-# it the errors are unpacked and multiplied as matrices, which takes about ten times as long.
+@dataclass(frozen=True, eq=False)
+class PairFindings:
+    """Dependent pairs, the largest deviation first.
 
-CountTile: TypeAlias = NDArray[np.int32]
-# Adds to counts (tile, tile) the pairs of examples from i0 and from j0 on.
-Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
+    ``i`` and ``j`` are places among the examples searched, ``counts`` runs in which both fail,
+    ``dependent`` how many there are in all, ``threshold`` the p-value up to which a pair counts,
+    ``coarse`` is True if Bonferroni's rule was used.
+    """
 
-TILE = 256  # examples along a side, by which 60,000 runs of a tile just fit the L2 cache
-PLAIN_TILE = 1024  # the same without numba, where unpacking costs less in larger tiles
-WORDS = 1024  # words of 64 runs at a time: eight examples of them fill 64 KB of cache
-PLAIN_WORDS = 32  # the same without numba, where each run becomes four bytes
+    i: IntArray
+    j: IntArray
+    counts: IntArray
+    pvalues: FloatArray
+    adjusted: FloatArray
+    dependent: int
+    threshold: float
+    coarse: bool
 
 
 def iter_pair_counts(columns: WordArray, tile: int | None = None) -> Iterator[tuple[int, int, CountTile]]:
@@ -463,15 +447,9 @@ def iter_pair_counts(columns: WordArray, tile: int | None = None) -> Iterator[tu
         ``counts[a, b]`` runs in which both ``i0 + a`` and ``j0 + b`` fail. Tiles on the diagonal
         are symmetric, and their diagonal holds each example's own errors.
     """
-    if columns.dtype != np.uint64 or columns.ndim != 2:
-        raise InputError(
-            f"columns is an array of {columns.dtype} of shape {columns.shape}: pass uint64 of "
-            "shape (examples, words), as column_pack makes it."
-        )
-    columns = np.ascontiguousarray(columns)
-    kernel = _kernel()
-    tile = _side(kernel, tile)
-    n, side = len(columns), -(-tile // 4) * 4
+    columns, kernel = np.ascontiguousarray(columns), fastest_kernel()
+    tile = tile or (PLAIN_TILE if kernel is plain_kernel else TILE)
+    n, side = len(columns), -(-tile // 4) * 4  # kernels go by squares of 4 × 4 pairs
     for i0 in range(0, n, tile):
         for j0 in range(i0, n, tile):
             counts = np.zeros((side, side), dtype=np.int32)
@@ -494,10 +472,9 @@ def estimate_seconds(n: int, runs: int, tile: int | None = None) -> float:
     float
         Seconds on the clock, without the half second that numba compiles once in a process.
     """
-    if n < 1 or runs < 1:
-        raise InputError(f"n={n}, runs={runs}: at least 1 example and 1 run are needed.")
-    kernel, words = _kernel(), -(-runs // 64)
-    side = -(-min(_side(kernel, tile), n) // 4) * 4
+    kernel, words = fastest_kernel(), -(-runs // 64)
+    tile = tile or (PLAIN_TILE if kernel is plain_kernel else TILE)
+    side = -(-min(tile, n) // 4) * 4
     sample = np.zeros((2 * side, min(words, WORDS // 8)), dtype=np.uint64)
     counts = np.zeros((side, side), dtype=np.int32)
     kernel(sample[:1], 0, 0, np.zeros((4, 4), dtype=np.int32))  # compiles
@@ -506,42 +483,36 @@ def estimate_seconds(n: int, runs: int, tile: int | None = None) -> float:
         start = time.perf_counter()
         kernel(sample, 0, side, counts)
         clock.append(time.perf_counter() - start)
+    # A triangle of tiles; the sample is one tile over a part of the runs.
     tiles = n / side * (n / side + 1) / 2
     return float(min(clock) * tiles * words / sample.shape[1])
 
 
-def _side(kernel: Kernel, tile: int | None) -> int:
-    if tile is None:
-        return PLAIN_TILE if kernel is _plain_kernel else TILE
-    if tile < 1:
-        raise InputError(f"tile={tile}: at least 1 example is needed along a side.")
-    return tile
-
-
 @cache
-def _kernel() -> Kernel:
-    """The fastest kernel that the installed packages allow."""
+def fastest_kernel() -> Kernel:
+    """Return the fastest kernel that the installed packages allow.
+
+    With numba (the extra ``fast``) the bits that two examples share are counted word by word; without it the
+    errors are unpacked and multiplied as matrices, which takes about ten times as long.
+    """
     try:
         numba = importlib.import_module("numba")
         importlib.import_module("llvmlite")
     except ImportError:
-        return _plain_kernel
+        return plain_kernel
     return _compiled_kernel(numba)
 
 
-def _plain_kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> None:
+def plain_kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> None:
     """Multiply matrices of zeros and ones; below 2^24 single precision is exact."""
     side = len(counts)
     for start in range(0, columns.shape[1], PLAIN_WORDS):
         part = columns[:, start : start + PLAIN_WORDS]
-        left = _unpacked(part[i0 : i0 + side])
-        right = left if i0 == j0 else _unpacked(part[j0 : j0 + side])
+        left, right = (
+            np.unpackbits(np.ascontiguousarray(part[at : at + side]).view(np.uint8), axis=1).astype(np.float32)
+            for at in (i0, j0)
+        )
         counts[: len(left), : len(right)] += (left @ right.T).astype(np.int32)
-
-
-def _unpacked(columns: WordArray) -> NDArray[np.float32]:
-    by_byte = np.ascontiguousarray(columns).view(np.uint8)
-    return np.unpackbits(by_byte, axis=1).astype(np.float32)
 
 
 def _compiled_kernel(numba: Any) -> Kernel:
@@ -567,11 +538,12 @@ def _compiled_kernel(numba: Any) -> Kernel:
 def _compiled_square(numba: Any) -> Any:
     """Compile the count of 4 x 4 pairs, for which a word once read serves four pairs."""
     popcount = _popcount(numba)
+    # Unsigned throughout: numba turns a mix of signed and unsigned integers into floats.
     zero = np.uint64(0)
 
     @numba.njit(inline="always")  # type: ignore[untyped-decorator]
     def four_rows(columns: Any, i: int) -> Any:
-        last = len(columns) - 1  # it stands in for examples beyond it, whose counts nobody reads
+        last = len(columns) - 1  # it stands in for examples beyond it, whose counts are not read
         second, third, fourth = min(i + 1, last), min(i + 2, last), min(i + 3, last)
         return columns[i], columns[second], columns[third], columns[fourth]
 
@@ -595,7 +567,7 @@ def _compiled_square(numba: Any) -> Any:
 
 
 def _popcount(numba: Any) -> Any:
-    """The processor's instruction that counts bits, which numba does not offer by itself."""
+    """Return the processor's instruction that counts bits, which numba does not offer by itself."""
     word = numba.types.uint64
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
@@ -606,15 +578,6 @@ def _popcount(numba: Any) -> Any:
         return word(word), generate
 
     return popcount
-
-
-# Fisher's exact test for many fourfold tables with one number of runs.
-
-TIE = 1e-7
-"""Tables whose chance is larger by less than this count as no more likely than the one seen."""
-
-SMALL = 1e-13
-"""Terms below this part of a sum are left out."""
 
 
 class FisherTest:
@@ -631,7 +594,7 @@ class FisherTest:
         self._log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, runs + 1)))])
 
     def pvalues(self, a: IntArray, b: IntArray, both: IntArray) -> FloatArray:
-        """P-values: the chance of all tables that are no more likely than the one seen.
+        """Return p-values: the chance of all tables that are no more likely than the one seen.
 
         Parameters
         ----------
@@ -641,12 +604,14 @@ class FisherTest:
             How often both did, in the same run.
         """
         runs = self.runs
+        # Mirror tables below the mode, so that the tail that is summed always lies above it.
         mode = (a + 1) * (b + 1) // (runs + 2)
         below = both < mode
         b, k = np.where(below, runs - b, b), np.where(below, a - both, both)
         mode = (a + 1) * (b + 1) // (runs + 2)
         here = self._log_chance(a, b, k)
         near = self._tail(a, b, k)
+        # Two-sided by probability, as scipy and R do: tables of the other tail that are no more likely.
         other = self._mirror(a, b, mode, here + TIE)
         inside = other >= np.maximum(0, a + b - runs)
         far = np.zeros(len(k))
@@ -667,7 +632,7 @@ class FisherTest:
         return values
 
     def _mirror(self, a: IntArray, b: IntArray, mode: IntArray, limit: FloatArray) -> IntArray:
-        """The largest count up to the mode with a log chance of at most ``limit``."""
+        """Return the largest count up to the mode with a log chance of at most ``limit``."""
         low: IntArray = np.maximum(0, a + b - self.runs) - 1  # the chance there is 0
         high: IntArray = mode + 1
         while True:
@@ -680,7 +645,7 @@ class FisherTest:
             high = np.where(apart & ~fits, middle, high)
 
     def _tail(self, a: IntArray, b: IntArray, k: IntArray) -> FloatArray:
-        """Chance of k or more over that of k alone."""
+        """Return the chance of k or more over that of k alone."""
         total = np.ones(len(k))
         alive = np.arange(len(k))
         x, term = k.astype(np.float64), np.ones(len(k))
@@ -697,9 +662,6 @@ class FisherTest:
 
 
 def smallest_pvalue(runs: int) -> float:
-    """The smallest p-value that any table with so many runs can have."""
-    half = runs // 2
-    test = FisherTest(runs)
-    one = np.array([half])
-    values: NDArray[Any] = test.pvalues(one, one, one)
-    return float(values[0])
+    """Return the smallest p-value of any table with so many runs: that of perfect agreement in half of them."""
+    half = np.array([runs // 2])
+    return float(FisherTest(runs).pvalues(half, half, half)[0])

@@ -1,9 +1,8 @@
-"""Which source of randomness makes runs differ: initial weights, data order, augmentation."""
+"""Origin of the differences between runs: sources of randomness, and twins that differ by next to nothing."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,146 +12,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.coercion import as_predictions
+from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import FEWEST, Split, Totals, satterthwaite
+from curvewise.variance.anova import (
+    FEWEST,
+    SamplingUnits,
+    group_codes,
+    interval_lists,
+    satterthwaite,
+    true_std,
+    warn_all,
+)
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
-from curvewise.variance.variances import (
-    DRAWS,
-    VarianceRatio,
-    measure_split,
-    observed_std,
-    tail_notes,
-    true_std,
-    variance_ratio,
-)
-from curvewise.variance.votes import group_codes
+from curvewise.variance.variances import DRAWS, measure_split, observed_std, tail_notes, variance_ratio
 
-
-@dataclass(frozen=True, eq=False)
-class SourceShares(Result):
-    """How much runs differ when only one source of randomness varies.
-
-    Tuples have one entry per source, in the order of ``sources``.
-
-    Attributes
-    ----------
-    sources : tuple of str
-        What alone was varied.
-    baseline : str
-        What varies together: the experiment that the shares are of.
-    runs : tuple of int
-        Runs of each source.
-    baseline_runs, examples : int
-        Runs of the baseline, and the size of the test set.
-    test_set_std, distribution_std : tuple of Interval
-        Standard deviations between runs, of test error and of true error.
-    baseline_test_set_std, baseline_distribution_std : Interval
-        Those of the baseline.
-    test_set_share, distribution_share : tuple of Interval
-        Standard deviation of each source over the baseline's.
-    pvalues : tuple of float
-        Two-sided, against the same test-set variance as the baseline; Holm's over the sources.
-    verdicts : tuple of {"suffices", "less", "unclear", "more"}
-        "suffices": the share of the test-set standard deviation is shown to be at least
-        ``1 - margin``. "less" and "more": it differs from 1 and does not suffice (exceeds 1).
-        "unclear": neither.
-    margin : float
-        What may be missing from a share that suffices.
-    unit : {"fraction", "loss"}
-        Of the standard deviations.
-    """
-
-    sources: tuple[str, ...]
-    baseline: str
-    runs: tuple[int, ...]
-    baseline_runs: int
-    examples: int
-    test_set_std: tuple[Interval, ...]
-    distribution_std: tuple[Interval, ...]
-    baseline_test_set_std: Interval
-    baseline_distribution_std: Interval
-    test_set_share: tuple[Interval, ...]
-    distribution_share: tuple[Interval, ...]
-    pvalues: tuple[float, ...]
-    verdicts: tuple[str, ...]
-    margin: float
-    unit: str
-    level: float
-    warnings: tuple[str, ...]
-    _run_errors: Mapping[str, FloatArray]
-
-    @property
-    def run_errors(self) -> Mapping[str, FloatArray]:
-        """Test error of each run, by source; the baseline's among them."""
-        return self._run_errors
-
-    @property
-    def one_suffices(self) -> bool | None:
-        """Whether any one source alone gives as much variance; None where that is unclear."""
-        if all(v in ("suffices", "more") for v in self.verdicts):
-            return True
-        return False if "less" in self.verdicts else None
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per source, the baseline first."""
-        base = [self.baseline_test_set_std, self.baseline_distribution_std]
-        whole = Interval(1.0, 1.0, 1.0, self.level)
-        parts = {
-            "test-set std": [base[0], *self.test_set_std],
-            "test-set share": [whole, *self.test_set_share],
-            "distribution std": [base[1], *self.distribution_std],
-            "distribution share": [whole, *self.distribution_share],
-        }
-        table: dict[str, Sequence[Any]] = {
-            "varied": [self.baseline, *self.sources],
-            "runs": [self.baseline_runs, *self.runs],
-        }
-        for name, intervals in parts.items():
-            table[name] = [i.estimate for i in intervals]
-            table[f"{name} low"] = [i.low for i in intervals]
-            table[f"{name} high"] = [i.high for i in intervals]
-        table["p"] = [math.nan, *self.pvalues]
-        table["verdict"] = ["", *self.verdicts]
-        return table
-
-    def summary(self) -> str:
-        """The shares in a few sentences."""
-        lines = [
-            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
-            " deviation between runs is"
-            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
-            f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
-        ]
-        for i, name in enumerate(self.sources):
-            lines.append(
-                f"Varying only {name} ({self.runs[i]:,} runs) gives"
-                f" {_percent(self.test_set_share[i])} of the former"
-                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
-                f" {_percent(self.distribution_share[i])} of the latter: {self._meaning(i)}."
-            )
-        whole = {
-            True: "Any one source suffices to make runs differ as much as all together.",
-            False: "One source alone does not always make runs differ as much as all together.",
-            None: "Whether one source suffices is not settled by these runs.",
-        }[self.one_suffices]
-        return " ".join([*lines, whole, *(f"Beware: {w}" for w in self.warnings)])
-
-    def _meaning(self, i: int) -> str:
-        return {
-            "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
-            "less": "less than the whole",
-            "more": "more than the whole",
-            "unclear": "too few runs to tell whether it suffices",
-        }[self.verdicts[i]]
+BLOCK_CELLS = 2**20
+"""Cells of runs × examples compared at a time."""
 
 
 def measure_sources(
@@ -199,56 +82,64 @@ def measure_sources(
     >>> s.verdicts, round(s.test_set_share[0].estimate, 2)
     (('suffices',), 0.97)
     """
-    _check(predictions, baseline, margin)
+    if not isinstance(predictions, Mapping) or len(predictions) < 2:
+        raise InputError(
+            "predictions must map names to runs: {'all': …, 'init': …}, the baseline and at least one source."
+        )
+    if baseline not in predictions:
+        raise InputError(
+            f"is not among {', '.join(map(repr, predictions))}.",
+            argument="baseline",
+            value=baseline,
+            remedy="Pass the name under which everything varies.",
+        )
+    if not 0 < margin < 1:
+        raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
     options = {"kind": kind, "axes": axes, "groups": groups}
     measured = {
-        str(name): measure_split(given, labels, name, **_asked(given, options)) for name, given in predictions.items()
+        str(name): measure_split(given, labels, name, **asked_of(given, options)) for name, given in predictions.items()
     }
-    _check_one_test_set({name: totals for name, (totals, _) in measured.items()})
-    generator = np.random.default_rng(rng)
-    base = measured[baseline]
-    ratios = {
-        name: variance_ratio(split, base[1], (totals.run, base[0].run), level=level, draws=draws, rng=generator)
-        for name, (totals, split) in measured.items()
-        if name != baseline
-    }
-    return _result(measured, ratios, baseline, margin, level)
-
-
-def _asked(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for arrays; Predictions already know their kind and axes."""
-    known = ("kind", "axes") if isinstance(given, Predictions) else ()
-    return {name: value for name, value in options.items() if name not in known}
-
-
-def _result(
-    measured: Mapping[str, tuple[Totals, Split]],
-    ratios: Mapping[str, VarianceRatio],
-    baseline: str,
-    margin: float,
-    level: float,
-) -> SourceShares:
-    pvalues = holm([r.test_set_pvalue for r in ratios.values()])
+    sizes = {name: (t.examples, t.binary) for name, (t, _) in measured.items()}
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
+        raise InputError(
+            f"predictions are not of one test set and kind: {found} examples. Shares compare runs on the same examples."
+        )
+    generator, (totals, split) = np.random.default_rng(rng), measured[baseline]
+    varied = {name: both for name, both in measured.items() if name != baseline}
+    # Each source against the baseline: the question is if one source alone gives as much.
+    ratios = [
+        variance_ratio(one, split, (t.run, totals.run), level=level, draws=draws, rng=generator)
+        for t, one in varied.values()
+    ]
+    pvalues = holm([r.test_set_pvalue for r in ratios])
+    verdicts = []
+    for ratio, pvalue in zip(ratios, pvalues, strict=True):
+        differs = pvalue < 1 - level
+        if differs and ratio.test_set.estimate > 1:
+            verdicts.append("more")
+        elif ratio.test_set.low >= 1 - margin:
+            verdicts.append("suffices")
+        else:
+            verdicts.append("less" if differs else "unclear")
     notes = [note for name, (t, _) in measured.items() for note in tail_notes(name, t.run)]
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=3)
-    totals, split = measured[baseline]
+    warn_all(notes)
     unit = totals.unit
     return SourceShares(
-        sources=tuple(ratios),
+        sources=tuple(varied),
         baseline=baseline,
-        runs=tuple(measured[name][0].runs for name in ratios),
+        runs=tuple(t.runs for t, _ in varied.values()),
         baseline_runs=totals.runs,
         examples=totals.examples,
-        test_set_std=tuple(observed_std(measured[name][1], level, unit) for name in ratios),
-        distribution_std=tuple(true_std(measured[name][1], level, unit) for name in ratios),
+        test_set_std=tuple(observed_std(s, level, unit) for _, s in varied.values()),
+        distribution_std=tuple(true_std(s, level, unit) for _, s in varied.values()),
         baseline_test_set_std=observed_std(split, level, unit),
         baseline_distribution_std=true_std(split, level, unit),
-        test_set_share=tuple(r.test_set for r in ratios.values()),
-        distribution_share=tuple(r.distribution for r in ratios.values()),
+        test_set_share=tuple(r.test_set for r in ratios),
+        distribution_share=tuple(r.distribution for r in ratios),
         pvalues=tuple(pvalues.tolist()),
-        verdicts=tuple(_verdict(r.test_set, p, margin, level) for r, p in zip(ratios.values(), pvalues, strict=True)),
+        verdicts=tuple(verdicts),
         margin=margin,
         unit=unit,
         level=level,
@@ -257,123 +148,123 @@ def _result(
     )
 
 
-def _verdict(share: Interval, pvalue: float, margin: float, level: float) -> str:
-    differs = pvalue < 1 - level
-    if differs and share.estimate > 1:
-        return "more"
-    if share.low >= 1 - margin:
-        return "suffices"
-    return "less" if differs else "unclear"
-
-
-def _check(predictions: Any, baseline: str, margin: float) -> None:
-    if not isinstance(predictions, Mapping) or len(predictions) < 2:
-        raise InputError(
-            "predictions must map names to runs: {'all': …, 'init': …}, the baseline and at least one source."
-        )
-    if baseline not in predictions:
-        raise InputError(
-            f"baseline={baseline!r} is not among {', '.join(map(repr, predictions))}: pass the name"
-            " under which everything varies."
-        )
-    if not 0 < margin < 1:
-        raise InputError(f"margin={margin} must lie between 0 and 1, such as 0.1.")
-
-
-def _check_one_test_set(totals: Mapping[str, Totals]) -> None:
-    sizes = {name: (t.examples, t.binary) for name, t in totals.items()}
-    if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
-        raise InputError(
-            f"predictions are not of one test set and kind: {found} examples. Shares compare runs on the same examples."
-        )
-
-
-def _percent(share: Interval) -> str:
-    if math.isnan(share.estimate):
-        return "an unknown share"
-    low, high = (f"{100 * x:.0f}%" if math.isfinite(x) else "∞" for x in (share.low, share.high))
-    estimate = f"{100 * share.estimate:.0f}%" if math.isfinite(share.estimate) else "∞"
-    return f"{estimate} [{low}, {high}]"
-
-
-# How much a tiny change to a run alters it: run r against its poked or re-seeded twin.
-
-
 @dataclass(frozen=True, eq=False)
-class TwinDisagreement(Result):
-    """How often a run and its twin disagree.
+class SourceShares(Result):
+    """Standard deviations between runs if only one source of randomness varies.
 
-    Tuples have one entry per ``when``.
+    Tuples have one entry per source, in the order of ``sources``.
 
     Attributes
     ----------
-    when : tuple
-        When the twins were poked (an epoch, a step), or what else was done to them.
-    runs, examples : int
-        Pairs of a run and its twin, and the size of the test set.
-    groups : int or None
-        Number of groups of examples that belong together.
-    disagreement : tuple of Interval
-        Share of examples on which a run and its twin disagree; pairs of runs and examples (or
-        groups) both count as sampled. That none was seen does not make the upper end 0.
-    seeds : Interval
-        The same for two runs with fully different seeds.
-    fraction : tuple of Interval
-        ``disagreement`` over ``seeds``: how much of the difference between seeds the twins show
-        already.
-    measured : {"predictions", "correctness"}
-        What was compared. Where only 0/1 errors are known, two wrong answers count as agreement.
-    seeds_from : {"reference", "reseeded"}
-        Whether ``seeds`` is over all pairs of runs of the reference, or against runs given for it.
+    sources : tuple of str
+        Sources that were varied alone.
+    baseline : str
+        Experiment in which everything varies, which the shares are of.
+    runs : tuple of int
+        Runs of each source.
+    baseline_runs, examples : int
+        Runs of the baseline, and the size of the test set.
+    test_set_std, distribution_std : tuple of Interval
+        Standard deviations between runs, of test error and of true error.
+    baseline_test_set_std, baseline_distribution_std : Interval
+        Those of the baseline.
+    test_set_share, distribution_share : tuple of Interval
+        Standard deviation of each source over the baseline's.
+    pvalues : tuple of float
+        Two-sided, against the same test-set variance as the baseline; Holm's over the sources.
+    verdicts : tuple of {"suffices", "less", "unclear", "more"}
+        "suffices": the share of the test-set standard deviation is shown to be at least
+        ``1 - margin``. "less" and "more": it differs from 1 and does not suffice (exceeds 1).
+        "unclear": neither.
+    margin : float
+        Part that may be missing from a share that suffices.
+    unit : {"fraction", "loss"}
+        Unit of the standard deviations.
     """
 
-    when: tuple[Any, ...]
-    runs: int
+    sources: tuple[str, ...]
+    baseline: str
+    runs: tuple[int, ...]
+    baseline_runs: int
     examples: int
-    groups: int | None
-    disagreement: tuple[Interval, ...]
-    seeds: Interval
-    fraction: tuple[Interval, ...]
-    measured: str
-    seeds_from: str
+    test_set_std: tuple[Interval, ...]
+    distribution_std: tuple[Interval, ...]
+    baseline_test_set_std: Interval
+    baseline_distribution_std: Interval
+    test_set_share: tuple[Interval, ...]
+    distribution_share: tuple[Interval, ...]
+    pvalues: tuple[float, ...]
+    verdicts: tuple[str, ...]
+    margin: float
+    unit: str
     level: float
     warnings: tuple[str, ...]
-    _by_run: tuple[FloatArray, ...]
+    _run_errors: Mapping[str, FloatArray]
 
     @property
-    def by_run(self) -> tuple[FloatArray, ...]:
-        """Disagreement of each run with its twin, one array per ``when``."""
-        return self._by_run
+    def run_errors(self) -> Mapping[str, FloatArray]:
+        """Test error of each run, by source; the baseline's among them."""
+        return self._run_errors
+
+    @property
+    def one_suffices(self) -> bool | None:
+        """True if any one source alone gives as much variance; None if that is unclear."""
+        if all(v in ("suffices", "more") for v in self.verdicts):
+            return True
+        return False if "less" in self.verdicts else None
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per ``when``, and a last one for different seeds."""
-        rows = [*self.disagreement, self.seeds]
-        parts = [*self.fraction, Interval(1.0, 1.0, 1.0, self.level)]
+        """One row per source, the baseline first."""
+        base = [self.baseline_test_set_std, self.baseline_distribution_std]
+        whole = Interval(1.0, 1.0, 1.0, self.level)
         return {
-            "when": [*map(str, self.when), "different seeds"],
-            "disagreement": [i.estimate for i in rows],
-            "low": [i.low for i in rows],
-            "high": [i.high for i in rows],
-            "fraction": [i.estimate for i in parts],
-            "fraction low": [i.low for i in parts],
-            "fraction high": [i.high for i in parts],
+            "varied": [self.baseline, *self.sources],
+            "runs": [self.baseline_runs, *self.runs],
+            **interval_lists("test_set_std", [base[0], *self.test_set_std], "test_set_std_"),
+            **interval_lists("test_set_share", [whole, *self.test_set_share], "test_set_share_"),
+            **interval_lists("distribution_std", [base[1], *self.distribution_std], "distribution_std_"),
+            **interval_lists("distribution_share", [whole, *self.distribution_share], "distribution_share_"),
+            "pvalue": [math.nan, *self.pvalues],
+            "verdict": ["", *self.verdicts],
         }
 
     def summary(self) -> str:
-        """The disagreement in a few sentences."""
-        what = "predictions" if self.measured == "predictions" else "right and wrong answers"
-        design = f" in {self.groups:,} groups" if self.groups else ""
+        """The shares in a few sentences."""
         lines = [
-            f"Over {self.runs:,} runs and {self.examples:,} examples{design}, two runs with"
-            f" different seeds disagree on {format_interval(self.seeds, 'fraction')} of {what}."
+            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
+            " deviation between runs is"
+            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
+            f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
         ]
-        for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
+        meaning = {
+            "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
+            "less": "less than the whole",
+            "more": "more than the whole",
+            "unclear": "too few runs to tell whether it suffices",
+        }
+        for i, name in enumerate(self.sources):
             lines.append(
-                f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
-                f" {_percent_twins(part)} of that."
+                f"Varying only {name} ({self.runs[i]:,} runs) gives"
+                f" {_share_text(self.test_set_share[i])} of the former"
+                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
+                f" {_share_text(self.distribution_share[i])} of the latter: {meaning[self.verdicts[i]]}."
             )
-        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+        whole = {
+            True: "Any one source suffices to make runs differ as much as all together.",
+            False: "One source alone does not always make runs differ as much as all together.",
+            None: "Whether one source suffices is not settled by these runs.",
+        }[self.one_suffices]
+        return " ".join([*lines, whole])
+
+
+def _share_text(share: Interval, digits: int = 0) -> str:
+    """Format a share as percentages."""
+    if math.isnan(share.estimate):
+        return "an unknown share"
+    estimate, low, high = (
+        f"{x:.{digits}%}" if math.isfinite(x) else "∞" for x in (share.estimate, share.low, share.high)
+    )
+    return f"{estimate} [{low}, {high}]"
 
 
 def measure_twins(
@@ -406,7 +297,7 @@ def measure_twins(
         As many runs with other seeds, to be compared with the reference run by run. By default
         the runs of the reference are compared among themselves, all pairs of them.
     groups : array_like, shape (examples,), optional
-        Which examples belong together: they are sampled together. By default what any of the
+        Group of each example: groups are sampled together. By default those that any of the
         predictions brings along.
     level : float
         Coverage of the intervals.
@@ -422,24 +313,47 @@ def measure_twins(
     (0.043, 0.178)
     """
     check_level(level)
-    base = _checked(reference, labels, groups, "reference")
-    others = {key: _matched(base, given, labels, groups, name) for key, given, name in _named(twins, when, "twins")}
+    base = _read_answers(reference, labels, groups, "reference")
+    if not isinstance(twins, Mapping):
+        twins = {"poked" if when is None else when: twins}
+        arguments = ["twins"]
+    else:
+        if when is not None:
+            raise InputError(
+                "is for one set of twins.", argument="when", remedy="The keys of the mapping say it already."
+            )
+        if not twins:
+            raise InputError("twins is empty: pass at least one set of twins.")
+        # Epochs or steps in their order; names in the order given.
+        if all(isinstance(k, int | float) for k in twins):
+            twins = {k: twins[k] for k in sorted(twins)}
+        arguments = [f"twins[{k!r}]" for k in twins]
+    others = {
+        key: _matched(base, given, labels, groups, name)
+        for (key, given), name in zip(twins.items(), arguments, strict=True)
+    }
     if base.runs < 3:
         raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
-    seeds, fresh = _seeds(base, reseeded, labels, groups)
-    together = _together([base, *others.values(), *fresh])
-    crossed = {key: cross(base, twin, seeds, together) for key, twin in others.items()}
+    fresh = [] if reseeded is None else [_matched(base, reseeded, labels, groups, "reseeded")]
+    seeds = PairedSeeds(base, fresh[0]) if fresh else PooledSeeds(base)
+    brought = [p.groups for p in (base, *others.values(), *fresh) if p.groups is not None]
+    codes = group_codes(brought[0] if brought else None)
+    crossed = {key: cross(base, twin, seeds, codes) for key, twin in others.items()}
     first = next(iter(crossed.values()))
-    notes = _notes(base.runs)
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    notes = []
+    if base.runs < FEWEST:
+        notes.append(
+            f"{base.runs} runs with their twins are few: the intervals assume that pairs vary normally. Train at least"
+            f" {FEWEST}."
+        )
+    warn_all(notes)
     return TwinDisagreement(
         when=tuple(crossed),
         runs=base.runs,
         examples=base.examples,
-        groups=None if together is None else first.units,
-        disagreement=tuple(_twins(c).rate(level) for c in crossed.values()),
-        seeds=Spread(first, (0.0, 1.0), (0.0, seeds.weight)).rate(level),
+        groups=None if codes is None else first.units,
+        disagreement=tuple(CrossedMean(c, (1.0, 0.0), (1.0, 0.0)).rate(level) for c in crossed.values()),
+        seeds=CrossedMean(first, (0.0, 1.0), (0.0, seeds.weight)).rate(level),
         fraction=tuple(_fraction(c, seeds.weight, level) for c in crossed.values()),
         measured="predictions" if base.has_classes else "correctness",
         seeds_from="reseeded" if fresh else "reference",
@@ -449,59 +363,79 @@ def measure_twins(
     )
 
 
-def _twins(crossed: Crossed) -> Spread:
-    return Spread(crossed, (1.0, 0.0), (1.0, 0.0))
+@dataclass(frozen=True, eq=False)
+class TwinDisagreement(Result):
+    """Disagreement of runs with their twins.
+
+    Tuples have one entry per ``when``.
+
+    Attributes
+    ----------
+    when : tuple
+        When the twins were poked (an epoch, a step), or what else was done to them.
+    runs, examples : int
+        Pairs of a run and its twin, and the size of the test set.
+    groups : int or None
+        Number of groups of examples that belong together.
+    disagreement : tuple of Interval
+        Share of examples on which a run and its twin disagree; pairs of runs and examples (or
+        groups) both count as sampled. That none was seen does not make the upper end 0.
+    seeds : Interval
+        The same for two runs with fully different seeds.
+    fraction : tuple of Interval
+        ``disagreement`` over ``seeds``: how much of the difference between seeds the twins show
+        already.
+    measured : {"predictions", "correctness"}
+        Answers that were compared. If only 0/1 errors are known, two wrong answers count as agreement.
+    seeds_from : {"reference", "reseeded"}
+        Runs behind ``seeds``: all pairs of the reference, or runs given for it.
+    """
+
+    when: tuple[Any, ...]
+    runs: int
+    examples: int
+    groups: int | None
+    disagreement: tuple[Interval, ...]
+    seeds: Interval
+    fraction: tuple[Interval, ...]
+    measured: str
+    seeds_from: str
+    level: float
+    warnings: tuple[str, ...]
+    _by_run: tuple[FloatArray, ...]
+
+    @property
+    def by_run(self) -> tuple[FloatArray, ...]:
+        """Disagreement of each run with its twin, one array per ``when``."""
+        return self._by_run
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per ``when``, and a last one for different seeds."""
+        rows = [*self.disagreement, self.seeds]
+        parts = [*self.fraction, Interval(1.0, 1.0, 1.0, self.level)]
+        return {
+            "when": [*map(str, self.when), "different seeds"],
+            **interval_lists("disagreement", rows),
+            **interval_lists("fraction", parts, "fraction_"),
+        }
+
+    def summary(self) -> str:
+        """The disagreement in a few sentences."""
+        what = "predictions" if self.measured == "predictions" else "right and wrong answers"
+        design = f" in {self.groups:,} groups" if self.groups else ""
+        lines = [
+            f"Over {self.runs:,} runs and {self.examples:,} examples{design}, two runs with"
+            f" different seeds disagree on {format_interval(self.seeds, 'fraction')} of {what}."
+        ]
+        for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
+            lines.append(
+                f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
+                f" {_share_text(part, 1)} of that."
+            )
+        return " ".join([*lines])
 
 
-def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
-    """The ratio of the two means, linearised: what they share cancels."""
-    twins, seeds = crossed.means
-    if seeds == 0:
-        return Interval(math.nan, 0.0, math.inf, level)
-    ratio = float(twins / seeds)
-    gap = Spread(crossed, (1.0, -ratio), (1.0, -ratio * weight))
-    half = gap.half_width(level) / float(seeds)
-    high = max(ratio + half, gap.unseen(level) / float(seeds))
-    return Interval(ratio, max(0.0, ratio - half), high, level)
-
-
-def _seeds(
-    base: Predictions, reseeded: Any, labels: ArrayLike | None, groups: ArrayLike | None
-) -> tuple[Compared, list[Predictions]]:
-    """What different seeds are compared with, and the runs that were given for it."""
-    if reseeded is None:
-        return Among(base), []
-    fresh = _matched(base, reseeded, labels, groups, "reseeded")
-    return Against(base, fresh), [fresh]
-
-
-def _together(given: Sequence[Predictions]) -> NDArray[np.int64] | None:
-    """Groups that any of the predictions brings along, numbered from 0."""
-    return next((group_codes(p) for p in given if p.groups is not None), None)
-
-
-def _notes(runs: int) -> list[str]:
-    if runs >= FEWEST:
-        return []
-    return [
-        f"{runs} runs with their twins are few: the intervals lean on pairs varying normally. Train at least {FEWEST}."
-    ]
-
-
-def _named(twins: Any, when: Any, argument: str) -> list[tuple[Any, Any, str]]:
-    if not isinstance(twins, Mapping):
-        return [("poked" if when is None else when, twins, argument)]
-    if when is not None:
-        raise InputError("when= is for one set of twins: the mapping's keys say it already.")
-    if not twins:
-        raise InputError("twins is empty: pass at least one set of twins.")
-    keys = list(twins)
-    if all(isinstance(k, int | float) for k in keys):
-        keys.sort()
-    return [(k, twins[k], f"{argument}[{k!r}]") for k in keys]
-
-
-def _checked(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:
+def _read_answers(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:
     predictions = as_predictions(given, labels, groups=groups, argument=argument)
     if not predictions.binary:
         raise InputError(
@@ -514,7 +448,7 @@ def _checked(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, arg
 def _matched(
     base: Predictions, given: Any, labels: ArrayLike | None, groups: ArrayLike | None, name: str
 ) -> Predictions:
-    twin = _checked(given, labels, groups, name)
+    twin = _read_answers(given, labels, groups, name)
     if twin.runs != base.runs:
         raise InputError(f"{name} has {twin.runs} runs and reference has {base.runs}: run r must be the twin of run r.")
     twin = align_examples(base, twin, ("reference", name))
@@ -527,19 +461,7 @@ def _matched(
     return twin
 
 
-def _percent_twins(part: Interval) -> str:
-    if math.isnan(part.estimate):
-        return "an unknown share"
-    return f"{part.estimate:.1%} [{part.low:.1%}, {part.high:.1%}]"
-
-
-# Answers of runs, of their twins and of runs with other seeds, compared cell by cell.
-
-BLOCK_CELLS = 2**20
-"""Cells of runs × examples compared at a time."""
-
-
-class Compared(ABC):
+class SeedDisagreement(ABC):
     """Disagreement of each run with runs of other seeds, cell by cell.
 
     ``weight`` says how often a run enters the mean: twice where pairs are among the same runs.
@@ -548,25 +470,26 @@ class Compared(ABC):
     weight = 1.0
 
     @abstractmethod
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
 
 
-class Against(Compared):
+class PairedSeeds(SeedDisagreement):
     """Run r against run r of another set."""
 
     def __init__(self, base: Predictions, other: Predictions) -> None:
         self.base, self.other = base, other
 
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
-        apart: FloatArray = (said != _answers(self.other, rows, self.base)).astype(np.float64)
+        apart: FloatArray = (format_value != _answers(self.other, rows, self.base)).astype(np.float64)
         return apart
 
 
-class Among(Compared):
+class PooledSeeds(SeedDisagreement):
     """Run r against all other runs of its own set."""
 
+    # Each run is in both places of a pair, so that it moves the mean twice as far.
     weight = 2.0
 
     def __init__(self, base: Predictions) -> None:
@@ -576,22 +499,12 @@ class Among(Compared):
         answers = (_answers(base, rows, base) for rows in blocks)
         self.counts = class_counts(answers, base.examples, classes)
 
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
-        same = self.counts[np.arange(said.shape[1]), said.astype(np.intp)]
+        # Run r against all others from the counts of classes: no pair is formed.
+        same = self.counts[np.arange(format_value.shape[1]), format_value.astype(np.intp)]
         share: FloatArray = (self.runs - same) / (self.runs - 1)
         return share
-
-
-def cross(base: Predictions, twin: Predictions, seeds: Compared, groups: NDArray[np.int64] | None) -> Crossed:
-    """Whether each run disagrees with its twin, and how often with other seeds."""
-    crossed = Crossed(base.runs, base.examples, 2, groups)
-    for start, stop in _spans(base):
-        rows = slice(start, stop)
-        said = _answers(base, rows, base)
-        apart = (said != _answers(twin, rows, base)).astype(np.float64)
-        crossed.add(start, [apart, seeds.of(rows, said)])
-    return crossed
 
 
 def _spans(given: Predictions) -> Iterator[tuple[int, int]]:
@@ -605,8 +518,8 @@ def _answers(given: Predictions, rows: slice, base: Predictions) -> NDArray[Any]
     if not base.has_classes:
         return given.errors_of(rows)
     part = replace(given, values=np.asarray(given.values[rows]), run_ids=None)
-    said = np.concatenate([block for _, block in part.label_blocks()])
-    return _renumbered(said, given, base)
+    format_value = np.concatenate([block for _, block in part.label_blocks()])
+    return _renumbered(format_value, given, base)
 
 
 def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> NDArray[Any]:
@@ -621,7 +534,18 @@ def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> N
     return numbered
 
 
-# Means over runs × examples with both sampled: several quantities measured in each cell.
+def cross(base: Predictions, twin: Predictions, seeds: SeedDisagreement, groups: NDArray[np.int64] | None) -> Crossed:
+    """Compare each run with its twin and with other seeds, cell by cell."""
+    crossed = Crossed(base.runs, base.examples, 2, groups)
+    for start, stop in _spans(base):
+        rows = slice(start, stop)
+        format_value = _answers(base, rows, base)
+        apart = (format_value != _answers(twin, rows, base)).astype(np.float64)
+        crossed.add(start, [apart, seeds.of(rows, format_value)])
+    return crossed
+
+
+# ---- Means over runs × examples with both sampled: several quantities measured in each cell.
 
 
 class Crossed:
@@ -639,16 +563,15 @@ class Crossed:
 
     def __init__(self, runs: int, examples: int, count: int, groups: NDArray[np.int64] | None = None) -> None:
         self.runs, self.examples = runs, examples
-        self.sizes = np.ones(examples) if groups is None else np.bincount(groups).astype(np.float64)
+        self._sampled = SamplingUnits(examples, groups)
+        self.sizes = self._sampled.sizes
         self.by_run = np.zeros((count, runs))
         self.by_unit = np.zeros((count, self.units))
         self._products = np.zeros((count, count))
-        self._order = None if groups is None else np.argsort(groups, kind="stable")
-        self._starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
 
     @property
     def units(self) -> int:
-        """How many examples, or groups of them."""
+        """Number of examples, or of groups of them."""
         return len(self.sizes)
 
     @property
@@ -659,18 +582,12 @@ class Crossed:
 
     def add(self, start: int, blocks: Sequence[NDArray[Any]]) -> None:
         """Take in some runs from ``start`` on: one block per quantity."""
-        totals = [self._totals(block) for block in blocks]
+        totals = [self._sampled.totals(block) for block in blocks]
         for i, total in enumerate(totals):
             self.by_run[i, start : start + len(total)] = total.sum(axis=1) / self.examples
             self.by_unit[i] += total.sum(axis=0) / self.runs
             for j, other in enumerate(totals):
                 self._products[i, j] += float(np.vdot(total, other))
-
-    def _totals(self, block: NDArray[Any]) -> NDArray[Any]:
-        if self._order is None:
-            return block
-        totals: NDArray[Any] = np.add.reduceat(block[:, self._order], self._starts, axis=1)
-        return totals
 
     def noise(self) -> FloatArray:
         """Covariances of the means of a run that come from its own answers to these examples."""
@@ -681,8 +598,8 @@ class Crossed:
         return values
 
 
-class Spread:
-    """How far a weighted sum of means may be off, runs and examples both counted as sampled.
+class CrossedMean:
+    """Weighted sum of means with its error, runs and examples both counted as sampled.
 
     ``run_weights`` say how far the sum moves with the mean of one run: the weights themselves,
     or twice as far where a quantity is a mean over pairs of the same runs.
@@ -714,6 +631,8 @@ class Spread:
         p = min(1.0, max(0.0, self.value))
         tail = (1 - level) / 2
         most = self.runs * self.units
+        # As many independent answers as would have this variance; the t factor makes them fewer if it is badly
+        # known.
         answers = min(most, p * (1 - p) / self.variance) if self.variance > 0 else most
         answers *= float(ndtri(tail) / stdtrit(self.degrees, tail)) ** 2
         ends = [_beta(p * answers, (1 - p) * answers + 1, tail)]
@@ -731,3 +650,16 @@ def _beta(a: float, b: float, chance: float) -> float:
     if a <= 0 or b <= 0:
         return 0.0 if a <= 0 else 1.0
     return float(betaincinv(a, b, chance))
+
+
+def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
+    """The ratio of the two means, linearised: what they share cancels."""
+    twins, seeds = crossed.means
+    if seeds == 0:
+        return Interval(math.nan, 0.0, math.inf, level)
+    # Linearised (Fieller's first order): the numerator minus ratio × denominator has mean 0.
+    ratio = float(twins / seeds)
+    gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
+    half = gap.half_width(level) / float(seeds)
+    high = max(ratio + half, gap.unseen(level) / float(seeds))
+    return Interval(ratio, max(0.0, ratio - half), high, level)
