@@ -398,11 +398,7 @@ def digits_of(unit: Unit) -> int | None:
 
 def sentences(result: Result) -> str:
     """Give the summary without its warnings, which go to stderr."""
-    text = result.summary()
-    found = result.all_warnings
-    for warning in found:
-        text = text.replace(f" Beware: {warning}", "")
-    return text
+    return result.sentences()
 
 
 # Tables with more columns than a terminal has room for.
