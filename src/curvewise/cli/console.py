@@ -88,15 +88,16 @@ def hear_warnings() -> None:
     warnings.showwarning = show
 
 
-_OPTIONS: dict[str, str] = {}
+_OPTIONS: dict[str, str | None] = {}
 """Names of arguments and of the options that stand for them in the command that runs."""
 
 
-def use_options(options: Mapping[str, str]) -> None:
+def use_options(options: Mapping[str, str | None]) -> None:
     """Word the messages that follow with these options for the arguments of the same meaning.
 
     An argument that is not named there has an option of its own name; an empty name stands for a value that is given
-    without an option. ``"columns.n"`` names the option for one key of an argument that is a dict.
+    without an option, and None for a setting of a study file, which is named as it is written there. ``"columns.n"``
+    names the option for one key of an argument that is a dict.
     """
     _OPTIONS.clear()
     _OPTIONS.update({"columns": "column", "rng": "seed"} | dict(options))
@@ -122,7 +123,10 @@ def in_options(text: str) -> str:
 
 
 def _option_of(name: str, value: Any) -> str:
-    option = _OPTIONS.get(name, name).replace("_", "-")
+    option = _OPTIONS.get(name, None if "." in name else name)
+    if option is None:  # a setting in a table of a study file, such as data.function
+        return f"{name}=…" if value is UNSET else f"{name}={value!r}"
+    option = option.replace("_", "-")
     flag = f"--{option}" if option else ""
     if value is UNSET or value is True:
         return flag

@@ -225,7 +225,8 @@ class NetworkReading:
 
     def load(self, files: Sequence[str], examples: Examples, layer: str | int | None = None) -> dict[str, ModelFile]:
         """Load each network under its name, and try it on a few examples."""
-        from curvewise.nn.data import draw_sample, find_device
+        from curvewise.nn.data import draw_sample
+        from curvewise.nn.devices import find_device
         from curvewise.nn.files.model import check_answers, load_model
 
         options = read_options(self.factory_option)

@@ -100,9 +100,9 @@ class RowTable(ABC):
         def take(value: Any) -> Any:
             if isinstance(value, Mapping):
                 return {key: take(column) for key, column in value.items()}
-            return (
-                tuple(value[i] for i in where) if isinstance(value, tuple) else None if value is None else value[where]
-            )
+            if isinstance(value, tuple):
+                return tuple(value[i] for i in where)
+            return None if value is None else value[where]
 
         return replace(self, **{name: take(getattr(self, name)) for name in self.by_row})  # type: ignore[type-var]
 
@@ -123,7 +123,7 @@ _HEADLINE = 5
 class Result(ABC):
     """Base of every result: estimates, intervals, settings, warnings in plain words.
 
-    Subclasses are frozen dataclasses. A subclass gives :meth:`summary` and :meth:`columns`; the rest follows from them.
+    Subclasses are frozen dataclasses. A subclass gives :meth:`sentences` and :meth:`columns`; the rest follows.
     """
 
     warnings: tuple[str, ...]
