@@ -117,8 +117,8 @@ def load_measurements(
         values of several runs: ``{"num_train_samples": 25, "test_errors": [42.9, 40.5]}``. A dict
         may also have learners as keys, with records or columns each. A folder of runs stored by
         :func:`curvewise.write_run` gives the metric "error" of each, or the one that ``metric``
-        names; its "loss", in the unit loss, where runs predict numbers. Runs that failed are left
-        out and counted in ``notes``.
+        names; its "loss", in the unit loss, where runs predict numbers. Runs that failed have NaN, and
+        are counted in ``notes``; ``drop_failed`` leaves them out.
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values mean. By default percent if the name of the value column or of the metric
         says so (``error (%)``, ``acc_pct``), else fractions.
@@ -215,13 +215,17 @@ def load_measurements(
     table, metric = select_one(table, "metric", roles.get("metric"), metric)
     hint = f". If it numbers folds, pass {ask('fold', 'split')}"
     table, _ = select_one(table, "split", roles.get("split"), split, hint)
-    readings = _drop_failed(_read_values(table, roles, wide), drop_failed)
+    readings = _read_values(table, roles, wide)
+    if drop_failed or not folder:
+        readings = _drop_failed(readings, drop_failed)
     # Only in these forms the name of a column speaks of the values: in the others it is a learner or a size.
     value_names = readings.measured if readings.form in ("long", "runs") else ()
     if not value_names:
         ask_percent(unit, readings.measured, readings.form, table.source)
     chosen = decide_unit(unit, higher_is_better, value_names, metric)
-    errors = chosen.errors(readings.value, f"{list_names(readings.measured, 3)} in {table.source}")
+    known = np.isfinite(readings.value) if folder else np.ones(len(readings.value), dtype=np.bool_)
+    errors = np.full(len(known), np.nan)
+    errors[known] = chosen.errors(readings.value[known], f"{list_names(readings.measured, 3)} in {table.source}")
     n, size_note = _total_sizes(readings.n, per_class)
     runs, variance, spread_notes = _summaries(readings.table, roles, chosen)
     labels, label_notes = _labels_of(readings, roles)
@@ -249,7 +253,9 @@ def _of_store(
                 f"{arg('unit')} out, or pass {arg('unit', 'loss')}."
             )
         unit = "loss"
-    own = {"learner": "learner"} if "learner" in table.columns else {}
+    # Columns of a store have their meaning by contract. Failed runs stay, as NaN, since a study counts them as well.
+    own: dict[str, str | None] = {"status": None}
+    own |= {"learner": "learner"} if "learner" in table.columns else {}
     if metric is not None and metric in table.columns:
         own, metric = {**own, "value": metric}, None
     return unit, {**own, **(columns or {})}, metric
