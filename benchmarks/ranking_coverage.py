@@ -29,8 +29,8 @@ import warnings
 
 import numpy as np
 
-from curvewise.ranking.certainty import likely_scores, rank_limits, score_limits, top_certainty
 from curvewise.ranking.measure import RankingMeasure, as_targets
+from curvewise.ranking.rank import highest_shares, likely_scores, rank_limits, score_limits
 from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.ranking.scoring import (
     MEASURES,
@@ -130,7 +130,7 @@ def certainty(count: int, tau: float, draws: int) -> dict[str, float]:
         truth = tau * rng.standard_normal(count)
         noise = rng.standard_normal((RESAMPLES + 1, count)) + 3 * rng.standard_normal((RESAMPLES + 1, 1))
         scores, replicates = truth + noise[0], Replicates(noise[1:])
-        chance = top_certainty(likely_scores(scores, replicates, rng), rng)
+        chance = highest_shares(likely_scores(scores, replicates, rng), rng)
         order = np.argsort(-scores)
         for k in stated:
             stated[k].append(float(chance[order[:k]].sum()))

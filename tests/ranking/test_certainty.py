@@ -12,7 +12,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from curvewise.errors import InputError
-from curvewise.ranking.certainty import (
+from curvewise.ranking.rank import (
     RELIABILITY,
     UNKNOWN,
     Reliability,

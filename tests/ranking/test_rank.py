@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, norm
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.certainty import rank_limits, score_limits
 from curvewise.ranking.measure import RankingMeasure, as_targets
 from curvewise.ranking.prediction import nleep
-from curvewise.ranking.rank import rank_candidates, rank_features
+from curvewise.ranking.rank import rank_candidates, rank_features, rank_limits, score_limits
 from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.ranking.scoring import (
     MEASURES,
@@ -478,9 +477,9 @@ def test_agreement_has_an_interval():
     ("change", "message"),
     [
         ({"measures": ("nlep",)}, "Did you mean 'nleep'"),
-        ({"measures": ()}, "measures is empty"),
+        ({"measures": ()}, "give at least one"),
         ({"measures": ("right", "right")}, "2 times"),
-        ({"by": "right"}, "by='right' is none of"),
+        ({"by": "right"}, "by='right': none of"),
         ({"resamples": -1}, "resamples=-1"),
         ({"resamples": 3}, "at least 10, or 0"),
         ({"k": 0}, "k=0"),
@@ -557,7 +556,7 @@ def test_a_measure_without_a_reference_warns_and_takes_that_of_another() -> None
     assert lent.best_certainty == own.best_certainty
     np.testing.assert_array_equal(lent.chance_best, own.chance_best)
     assert alone.chance_best[0] < own.chance_best[0]
-    with pytest.raises(InputError, match=r"reliability='mine' has no reference: .* nleep"):
+    with pytest.raises(InputError, match=r"reliability='mine': it has no reference. .* nleep"):
         rank_by(wrapped, reliability="mine")
 
 

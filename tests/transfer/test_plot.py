@@ -173,11 +173,11 @@ def test_highlight_colours_some_and_greys_the_rest(kind, result):
 
 def test_names_that_do_not_exist_are_answered_with_near_ones(result):
     for options, match in (
-        ({"kind": "curve"}, "kind='curve' is not known: did you mean 'curves'"),
-        ({"kind": "pie"}, "kind='pie' is not known: use one of 'curves', 'area', 'cci'"),
-        ({"task": "dept"}, "task='dept' is not known: did you mean 'depth'"),
-        ({"methods": ["m0", "nn"]}, "methods='nn' is not known"),
-        ({"highlight": "scrach"}, "highlight='scrach' is not known: did you mean 'scratch'"),
+        ({"kind": "curve"}, "kind='curve': is not known. Did you mean 'curves'"),
+        ({"kind": "pie"}, "kind='pie': is not known. There are 'curves', 'area', 'cci'"),
+        ({"task": "dept"}, "task='dept': is not known. Did you mean 'depth'"),
+        ({"methods": ["m0", "nn"]}, "methods='nn': is not known"),
+        ({"highlight": "scrach"}, "highlight='scrach': is not known. Did you mean 'scratch'"),
         ({"methods": []}, "methods is empty"),
     ):
         with pytest.raises(InputError, match=match):
@@ -402,7 +402,7 @@ def test_what_lies_beyond_the_sizes_of_scratch_is_a_triangle_at_the_edge(result)
 
 def test_nothing_to_draw_is_an_error(result):
     bare = tuple(replace(i, data_equivalence=()) for i in result.improvements)
-    with pytest.raises(InputError, match="kind='equivalence' has nothing to draw"):
+    with pytest.raises(InputError, match="kind='equivalence': has nothing to draw"):
         replace(result, improvements=bare).plot(kind="equivalence")
 
 
@@ -521,6 +521,6 @@ def test_every_result_of_the_lens_has_a_picture():
 def test_scratch_alone_is_only_curves(kind):
     runs = {"method": ["scratch"] * 4, "n": [100, 100, 1000, 1000], "risk": [0.8, 0.82, 0.5, 0.49]}
     result = measure_transfer(runs, blind=0.9, maximal=0.1)
-    with pytest.raises(InputError, match=rf"kind='{kind}' has nothing to draw: there is no method"):
+    with pytest.raises(InputError, match=rf"kind='{kind}': has nothing to draw: there is no method"):
         draw(result, kind=kind)
     assert draw(result).get_ylabel() == "calibrated risk"

@@ -94,7 +94,7 @@ def test_ranks_of_some_methods_leave_the_others_faint():
     assert len(of(ax.lines, "curvewise-other")) == 2
     assert len(of(ax.collections, "curvewise-place")) == 2
     assert {t.split("  ")[1] for t in texts(ax, "curvewise-end")} >= {"swav", "scratch"}
-    with pytest.raises(InputError, match="methods='swaw' is not known: did you mean 'swav'"):
+    with pytest.raises(InputError, match="methods='swaw': is not known. Did you mean 'swav'"):
         draw(ranks(), methods=["swaw"])
 
 
@@ -122,7 +122,7 @@ def test_tasks_by_their_scratch_curves_with_the_size_that_each_needs():
     half = draw(found, at=0.25)
     (level,) = of(half.lines, "curvewise-level")
     assert level.get_ydata()[0] == 0.25
-    with pytest.raises(InputError, match=r"at=0\.3 is not among the levels"):
+    with pytest.raises(InputError, match=r"at=0\.3: is not among the levels"):
         draw(found, at=0.3)
     assert len(of(draw(found, task="depth").lines, "curvewise-risk")) == 1
     assert "thick bars along the dotted line: 95% intervals" in caption(ax)

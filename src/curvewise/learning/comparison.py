@@ -147,9 +147,16 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         _, low, high = _difference(a, point, b, point, confidence)
         return float(low[0]), float(high[0])
 
+    ends = float(d_low[0]), float(d_high[0])
+    if a._scale.sign < 0:  # costs are turned scores
+        estimate, ends = -estimate, (-ends[1], -ends[0])
+    one, two = (c.interval_at(size, level=level).data_reliance for c in (a, b))
+    inside = [float(np.clip(*i)) for i in (one, two)]
+    low, high = difference_interval(inside[0], (one.low, one.high), inside[1], (two.low, two.high))
+    reliance = float(np.clip(one.estimate - two.estimate, low, high))
     quantities = {
-        "error_difference": _in_unit(a, estimate, float(d_low[0]), float(d_high[0]), level),
-        "data_reliance_difference": _reliance_difference(a, b, size, level),
+        "error_difference": Interval(estimate, *ends, level, a.default_interval),
+        "data_reliance_difference": Interval(reliance, float(low), float(high), level),
         "crossing": _crossing(a, b, level),
         "data_equivalence": _equivalence(a, b, size, level),
     }
@@ -186,20 +193,6 @@ def _difference(
     one, two = likely(a, n_a, level), likely(b, n_b, level)
     low, high = difference_interval(*one, *two)
     return one[0] - two[0], low, high
-
-
-def _in_unit(curve: Curve, estimate: float, low: float, high: float, level: float) -> Interval:
-    if curve._scale.sign < 0:
-        estimate, low, high = -estimate, -high, -low
-    return Interval(estimate, low, high, level, curve.default_interval)
-
-
-def _reliance_difference(a: Curve, b: Curve, n: float, level: float) -> Interval:
-    one, two = (c.interval_at(n, level=level).data_reliance for c in (a, b))
-    centre = [float(np.clip(i.estimate, i.low, i.high)) for i in (one, two)]
-    low, high = difference_interval(centre[0], (one.low, one.high), centre[1], (two.low, two.high))
-    estimate = float(np.clip(one.estimate - two.estimate, low, high))
-    return Interval(estimate, float(low), float(high), level)
 
 
 def _crossing(a: Curve, b: Curve, level: float) -> Interval:

@@ -20,7 +20,6 @@ from curvewise.learning.power import (
     FORMS,
     Constants,
     Replicates,
-    Scale,
     bounds,
     check_choice,
     fit_means,
@@ -454,13 +453,19 @@ def build_curves(
         same_sizes.setdefault(d.n.tobytes(), []).append(name)
     for names in same_sizes.values():
         scales = [scale_for(unit, data[k].mean) for k in names]
-        points = [_to_points(data[k], s) for k, s in zip(names, scales, strict=True)]
+        points = [data[k].in_points(s) for k, s in zip(names, scales, strict=True)]
         fits = None
         if form in FORMS:
             runs, mean, variance = (np.stack([getattr(p, k) for p in points]) for k in ("runs", "mean", "variance"))
             fits = fit_means(points[0].n, runs, mean, variance, form, weights, constants)
         for i, (name, p, scale) in enumerate(zip(names, points, scales, strict=True)):
             guess = None if chance is None else float(scale.points(chance))
+            own = list(notes)
+            if not unit.bounded:
+                own.append(
+                    f"The paper's constants hold for percentages: the {unit.name} was multiplied by"
+                    f" {format_number(scale.factor)} so that its largest mean is 100 points."
+                )
             common: dict[str, Any] = {
                 "learner": name,
                 "form": form,
@@ -469,7 +474,7 @@ def build_curves(
                 "runs": p.runs,
                 "mean": scale.values(p.mean),
                 "variance": p.variance / scale.factor**2,
-                "notes": (*notes, *_scale_note(unit, scale)),
+                "notes": tuple(own),
                 "constants": constants,
                 "_data": p,
                 "_scale": scale,
@@ -481,20 +486,6 @@ def build_curves(
                 theta = (float(v[i]) for v in (fits.alpha, fits.eta, fits.delta, fits.gamma))
                 curves[name] = _power_curve(common, *theta, weights=weights, chance=guess)
     return {name: curves[name] for name in data}
-
-
-def _to_points(data: Replicates, scale: Scale) -> Replicates:
-    if scale == Scale(1.0):
-        return data  # keeps what the data have cached
-    return Replicates(data.n, data.runs, scale.points(data.mean), data.variance * scale.factor**2)
-
-
-def _scale_note(unit: Unit, scale: Scale) -> Iterator[str]:
-    if not unit.bounded:
-        yield (
-            f"The paper's constants hold for percentages: the {unit.name} was multiplied by"
-            f" {format_number(scale.factor)} so that its largest mean is 100 points."
-        )
 
 
 def _power_curve(

@@ -270,7 +270,8 @@ def class_codes(labels_or_count: ArrayLike | int, stratify: bool, per_class: boo
 
 
 def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
-    missing = np.array([_is_missing(v) for v in labels.tolist()] if labels.dtype.kind in "fOM" else [])
+    values = labels.tolist() if labels.dtype.kind in "fOM" else []
+    missing = np.array([v is None or (not isinstance(v, str) and str(v) in {"nan", "NaT", "<NA>"}) for v in values])
     if missing.any():
         raise InputError(
             f"labels_or_count holds {int(missing.sum())} missing label(s), the first at position "
@@ -289,10 +290,6 @@ def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
             "labels_or_count mixes labels that cannot be compared, such as numbers and strings: use one type."
         ) from error
     return codes.astype(np.int64), names.tolist()
-
-
-def _is_missing(label: object) -> bool:
-    return label is None or (not isinstance(label, str) and str(label) in {"nan", "NaT", "<NA>"})
 
 
 def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_are: str) -> list[int]:
@@ -355,7 +352,9 @@ def draw_subsets(
         children = range(i, folds, len(parents))
         if not children:
             continue
-        pools = _by_class(codes, parent, len(weights))
+        of_class = codes[parent]
+        ends = np.cumsum(np.bincount(of_class, minlength=len(weights)))[:-1]
+        pools = np.split(parent[np.argsort(of_class, kind="stable")], ends)
         if per_class:
             counts = np.full((len(children), len(pools)), n, dtype=np.int64)
         else:
@@ -372,12 +371,6 @@ def put_smaller_first(indices: dict[int, list[IntArray]]) -> None:
         for fold, first in enumerate(indices[small][: len(indices[large])]):
             rest = indices[large][fold]
             indices[large][fold] = np.concatenate([first, rest[~np.isin(rest, first)]])
-
-
-def _by_class(codes: IntArray, indices: IntArray, classes: int) -> list[IntArray]:
-    of_class = codes[indices]
-    ends = np.cumsum(np.bincount(of_class, minlength=classes))[:-1]
-    return np.split(indices[np.argsort(of_class, kind="stable")], ends)
 
 
 def _allocate(weights: IntArray, members: IntArray, n: int, folds: int, rng: np.random.Generator) -> IntArray:

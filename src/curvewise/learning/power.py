@@ -317,6 +317,12 @@ class Replicates:
         """Keep some of the sizes, by mask or index."""
         return Replicates(self.n[keep], self.runs[keep], self.mean[keep], self.variance[keep])
 
+    def in_points(self, scale: Scale) -> Replicates:
+        """Return the same runs in points, from the user's unit."""
+        if scale == Scale(1.0):
+            return self  # with what it has cached
+        return Replicates(self.n, self.runs, scale.points(self.mean), self.variance * scale.factor**2)
+
     def slope_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> float:
         """σ̂², see :func:`slope_variance`; computed once."""
         if sigma0_squared not in self._slopes:

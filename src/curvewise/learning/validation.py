@@ -286,7 +286,7 @@ def measure_stability(
     unknown = [f for f in forms if f not in FORMS]
     if unknown or draws < 2:
         raise InputError(f"forms must be among {', '.join(FORMS)} and draws at least 2.")
-    points = Replicates(data.n, data.runs, scale.points(data.mean), data.variance * scale.factor**2)
+    points = data.in_points(scale)
     # The variance of one run, modelled where there is only one.
     spread = np.where(data.runs > 1, points.variance, points.run_variance(constants.sigma0_squared))
     keep = np.isin(data.n, used)
@@ -385,7 +385,11 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
         curves = [curves]
     if not curves or len({c.unit for c in curves}) > 1:
         raise InputError("must be a list of fitted curves in one unit.", argument="curves")
-    parts = [_part(c) for c in curves]
+    parts = []
+    for c in curves:
+        known = (c.runs > 1) & np.isfinite(c.variance)
+        floor = c.constants.sigma0_squared / c._scale.factor**2
+        parts.append(_Replicated(c.n[known], c.variance[known], c.runs[known] - 1.0, floor))
     if not any(len(p.n) for p in parts):
         raise InputError("curves hold no replicated size: there is no spread to check.")
     measured = [p.variance[None] for p in parts]
@@ -407,7 +411,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Replicated:
     """Replicated sizes of one curve, in its unit."""
 
     n: FloatArray
@@ -421,14 +425,8 @@ class _Part:
         return size_variance(self.n, slope[:, None], self.floor)
 
 
-def _part(curve: Curve) -> _Part:
-    known = (curve.runs > 1) & np.isfinite(curve.variance)
-    floor = curve.constants.sigma0_squared / curve._scale.factor**2
-    return _Part(curve.n[known], curve.variance[known], curve.runs[known] - 1.0, floor)
-
-
 def _pool(
-    parts: Sequence[_Part], variances: Sequence[FloatArray]
+    parts: Sequence[_Replicated], variances: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Sizes, degrees of freedom, and measured and modelled variance (draws, S) over all curves."""
     sizes = np.unique(np.concatenate([p.n for p in parts]))

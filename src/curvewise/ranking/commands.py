@@ -69,7 +69,8 @@ ranking = App(
 # Options for arguments of another name.
 OPTIONS = {
     "accuracies": "accuracy",
-    "accuracy": "accuracy-column",
+    "columns.accuracy": "accuracy-column",
+    **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
     "architecture": "factory",
     "baselines": "baseline",
     "options": "factory-option",
@@ -692,7 +693,7 @@ def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
 
 def _as_reliability(reliability: str | None) -> float | str | None:
     """Return a correlation, or the name of the measure whose reference is meant."""
-    from curvewise.ranking.certainty import as_reliability
+    from curvewise.ranking.rank import as_reliability
 
     if reliability is None:
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import hmac
 import html
 import json
@@ -23,7 +21,7 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError, quietly
 from curvewise.report.lenses import error_columns
-from curvewise.report.page import read_asset
+from curvewise.report.page import read_asset, script_hash
 from curvewise.report.results import first_sentences
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import plain
@@ -267,9 +265,8 @@ def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
 def live_page(name: str) -> tuple[bytes, str]:
     """The page, and the policy that lets it run its own script and ask its own server only."""
     script = read_asset("live.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
     policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src '{script_hash(script)}'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'"
     )

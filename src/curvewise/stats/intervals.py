@@ -1,4 +1,4 @@
-"""Intervals of differences, and what a family of nested intervals says about probabilities."""
+"""Intervals of differences, of crossings and of clustered means."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from curvewise.types.units import FloatArray
 def difference_interval(
     a: ArrayLike, a_interval: tuple[ArrayLike, ArrayLike], b: ArrayLike, b_interval: tuple[ArrayLike, ArrayLike]
 ) -> tuple[FloatArray, FloatArray]:
-    """Interval of a − b from the intervals of two independent estimates (MOVER).
+    """Return the interval of a − b from the intervals of two independent estimates (MOVER).
 
     Zou and Donner 2008: each side of the difference recovers its variance from the matching sides
     of the two intervals, so that skewed intervals stay skewed. Estimates must lie inside theirs.
@@ -26,13 +26,14 @@ def difference_interval(
     """
     (a_low, a_high), (b_low, b_high) = a_interval, b_interval
     centre = np.subtract(a, b)
+    # The lower end of a − b comes from the lower side of a and the upper side of b.
     below = np.hypot(np.subtract(a, a_low), np.subtract(b_high, b))
     above = np.hypot(np.subtract(a_high, a), np.subtract(b, b_low))
     return centre - below, centre + above
 
 
 def excluded_level(interval: Callable[[float], tuple[float, float]], value: float, tolerance: float = 1e-4) -> float:
-    """The largest level at which the interval still leaves ``value`` out, by bisection.
+    """Return the largest level at which the interval still leaves ``value`` out, by bisection.
 
     One minus it is a two-sided p-value.
 
@@ -45,6 +46,7 @@ def excluded_level(interval: Callable[[float], tuple[float, float]], value: floa
     ends = interval(high)
     if not ends[0] <= value <= ends[1]:
         return high
+    # Relative to the p-value, so that small ones keep their digits.
     while high - low > tolerance * (1.0 - low):
         middle = 0.5 * (low + high)
         ends = interval(middle)
@@ -56,7 +58,7 @@ def excluded_level(interval: Callable[[float], tuple[float, float]], value: floa
 
 
 def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> FloatArray:
-    """Chance that each of K independent quantities is the lowest.
+    """Return the chance that each of K independent quantities is the lowest.
 
     Parameters
     ----------
@@ -74,6 +76,7 @@ def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> Floa
     >>> probability_lowest(q, np.array([0.0, 0.5, 1.0])).round(3)
     array([0.5, 0.5, 0. ])
     """
+    # Midpoints of 400 equal slices of each quantity's own distribution.
     slices = (np.arange(400) + 0.5) / 400
     draws = np.array([np.interp(slices, probabilities, q) for q in quantiles])
     chance = np.empty(len(quantiles))
@@ -87,7 +90,7 @@ def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> Floa
 
 
 def paired_t_test(a: FloatArray, b: FloatArray) -> float:
-    """Two-sided p-value that a and b, paired, have the same mean; NaN with fewer than two pairs."""
+    """Return the two-sided p-value that a and b, paired, have the same mean; NaN with fewer than two pairs."""
     d = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     if len(d) < 2:
         return float("nan")
@@ -144,7 +147,7 @@ def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, floa
         return float(np.maximum(a, -b))
 
     def end(along: NDArray[np.intp], start: Callable[[], float], without: float) -> float:
-        """Where the stretch ends that leads from a start along grid points, or ``without``."""
+        """Return where the stretch ends that leads from a start along grid points, or ``without``."""
         outside = np.flatnonzero(~inside[along])
         if len(outside) == 0:
             return without
@@ -165,7 +168,7 @@ def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, floa
 
 
 def first_crossing(grid: FloatArray, values: FloatArray) -> float:
-    """Where values come down to zero first, by a line between grid points; inf if they never do.
+    """Return where values come down to zero first, by a line between grid points; inf if they never do.
 
     >>> first_crossing(np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, -1.0]))
     3.0
@@ -181,7 +184,7 @@ def first_crossing(grid: FloatArray, values: FloatArray) -> float:
 
 
 def _zero(above_by: Callable[[float], float], below: float, above: float) -> float:
-    """Where a quantity is zero between a point where it is not above and one where it is.
+    """Find where a quantity is zero between a point where it is not above and one where it is.
 
     NaN counts as above.
     """
@@ -223,5 +226,6 @@ def cluster_degrees(sizes: NDArray[Any]) -> float:
     [11.0, 2.2]
     """
     w = sizes / sizes.sum()
+    # Bell and McCaffrey (2002): the share of the variance that large clusters carry alone lowers the degrees.
     pull = w**2 / (1 - w)
     return 1 / float((w**2).sum() + pull.sum() ** 2 - (pull**2).sum())

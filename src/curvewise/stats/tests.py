@@ -22,7 +22,7 @@ WORK = 2e8
 
 
 def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: int | np.random.Generator = 0) -> float:
-    """Two-sided: how often runs dealt at random to a and b differ as much, by Welch's t.
+    """Return the two-sided p-value of a permutation test: runs dealt at random to a and b, by Welch's t.
 
     All arrangements are tried where there are few; else ``draws`` of them, the observed one
     counted among them.
@@ -42,10 +42,12 @@ def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: 
         order = np.argsort(~inside, axis=1, kind="stable")
         return float(np.mean(_as_large(_welch(values[order], size), seen)))
     generator = np.random.default_rng(rng)
+    # Fewer draws with many runs, whose t statistic is nearly normal anyway.
     draws = int(min(draws, max(999, WORK / total)))
     hits, left = 0, draws
     while left:
         rows = min(left, max(1, 2**20 // total))
+        # Blocks of rows, so that memory does not grow with the number of draws.
         shuffled = generator.permuted(np.tile(values, (rows, 1)), axis=1)
         hits += int(_as_large(_welch(shuffled, size), seen).sum())
         left -= rows
@@ -53,7 +55,7 @@ def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: 
 
 
 def sign_flip_pvalue(differences: FloatArray, *, draws: int = 9999, rng: int | np.random.Generator = 0) -> float:
-    """Two-sided: how often paired differences with random signs have as large a t.
+    """Return the two-sided p-value of paired differences with random signs, by t.
 
     >>> sign_flip_pvalue(np.array([1.0, 2.0, 3.0]))
     0.25
@@ -112,7 +114,7 @@ FEW = 5
 
 
 def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, paired: bool = False) -> Interval:
-    """P(a < b) + P(a = b)/2 for a random value of each: the area under a ROC curve.
+    """Return P(a < b) + P(a = b)/2 for a random value of each: the area under a ROC curve.
 
     The interval is Student's on the scale of log odds with the variance of the placements, each
     of which is known to half a step at best. Where every value of one sample is below every one of
@@ -126,7 +128,7 @@ def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, pair
     level : float
         Coverage of the interval.
     paired : bool
-        Whether value i of a goes with value i of b (runs that share their seeds). The chance is
+        True if value i of a goes with value i of b (runs that share their seeds). The chance is
         still that of two values drawn apart; only its interval is that of pairs.
 
     Examples
@@ -142,11 +144,13 @@ def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, pair
     tail = (1 - level) / 2
     fewest = min(len(a), len(b))
     if p in (0.0, 1.0):
+        # Complete separation: the chance at which the smaller sample would still show it with probability tail.
         edge = tail ** (1 / fewest)
         return Interval(p, edge if p else 0.0, 1.0 if p else 1 - edge, level)
     if fewest < 2 or np.ptp(above) == np.ptp(below) == 0:
         return Interval(p, 0.0, 1.0, level)
     variance, quantile = (_together if paired else _apart)(above, below, 1 - tail)
+    # Delta method on the log odds, whose interval cannot leave (0, 1).
     half = quantile * math.sqrt(variance) / (p * (1 - p))
     low, high = expit(logit(p) - half), expit(logit(p) + half)
     return Interval(p, float(low), float(high), level)
@@ -198,13 +202,14 @@ def holm(pvalues: ArrayLike, tests: int | None = None) -> FloatArray:
     Parameters
     ----------
     pvalues : array_like
-        Of the tests, or of the smallest of them.
+        P-values of the tests, or the smallest of them.
     tests : int, optional
-        How many tests there were in all.
+        Number of tests in all.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
+    # ``tests`` beyond the p-values given: the others are taken to be larger than all of these.
     p = np.asarray(pvalues, dtype=np.float64).ravel()
     count = len(p) if tests is None else tests
     order = np.argsort(p, kind="stable")

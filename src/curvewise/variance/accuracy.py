@@ -25,14 +25,109 @@ from curvewise.variance.anova import measure_totals, mostly_wrong, run_std, spli
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
-
 SIMULATIONS = 999
 """Samples of runs drawn to know how far from its own distribution a sample lies."""
-
 GROUP = 100
 """Trials whose distribution is built one trial at a time, all groups side by side."""
-
 TINY = np.finfo(np.float64).tiny
+
+
+def measure_accuracy_distribution(
+    predictions: Predictions | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> AccuracyDistribution:
+    """Compare the accuracy of runs with those of independent errors and of coins.
+
+    If the errors of a run were independent, their number would be Poisson-binomial with the error
+    rates of the examples. Rates p from R runs make p(1 − p) too small by (R − 1)/R on average: the
+    standard deviation is corrected for it, and the distribution is that of rates drawn together
+    towards their mean just so far that its variance is the corrected one. Groups of examples play
+    no part here: independence is that of single examples.
+
+    Parameters
+    ----------
+    predictions : Predictions or array_like, shape (runs, examples)
+        Predicted labels, or 0/1 errors or hits.
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    kind, axes
+        As in :func:`decompose_variance`; kind is needed for 0 and 1 without labels.
+    level : float
+        Coverage of the intervals.
+    rng : int or Generator
+        Determines the samples behind ``expected_distance`` and its p-value.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(2)
+    >>> errors = rng.random((200, 1000)) < rng.beta(0.3, 1.2, 1000)
+    >>> a = measure_accuracy_distribution(errors, kind="errors")
+    >>> [round(std, 4) for std in (a.measured_std.estimate, a.independent_std, a.binomial_std)]
+    [0.0099, 0.0098, 0.0126]
+    """
+    check_level(level)
+    given = as_predictions(predictions, labels, kind=kind, axes=axes)
+    if not given.binary:
+        raise InputError(
+            "predictions are losses or have repeats: accuracy needs one right or wrong answer of"
+            " each run to each example. The variance of losses and of repeats can be"
+            " decomposed."
+        )
+    given = as_predictions(given, directed=True)
+    # Independence is that of single examples: groups would change what it means.
+    totals = measure_totals(replace(given, groups=None))
+    split, runs, n = split_variance(totals), totals.runs, totals.examples
+    error, mean = float(totals.example.mean()), 1 - float(totals.run.mean())
+    wrong = np.rint(totals.run * n).astype(np.int64)
+    pmfs = [poisson_binomial_pmf(shrunk_rates(totals.example, runs)), binomial_pmf(n, error)]
+    # Only counts that either distribution or a run reaches: n + 1 of them are mostly zeros.
+    likely = np.flatnonzero(np.maximum(*pmfs) > NOTHING)
+    support = np.arange(min(likely[0], wrong.min()), max(likely[-1], wrong.max()) + 1)
+    pmfs = [pmf[support] for pmf in pmfs]
+    counts = np.bincount(wrong - support[0], minlength=len(support))
+    ranges = [expected_range(pmf, runs, n, level) for pmf in pmfs]
+    distance, drawn = kolmogorov(counts, pmfs[0]), sample_distances(pmfs[0], runs, np.random.default_rng(rng))
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    std, binomial = run_std(totals.run, level), error * (1 - error) / n
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt(split.test_set / runs)
+    notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
+    if split.independent == 0:
+        notes.append("the runs agree on every example: there is no variance to explain.")
+    if totals.twins:
+        notes.append(f"{totals.twins} run(s) repeat another run on every example.")
+    if runs < 10:
+        notes.append(f"{runs} runs say little about a distribution.")
+    return AccuracyDistribution(
+        runs=runs,
+        examples=n,
+        accuracy=Interval(mean, mean - half, min(1.0, mean + half), level),
+        measured_std=std,
+        independent_std=math.sqrt(split.independent),
+        binomial_std=math.sqrt(binomial),
+        variance_ratio=_variance_ratio(std, split.independent),
+        binomial_ratio=_variance_ratio(std, binomial, invert=True),
+        run_range=float(wrong.max() - wrong.min()) / n,
+        independent_range=ranges[0],
+        binomial_range=ranges[1],
+        distance=distance,
+        expected_distance=Interval(float(drawn.mean()), low, high, level, "prediction"),
+        # Distances tie with the one measured up to rounding, and such draws count as no nearer.
+        distance_pvalue=float(1 + np.count_nonzero(drawn >= distance - 1e-12)) / (1 + len(drawn)),
+        binomial_distance=kolmogorov(counts, pmfs[1]),
+        independence_pvalue=split.independence_pvalue,
+        errors=support,
+        counts=counts,
+        independent_pmf=pmfs[0],
+        binomial_pmf=pmfs[1],
+        level=level,
+        warnings=tuple(notes),
+        _run_errors=totals.run,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +137,7 @@ class AccuracyDistribution(Result):
     Attributes
     ----------
     runs, examples : int
-        The size of the experiment.
+        Size of the experiment.
     accuracy : Interval
         Mean over runs of the accuracy on this test set; runs are sampled, the examples given.
     measured_std : Interval
@@ -64,15 +159,15 @@ class AccuracyDistribution(Result):
     expected_distance : Interval
         Distance of as many runs that do have independent errors: mean and limits.
     distance_pvalue : float
-        How often such runs lie as far away.
+        Share of such runs that lie as far away.
     independence_pvalue : float
-        Of Cochran's Q, which looks at the variance alone.
+        P-value of Cochran's Q, which looks at the variance alone.
     errors : ndarray of int
         Numbers of errors a run may make; the next three belong to them.
     counts : ndarray of int
-        How many runs made so many.
+        Number of runs that made so many.
     independent_pmf, binomial_pmf : ndarray
-        How probable so many are.
+        Probability of so many.
     """
 
     runs: int
@@ -145,102 +240,6 @@ class AccuracyDistribution(Result):
         ]
 
 
-def measure_accuracy_distribution(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
-    *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    level: float = 0.95,
-    rng: int | np.random.Generator = 0,
-) -> AccuracyDistribution:
-    """Compare the accuracy of runs with those of independent errors and of coins.
-
-    If the errors of a run were independent, their number would be Poisson-binomial with the error
-    rates of the examples. Rates p from R runs make p(1 − p) too small by (R − 1)/R on average: the
-    standard deviation is corrected for it, and the distribution is that of rates drawn together
-    towards their mean just so far that its variance is the corrected one. Groups of examples play
-    no part here: independence is that of single examples.
-
-    Parameters
-    ----------
-    predictions : Predictions or array_like, shape (runs, examples)
-        Predicted labels, or 0/1 errors or hits.
-    labels : array_like, shape (examples,), optional
-        True classes; needed for predicted labels.
-    kind, axes
-        As in :func:`decompose_variance`; kind is needed for 0 and 1 without labels.
-    level : float
-        Coverage of the intervals.
-    rng : int or Generator
-        Determines the samples behind ``expected_distance`` and its p-value.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(2)
-    >>> errors = rng.random((200, 1000)) < rng.beta(0.3, 1.2, 1000)
-    >>> a = measure_accuracy_distribution(errors, kind="errors")
-    >>> [round(std, 4) for std in (a.measured_std.estimate, a.independent_std, a.binomial_std)]
-    [0.0099, 0.0098, 0.0126]
-    """
-    check_level(level)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes)
-    if not given.binary:
-        raise InputError(
-            "predictions are losses or have repeats: accuracy needs one right or wrong answer of"
-            " each run to each example. The variance of losses and of repeats can be"
-            " decomposed."
-        )
-    given = as_predictions(given, directed=True)
-    totals = measure_totals(replace(given, groups=None))
-    split, runs, n = split_variance(totals), totals.runs, totals.examples
-    error, mean = float(totals.example.mean()), 1 - float(totals.run.mean())
-    wrong = np.rint(totals.run * n).astype(np.int64)
-    pmfs = [poisson_binomial_pmf(shrunk_rates(totals.example, runs)), binomial_pmf(n, error)]
-    likely = np.flatnonzero(np.maximum(*pmfs) > NOTHING)
-    support = np.arange(min(likely[0], wrong.min()), max(likely[-1], wrong.max()) + 1)
-    pmfs = [pmf[support] for pmf in pmfs]
-    counts = np.bincount(wrong - support[0], minlength=len(support))
-    ranges = [expected_range(pmf, runs, n, level) for pmf in pmfs]
-    distance, drawn = kolmogorov(counts, pmfs[0]), sample_distances(pmfs[0], runs, np.random.default_rng(rng))
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    std, binomial = run_std(totals.run, level), error * (1 - error) / n
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt(split.test_set / runs)
-    notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
-    if split.independent == 0:
-        notes.append("the runs agree on every example: there is no variance to explain.")
-    if totals.twins:
-        notes.append(f"{totals.twins} run(s) repeat another run on every example.")
-    if runs < 10:
-        notes.append(f"{runs} runs say little about a distribution.")
-    return AccuracyDistribution(
-        runs=runs,
-        examples=n,
-        accuracy=Interval(mean, mean - half, min(1.0, mean + half), level),
-        measured_std=std,
-        independent_std=math.sqrt(split.independent),
-        binomial_std=math.sqrt(binomial),
-        variance_ratio=_variance_ratio(std, split.independent),
-        binomial_ratio=_variance_ratio(std, binomial, invert=True),
-        run_range=float(wrong.max() - wrong.min()) / n,
-        independent_range=ranges[0],
-        binomial_range=ranges[1],
-        distance=distance,
-        expected_distance=Interval(float(drawn.mean()), low, high, level, "prediction"),
-        # Distances tie with the one measured up to rounding, and such draws count as no nearer.
-        distance_pvalue=float(1 + np.count_nonzero(drawn >= distance - 1e-12)) / (1 + len(drawn)),
-        binomial_distance=kolmogorov(counts, pmfs[1]),
-        independence_pvalue=split.independence_pvalue,
-        errors=support,
-        counts=counts,
-        independent_pmf=pmfs[0],
-        binomial_pmf=pmfs[1],
-        level=level,
-        warnings=tuple(notes),
-        _run_errors=totals.run,
-    )
-
-
 def _variance_ratio(std: Interval, variance: float, invert: bool = False) -> Interval:
     """Return the squared standard deviation over a variance, or that variance over it."""
     if variance == 0 or (invert and std.estimate == 0):
@@ -256,12 +255,14 @@ def shrunk_rates(rates: FloatArray, runs: int) -> FloatArray:
     spread = float(np.mean((rates - mean) ** 2))
     if spread == 0:
         return rates
+    # Σ p(1 − p) = n(m(1 − m) − Var p): solve for the variance of rates that makes it R/(R − 1) times as large.
     keep = (runs * spread - most) / ((runs - 1) * spread)
     return np.clip(mean + math.sqrt(max(0.0, keep)) * (rates - mean), 0.0, 1.0)
 
 
 def binomial_pmf(n: int, p: float) -> FloatArray:
     """Return the probabilities of 0, 1, …, n heads."""
+    # Logarithms, as binomial coefficients of ten thousand examples overflow.
     k = np.arange(n + 1)
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     pmf: FloatArray = np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
@@ -282,6 +283,7 @@ def sample_distances(pmf: FloatArray, runs: int, rng: np.random.Generator) -> Fl
     place = np.arange(len(pmf))
     counts = rng.multinomial(runs, pmf / pmf.sum(), size=SIMULATIONS)
     measured = np.cumsum(counts, axis=1) / runs
+    # The rates are those of the runs, so that the prediction has their mean: unshifted draws would lie too far.
     shift = counts @ place / runs - pmf @ place
     cdf = np.concatenate([[0.0], np.cumsum(pmf)])
     moved = np.interp(place - shift[:, None], np.arange(-1, len(pmf)), cdf)
@@ -293,6 +295,7 @@ def expected_range(pmf: FloatArray, runs: int, n: int, level: float) -> Interval
     """Return the range of independent draws, exactly: mean and limits, as a share of n."""
     cdf = np.minimum(np.cumsum(pmf), 1.0)
     before = np.concatenate([[0.0], cdf[:-1]])
+    # E[max − min] = Σ over x of P(min ≤ x < max), from the distribution functions of both extremes.
     mean = float((1 - cdf**runs - (1 - cdf) ** runs).sum())
     tail, limits = (1 - level) / 2, []
     for goal in (tail, 1 - tail):

@@ -49,7 +49,7 @@ KNOWN = 1e9
 """Degrees of freedom of a variance that is known."""
 
 FEW_UNITS = 4
-"""If fewer examples (or groups) than this show anything, more may be missing from the sample."""
+"""Fewest examples (or groups) that show anything; with fewer, more may be missing from the sample."""
 
 FEW_GROUPS = 10
 """With fewer groups of equal weight their own variance is hardly known."""
@@ -209,6 +209,7 @@ class ColumnMoments:
         mean = block.mean(axis=0, dtype=np.float64)
         shift = mean - self.mean
         total = self.count + rows
+        # Deviations from the block's own mean first, then the shift between the two means.
         self.squares += ((block - mean) ** 2).sum(axis=0)
         self.squares += shift**2 * (self.count * rows / total)
         self.mean += shift * (rows / total)
@@ -235,6 +236,7 @@ class _RepeatedRuns:
             wrong = np.count_nonzero(block.reshape(len(block), -1), axis=1)
             block = block[(wrong >= 20) & (wrong <= block[0].size - 20)]
         for row in block:
+            # A hash, not the row: the runs of a large store need not be held to be recognised.
             mark = hash(row.tobytes())
             self.twins += mark in self.rows
             self.rows.add(mark)
@@ -375,6 +377,7 @@ def f_interval(split: VarianceSplit, level: float) -> tuple[float, float]:
     With F = MS_run/MS_residual this is MS_residual · (F/F_q − 1)/n at the two quantiles. (Feldt's interval
     of α times the test-set variance looks alike, and is too narrow: it takes that variance as known.)
     """
+    # Negative limits are cut off at 0: a variance cannot be there, though its unbiased estimate can.
     low, high = f_quantiles(split, level)
     limits = [max(0.0, split.test_set / q - split.noise) for q in (high, low)]
     return limits[0], limits[1]
@@ -391,6 +394,7 @@ def share_interval(split: VarianceSplit, level: float, limits: tuple[float, floa
         low, high = f_quantiles(split, level)
         ends = [min(1.0, max(0.0, 1 - q / split.ratio)) for q in (high, low)]
     else:
+        # The share is σ²/(σ² + noise), which rises with σ²: limits of one are limits of the other.
         ends = [v / (v + split.noise) if v + split.noise > 0 else 1.0 for v in limits]
     share = min(1.0, max(0.0, split.distribution / split.test_set))
     return Interval(share, ends[0], ends[1], level)
@@ -459,6 +463,7 @@ class Tails:
         """True if the F interval should not be trusted."""
         if self.runs < FEWEST:
             return False
+        # Both limits are set so that normal runs pass about nineteen times in twenty.
         limit = KURTOSIS * math.sqrt(24 / self.runs)  # 24/R: variance of a normal sample's kurtosis
         furthest = max(OUTLIER * (1 + 10 / self.runs**1.5), float(-ndtri(0.005 / self.runs)))
         return self.excess_kurtosis > limit or self.outlier > furthest
@@ -500,6 +505,7 @@ def judge_tails(run_errors: FloatArray) -> Tails:
     second = float((deviation**2).mean())
     if r < 4 or second == 0:
         return Tails(r, 0.0, outlier)
+    # G2 of Joanes and Gill (1998): unbiased for normal values, which the plain ratio is not with few runs.
     plain = float((deviation**4).mean()) / second**2 - 3
     return Tails(r, ((r + 1) * plain + 6) * (r - 1) / ((r - 2) * (r - 3)), outlier)
 
@@ -513,6 +519,7 @@ def example_variance(values: FloatArray, groups: NDArray[np.int64] | None = None
     if groups is None:
         n = len(values)
         return float((deviation**2).sum()) / (n * (n - 1)), n - 1.0
+    # Examples of a group go together, so that the deviations of groups are summed before they are squared.
     totals, sizes = np.bincount(groups, weights=deviation), np.bincount(groups)
     return float(cluster_variance(totals, sizes)), cluster_degrees(sizes)
 
@@ -569,10 +576,12 @@ def mean_test(estimate: float, parts: Sequence[tuple[float, float]], twice: floa
     ``twice`` is the variance that every part holds, and must be counted once.
     """
     variances, degrees = np.array(parts, dtype=np.float64).T
+    # The estimated overlap may exceed a part by chance; the total is never below the largest part.
     total = max(float(variances.max()), float(variances.sum()) - twice * (len(parts) - 1))
     df = satterthwaite(total, variances, degrees)
     half = float(stdtrit(df, (1 + level) / 2)) * math.sqrt(total)
     interval = Interval(estimate, estimate - half, estimate + half, level)
+    # Nothing varies: any mean other than 0 is then certain.
     if total == 0:
         return MeanTest(interval, 0.0 if estimate == 0 else math.inf, 1.0 if estimate == 0 else 0.0)
     statistic = estimate / math.sqrt(total)
@@ -619,6 +628,7 @@ class SampledMean:
 
     @property
     def _arrays(self) -> tuple[FloatArray, FloatArray]:
+        # Parts that came out 0 have no say in the quantile; without any the error is taken as normal.
         known = [(v, df) for v, df in self.parts if v > 0] or [(1.0, KNOWN)]
         weights, degrees = (np.array(x, dtype=float) for x in zip(*known, strict=True))
         return weights, degrees
@@ -648,8 +658,10 @@ class SampledMean:
         if math.isnan(self.variance):
             return math.nan
         gap = (self.value - limit) * (1 if above else -1)
+        # Without any error the sign of the gap decides; a tie is left to chance.
         if self.variance == 0:
             return 0.5 if gap == 0 else float(gap < 0)
+        # Always the lower tail: 1 − p of an upper one would lose the digits of small p-values.
         far = gap / math.sqrt(self.variance)
         return self._below(-far) if far > 0 else 1 - self._below(far)
 
@@ -662,6 +674,7 @@ class SampledMean:
         if ends.min() <= 1e-300:
             return float(ends.min())
         low, high = math.log(ends.min()), math.log(ends.max())
+        # Bisection on the logarithm, so that tiny probabilities keep their relative precision.
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (middle, high) if self.quantile(math.exp(middle)) < z else (low, middle)
@@ -683,6 +696,7 @@ def both_sampled(
     """
     by_example, degrees = examples
     by_run = sum(v for v, _ in runs)
+    # Var = V_run/R + V_example/n − V_interaction/(Rn): the last is in both of the first two.
     variance = max(by_run, by_example, by_run + by_example - twice)
     return SampledMean(value, variance, (*runs, (max(0.0, by_example - twice), degrees)))
 
@@ -725,6 +739,8 @@ def mostly_wrong(error: float, unit: str, given: Predictions | None = None) -> l
 
 def few_groups(effective: float | None) -> list[str]:
     """Warn of groups that weigh as much as a few of equal size; None without groups."""
+    # The variance between k groups has k − 1 degrees of freedom at best: with ten, ±24% of a standard
+    # deviation.
     if effective is None or effective >= FEW_GROUPS:
         return []
     return [

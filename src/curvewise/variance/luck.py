@@ -33,12 +33,125 @@ from curvewise.variance.decompose import VarianceDecomposition, decompose_varian
 
 FEWEST_RUNS = 4
 """Fewest runs from which a correlation has an interval."""
-
 ENOUGH = 10
 """Runs from which the intervals of gains cover (85% of the 95% intervals with 4 runs, 92% with 10)."""
-
 NEAR_ONE = 1 - 1e-12
 """Correlations beyond this are set to it: Fisher's scale has no end."""
+
+
+def measure_seed_luck(
+    first: Predictions | ArrayLike,
+    second: Predictions | ArrayLike | tuple[Any, Any] | None = None,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    split: str | ArrayLike = "even-odd",
+    splits: int = 100,
+    top: float = 0.25,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> SeedLuck:
+    """Measure if runs that did well on some examples do better on others.
+
+    Parameters
+    ----------
+    first : Predictions or array_like, shape (runs, examples)
+        Predicted labels, 0/1 errors or losses. By itself, it is split in two.
+    second : Predictions, array_like or (predictions, labels), optional
+        The same runs on other examples, such as a test set beside a validation set.
+    labels : array_like, shape (examples,), optional
+        True classes of the examples of ``first``.
+    kind, axes
+        As in :func:`decompose_variance`, for both.
+    groups : array_like, shape (examples,), optional
+        Group of each example of ``first``: a group falls into one part.
+    split : {"even-odd", "random"} or array_like of bool, shape (examples,)
+        Way to split ``first``: by turns, at random, or True for the first part.
+    splits : int
+        Random splits to average over; 0 for none.
+    top : float
+        Share of the runs to pick by the first part.
+    level : float
+        Coverage of the intervals.
+    rng : int or Generator
+        Determines the random splits.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000) ** 4
+    >>> luck = measure_seed_luck(rng.random((200, 2000)) < p, kind="errors")
+    >>> bool(luck.gain_first.estimate > 0.005), 0 in luck.gain_second, 0 in luck.correlation
+    (True, True, True)
+    """
+    check_level(level)
+    if not 0 < top < 1:
+        raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
+    if splits < 0:
+        raise InputError("must be 0 or more.", argument="splits", value=splits)
+    given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True)
+    if given.runs < FEWEST_RUNS:
+        raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
+    if second is None:
+        totals, generator = measure_totals(given), np.random.default_rng(rng)
+        # All splits in one pass over the data: each is one more column of weights.
+        halves = random_halves(given, splits, generator)
+        masks = np.column_stack([split_in_two(given, split, generator), halves])
+        sums, size = part_errors(given, masks), np.count_nonzero(masks, axis=0)
+        firsts, seconds = sums / size, (totals.run[:, None] * given.examples - sums) / (given.examples - size)
+        one, two = firsts[:, 0], seconds[:, 0]
+        sizes = int(size[0]), given.examples - int(size[0])
+        expected = expected_of_parts(share_interval(split_variance(totals), level), sizes)
+        average = _over_splits(firsts[:, 1:], seconds[:, 1:], level) if splits else None
+        unit, how = totals.unit, split if isinstance(split, str) else "mask"
+    else:
+        if not isinstance(second, Predictions | tuple) and np.ndim(second) == 1:
+            raise InputError(f"second is a second test set; for the true classes pass {arg('labels')}.")
+        if not isinstance(split, str) or split != "even-odd":
+            raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")
+        values, truth = second if isinstance(second, tuple) and len(second) == 2 else (second, None)
+        other = as_predictions(values, truth, kind=kind, axes=axes, argument="second", directed=True)
+        order = same_runs(given, other, ("first", "second"))
+        both = measure_totals(given), measure_totals(other)
+        if both[0].unit != both[1].unit:
+            raise InputError("first and second must both be errors or both be losses.")
+        one, two, sizes = both[0].run, both[1].run[order], (given.examples, other.examples)
+        expected = expected_of_pair(*(share_interval(split_variance(t), level) for t in both))
+        average, splits, unit, how = None, 0, both[0].unit, "pair"
+    correlation, pvalue = correlate(one, two, level)
+    notes = []
+    if given.runs < ENOUGH:
+        notes.append(
+            f"{given.runs} runs are few: the interval of the gain on the second set covers less often than stated."
+            f" Train {ENOUGH} or more."
+        )
+    if np.ptp(one) == 0 or np.ptp(two) == 0:
+        notes.append("the runs do not differ on one of the two sets: there is no correlation.")
+    if judge_tails(one).heavy or judge_tails(two).heavy:
+        notes.append(
+            "run errors have heavy tails, so a few runs may cause the correlation: look at the picture before its"
+            " interval."
+        )
+    return SeedLuck(
+        runs=given.runs,
+        examples=sizes,
+        split=how,
+        correlation=correlation,
+        pvalue=pvalue,
+        expected=expected,
+        random=average,
+        splits=splits,
+        top=top,
+        gain_first=best_of(one, one, top, level),
+        gain_second=best_of(one, two, top, level),
+        unit=unit,
+        level=level,
+        warnings=tuple(notes),
+        _first=one,
+        _second=two,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +167,9 @@ class SeedLuck(Result):
     split : str
         "even-odd", "random" or "mask" for parts of one test set, "pair" for two test sets.
     correlation : Interval
-        Of the runs' errors on the two sets (Fisher's interval).
+        Correlation of the runs' errors on the two sets (Fisher's interval).
     pvalue : float
-        Of no correlation.
+        P-value of no correlation.
     expected : Interval
         The correlation that follows from the share α of variance that is real: α/(2 − α) for
         halves; for two sets √(α₁α₂), if each run is equally good on both. It is 0 where no share
@@ -143,120 +256,6 @@ class SeedLuck(Result):
         return f"The variance between runs that is real lets expect a correlation of {text}{condition}."
 
 
-def measure_seed_luck(
-    first: Predictions | ArrayLike,
-    second: Predictions | ArrayLike | tuple[Any, Any] | None = None,
-    labels: ArrayLike | None = None,
-    *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
-    split: str | ArrayLike = "even-odd",
-    splits: int = 100,
-    top: float = 0.25,
-    level: float = 0.95,
-    rng: int | np.random.Generator = 0,
-) -> SeedLuck:
-    """Measure if runs that did well on some examples do better on others.
-
-    Parameters
-    ----------
-    first : Predictions or array_like, shape (runs, examples)
-        Predicted labels, 0/1 errors or losses. By itself, it is split in two.
-    second : Predictions, array_like or (predictions, labels), optional
-        The same runs on other examples, such as a test set beside a validation set.
-    labels : array_like, shape (examples,), optional
-        True classes of the examples of ``first``.
-    kind, axes
-        As in :func:`decompose_variance`, for both.
-    groups : array_like, shape (examples,), optional
-        Which examples of ``first`` belong together: they fall into the same part.
-    split : {"even-odd", "random"} or array_like of bool, shape (examples,)
-        How to split ``first``: by turns, at random, or True for the first part.
-    splits : int
-        Random splits to average over; 0 for none.
-    top : float
-        Share of the runs to pick by the first part.
-    level : float
-        Coverage of the intervals.
-    rng : int or Generator
-        Determines the random splits.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(2000) ** 4
-    >>> luck = measure_seed_luck(rng.random((200, 2000)) < p, kind="errors")
-    >>> bool(luck.gain_first.estimate > 0.005), 0 in luck.gain_second, 0 in luck.correlation
-    (True, True, True)
-    """
-    check_level(level)
-    if not 0 < top < 1:
-        raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
-    if splits < 0:
-        raise InputError("must be 0 or more.", argument="splits", value=splits)
-    given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True)
-    if given.runs < FEWEST_RUNS:
-        raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
-    if second is None:
-        totals, generator = measure_totals(given), np.random.default_rng(rng)
-        halves = random_halves(given, splits, generator)
-        masks = np.column_stack([split_in_two(given, split, generator), halves])
-        sums, size = part_errors(given, masks), np.count_nonzero(masks, axis=0)
-        firsts, seconds = sums / size, (totals.run[:, None] * given.examples - sums) / (given.examples - size)
-        one, two = firsts[:, 0], seconds[:, 0]
-        sizes = int(size[0]), given.examples - int(size[0])
-        expected = expected_of_parts(share_interval(split_variance(totals), level), sizes)
-        average = _over_splits(firsts[:, 1:], seconds[:, 1:], level) if splits else None
-        unit, how = totals.unit, split if isinstance(split, str) else "mask"
-    else:
-        if not isinstance(second, Predictions | tuple) and np.ndim(second) == 1:
-            raise InputError(f"second is a second test set; for the true classes pass {arg('labels')}.")
-        if not isinstance(split, str) or split != "even-odd":
-            raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")
-        values, truth = second if isinstance(second, tuple) and len(second) == 2 else (second, None)
-        other = as_predictions(values, truth, kind=kind, axes=axes, argument="second", directed=True)
-        order = same_runs(given, other, ("first", "second"))
-        both = measure_totals(given), measure_totals(other)
-        if both[0].unit != both[1].unit:
-            raise InputError("first and second must both be errors or both be losses.")
-        one, two, sizes = both[0].run, both[1].run[order], (given.examples, other.examples)
-        expected = expected_of_pair(*(share_interval(split_variance(t), level) for t in both))
-        average, splits, unit, how = None, 0, both[0].unit, "pair"
-    correlation, pvalue = correlate(one, two, level)
-    notes = []
-    if given.runs < ENOUGH:
-        notes.append(
-            f"{given.runs} runs are few: the interval of the gain on the second set covers less often than stated."
-            f" Train {ENOUGH} or more."
-        )
-    if np.ptp(one) == 0 or np.ptp(two) == 0:
-        notes.append("the runs do not differ on one of the two sets: there is no correlation.")
-    if judge_tails(one).heavy or judge_tails(two).heavy:
-        notes.append(
-            "run errors have heavy tails, so a few runs may cause the correlation: look at the picture before its"
-            " interval."
-        )
-    return SeedLuck(
-        runs=given.runs,
-        examples=sizes,
-        split=how,
-        correlation=correlation,
-        pvalue=pvalue,
-        expected=expected,
-        random=average,
-        splits=splits,
-        top=top,
-        gain_first=best_of(one, one, top, level),
-        gain_second=best_of(one, two, top, level),
-        unit=unit,
-        level=level,
-        warnings=tuple(notes),
-        _first=one,
-        _second=two,
-    )
-
-
 def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Choose the examples of the first part; groups are kept together."""
     n = predictions.examples
@@ -307,6 +306,12 @@ def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArra
     return np.concatenate(sums).astype(np.float64)
 
 
+def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
+    """Return that correlation with its limits; a share below 0 counts as none."""
+    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
+    return _positive_interval(ends, share.level)
+
+
 def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     """Return the correlation of two parts of a test set of which this share of the variance is real.
 
@@ -319,12 +324,6 @@ def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     return share / math.sqrt(parts[0] * parts[1])
 
 
-def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
-    """Return that correlation with its limits; a share below 0 counts as none."""
-    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
-    return _positive_interval(ends, share.level)
-
-
 def expected_of_pair(first: Interval, second: Interval) -> Interval:
     """Return the correlation on two test sets of runs that are equally good on both, from both shares."""
     pairs = ((getattr(first, end), getattr(second, end)) for end in ("estimate", "low", "high"))
@@ -335,28 +334,6 @@ def expected_of_pair(first: Interval, second: Interval) -> Interval:
 def _positive_interval(ends: list[float], level: float) -> Interval:
     estimate, low, high = (x if math.isnan(x) else max(0.0, x) for x in ends)
     return Interval(estimate, low, high, level)
-
-
-def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> Interval:
-    """Return how much less than all runs those err on the second that are best on the first.
-
-    Runs that tie for the last place share it. The standard error is that of the influence of each run, by
-    which it moves the mean, the selected mean and the place of the cut.
-    """
-    runs = len(first)
-    picked = max(1, math.ceil(top * runs - 1e-9))
-    cut = float(np.sort(first)[picked - 1])
-    tied = first == cut
-    weight = np.where(first < cut, 1.0, 0.0)
-    weight[tied] = (picked - weight.sum()) / np.count_nonzero(tied)
-    gain = float(second.mean() - (weight * second).sum() / picked)
-    spread = float(np.var(first))
-    slope = float(np.mean((first - first.mean()) * (second - second.mean()))) / (spread or 1.0)
-    at_cut = float(second.mean()) + slope * (cut - float(first.mean()))
-    influence = second - weight * (second - at_cut) * runs / picked
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1))
-    half /= math.sqrt(runs)
-    return Interval(gain, gain - half, gain + half, level)
 
 
 def _over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
@@ -376,6 +353,7 @@ def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, flo
     r = min(1.0, max(-1.0, float(a @ b) / norm))
     if abs(r) >= 1 - 1e-15:
         return Interval(r, r, r, level), 0.0
+    # Fisher's z has the variance 1/(R − 3).
     half = float(ndtri((1 + level) / 2)) / math.sqrt(runs - 3)
     low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
     statistic = r * math.sqrt((runs - 2) / (1 - r * r))
@@ -401,38 +379,100 @@ def same_runs(first: Predictions, second: Predictions, names: tuple[str, str]) -
     return np.array(order)
 
 
-@dataclass(frozen=True)
-class TestSetPair:
-    """Correlation of the errors of the same runs on two test sets.
+def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> Interval:
+    """Return how much less than all runs those err on the second that are best on the first.
 
-    Attributes
-    ----------
-    first, second : str
-        The two test sets.
-    correlation : Interval
-        Of the runs' test errors (Fisher's interval).
-    r_squared : float
-        Its square.
-    pvalue, adjusted : float
-        Of no correlation, by itself and with Holm's correction for all pairs.
-    true_correlation : Interval
-        Of the runs' true errors: covariance over the product of the standard deviations of true
-        error, cut off at −1 and 1. It is NaN where a variance is not
-        positive. The limits are −1 and 1 if the variance of either set does not differ significantly from 0.
-    stable : bool
-        True if both variances differ significantly from 0; the true correlation is not known otherwise.
+    Runs that tie for the last place share it. The standard error is that of the influence of each run, by
+    which it moves the mean, the selected mean and the place of the cut.
     """
+    runs = len(first)
+    picked = max(1, math.ceil(top * runs - 1e-9))
+    # A selection at a threshold: its influence has a term for the shift of the cut itself.
+    cut = float(np.sort(first)[picked - 1])
+    tied = first == cut
+    weight = np.where(first < cut, 1.0, 0.0)
+    weight[tied] = (picked - weight.sum()) / np.count_nonzero(tied)
+    gain = float(second.mean() - (weight * second).sum() / picked)
+    spread = float(np.var(first))
+    slope = float(np.mean((first - first.mean()) * (second - second.mean()))) / (spread or 1.0)
+    at_cut = float(second.mean()) + slope * (cut - float(first.mean()))
+    influence = second - weight * (second - at_cut) * runs / picked
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1))
+    half /= math.sqrt(runs)
+    return Interval(gain, gain - half, gain + half, level)
 
-    __test__ = False  # pytest: this is no test
 
-    first: str
-    second: str
-    correlation: Interval
-    r_squared: float
-    pvalue: float
-    adjusted: float
-    true_correlation: Interval
-    stable: bool
+def compare_test_sets(
+    test_sets: Mapping[str, Any],
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    interval: str = "auto",
+    level: float = 0.95,
+    resamples: int | None = None,
+    rng: int | np.random.Generator = 0,
+) -> TestSetComparison:
+    """Compare the variance of the same runs on several test sets, and what they share.
+
+    Test sets of different examples have no noise in common, so the covariance of run errors is
+    without bias that of true errors. Divided by the standard deviations of true error it gives
+    the correlation of true errors, which is worth little where one of these is near 0.
+
+    Parameters
+    ----------
+    test_sets : mapping of str to Predictions, array_like or (predictions, labels)
+        By name. Runs are matched by ``run_ids`` where two sets have them, else by place.
+    kind, axes
+        As in :func:`decompose_variance`, for every set that is no :class:`Predictions`.
+    interval, resamples, rng
+        As in :func:`decompose_variance`.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> skill = rng.standard_normal((60, 1)) * 0.03
+    >>> sets = {name: rng.random((60, 2000)) < 0.2 + skill for name in ("plain", "shifted")}
+    >>> c = compare_test_sets(sets)
+    >>> c.pairs[0].stable, 1.0 in c.pairs[0].true_correlation
+    (True, True)
+    """
+    check_level(level)
+    if not isinstance(test_sets, Mapping) or len(test_sets) < 2:
+        raise InputError("test_sets must map the names of two test sets or more to predictions.")
+    given = {}
+    for name, value in test_sets.items():
+        values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        asked = asked_of(values, {"kind": kind, "axes": axes})
+        given[str(name)] = as_predictions(values, labels, argument=f"test_sets[{name!r}]", **asked)
+    names = tuple(given)
+    runs = min(p.runs for p in given.values())
+    if runs < FEWEST_RUNS:
+        raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
+    order = {n: same_runs(given[names[0]], p, (names[0], n)) for n, p in given.items()}
+    splits, notes = {}, []
+    for (a, p), (b, q) in combinations(given.items(), 2):
+        if p.example_ids is None or q.example_ids is None:
+            continue
+        if shared := len(np.intersect1d(p.example_ids, q.example_ids)):
+            notes.append(
+                f"{a} and {b} share {shared:,} example ids: if these are the same examples, their noise is in the"
+                " correlations."
+            )
+    for name, p in given.items():
+        with quietly():
+            splits[name] = decompose_variance(p, interval=interval, level=level, resamples=resamples, rng=rng)
+        notes += [prefix(f"{name}: ", text) for text in splits[name].warnings]
+    errors = {name: splits[name].run_errors[order[name]] for name in names}
+    pairs = _pairs(splits, errors, level)
+    if unstable := sum(not p.stable for p in pairs):
+        notes.append(
+            f"the correlation of true errors is unknown for {unstable} of {len(pairs)} pairs: the true variance on one"
+            " of their sets does not differ significantly from 0."
+        )
+    warn_all(notes)
+    return TestSetComparison(runs, names, splits, pairs, level, tuple(notes), errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -520,77 +560,38 @@ class TestSetComparison(Result):
         return " ".join(sentences)
 
 
-def compare_test_sets(
-    test_sets: Mapping[str, Any],
-    *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    interval: str = "auto",
-    level: float = 0.95,
-    resamples: int | None = None,
-    rng: int | np.random.Generator = 0,
-) -> TestSetComparison:
-    """Compare the variance of the same runs on several test sets, and what they share.
+@dataclass(frozen=True)
+class TestSetPair:
+    """Correlation of the errors of the same runs on two test sets.
 
-    Test sets of different examples have no noise in common, so the covariance of run errors is
-    without bias that of true errors. Divided by the standard deviations of true error it gives
-    the correlation of true errors, which is worth little where one of these is near 0.
-
-    Parameters
+    Attributes
     ----------
-    test_sets : mapping of str to Predictions, array_like or (predictions, labels)
-        By name. Runs are matched by ``run_ids`` where two sets have them, else by place.
-    kind, axes
-        As in :func:`decompose_variance`, for every set that is no :class:`Predictions`.
-    interval, resamples, rng
-        As in :func:`decompose_variance`.
-    level : float
-        Coverage of the intervals.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> skill = rng.standard_normal((60, 1)) * 0.03
-    >>> sets = {name: rng.random((60, 2000)) < 0.2 + skill for name in ("plain", "shifted")}
-    >>> c = compare_test_sets(sets)
-    >>> c.pairs[0].stable, 1.0 in c.pairs[0].true_correlation
-    (True, True)
+    first, second : str
+        The two test sets.
+    correlation : Interval
+        Correlation of the runs' test errors (Fisher's interval).
+    r_squared : float
+        Its square.
+    pvalue, adjusted : float
+        P-value of no correlation, by itself and with Holm's correction for all pairs.
+    true_correlation : Interval
+        Correlation of the runs' true errors: covariance over the product of the standard deviations of true
+        error, cut off at −1 and 1. It is NaN where a variance is not
+        positive. The limits are −1 and 1 if the variance of either set does not differ significantly from 0.
+    stable : bool
+        True if both variances differ significantly from 0; the true correlation is not known otherwise.
     """
-    check_level(level)
-    if not isinstance(test_sets, Mapping) or len(test_sets) < 2:
-        raise InputError("test_sets must map the names of two test sets or more to predictions.")
-    given = {}
-    for name, value in test_sets.items():
-        values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-        asked = asked_of(values, {"kind": kind, "axes": axes})
-        given[str(name)] = as_predictions(values, labels, argument=f"test_sets[{name!r}]", **asked)
-    names = tuple(given)
-    runs = min(p.runs for p in given.values())
-    if runs < FEWEST_RUNS:
-        raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
-    order = {n: same_runs(given[names[0]], p, (names[0], n)) for n, p in given.items()}
-    splits, notes = {}, []
-    for (a, p), (b, q) in combinations(given.items(), 2):
-        if p.example_ids is None or q.example_ids is None:
-            continue
-        if shared := len(np.intersect1d(p.example_ids, q.example_ids)):
-            notes.append(
-                f"{a} and {b} share {shared:,} example ids: if these are the same examples, their noise is in the"
-                " correlations."
-            )
-    for name, p in given.items():
-        with quietly():
-            splits[name] = decompose_variance(p, interval=interval, level=level, resamples=resamples, rng=rng)
-        notes += [prefix(f"{name}: ", text) for text in splits[name].warnings]
-    errors = {name: splits[name].run_errors[order[name]] for name in names}
-    pairs = _pairs(splits, errors, level)
-    if unstable := sum(not p.stable for p in pairs):
-        notes.append(
-            f"the correlation of true errors is unknown for {unstable} of {len(pairs)} pairs: the true variance on one"
-            " of their sets does not differ significantly from 0."
-        )
-    warn_all(notes)
-    return TestSetComparison(runs, names, splits, pairs, level, tuple(notes), errors)
+
+    __test__ = False  # pytest: this is no test
+
+    first: str
+    second: str
+    correlation: Interval
+    r_squared: float
+    pvalue: float
+    adjusted: float
+    true_correlation: Interval
+    stable: bool
 
 
 def _pairs(
@@ -604,6 +605,8 @@ def _pairs(
     pairs = []
     for (a, b), (r, p), q in zip(names, found, adjusted, strict=True):
         stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
+        # Different examples have independent noise, so that the covariance needs no correction, only the
+        # variances do.
         noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
         true = true_correlation(errors[a], errors[b], noise, stable, level)
         pairs.append(TestSetPair(a, b, r, r.estimate**2, p, float(q), true, stable))
@@ -622,6 +625,7 @@ def true_correlation(x: FloatArray, y: FloatArray, noise: Sequence[float], stabl
     smaller = math.sqrt(shares[0] * shares[1])
     if smaller == 0:
         return Interval(math.nan, -1.0, 1.0, level)
+    # Jackknife: the noise is not normal, and Fisher's variance is that of normal pairs.
     r = _with_each_left_out(x, y)
     estimate = min(1.0, max(-1.0, float(r[0]) / smaller))
     if not stable or not np.isfinite(r).all():

@@ -1,4 +1,4 @@
-"""Which source of randomness makes runs differ: initial weights, data order, augmentation."""
+"""Origin of the differences between runs: sources of randomness, and twins that differ by next to nothing."""
 
 from __future__ import annotations
 
@@ -36,115 +36,6 @@ from curvewise.variance.variances import DRAWS, measure_split, observed_std, tai
 
 BLOCK_CELLS = 2**20
 """Cells of runs × examples compared at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class SourceShares(Result):
-    """How much runs differ when only one source of randomness varies.
-
-    Tuples have one entry per source, in the order of ``sources``.
-
-    Attributes
-    ----------
-    sources : tuple of str
-        What alone was varied.
-    baseline : str
-        What varies together: the experiment that the shares are of.
-    runs : tuple of int
-        Runs of each source.
-    baseline_runs, examples : int
-        Runs of the baseline, and the size of the test set.
-    test_set_std, distribution_std : tuple of Interval
-        Standard deviations between runs, of test error and of true error.
-    baseline_test_set_std, baseline_distribution_std : Interval
-        Those of the baseline.
-    test_set_share, distribution_share : tuple of Interval
-        Standard deviation of each source over the baseline's.
-    pvalues : tuple of float
-        Two-sided, against the same test-set variance as the baseline; Holm's over the sources.
-    verdicts : tuple of {"suffices", "less", "unclear", "more"}
-        "suffices": the share of the test-set standard deviation is shown to be at least
-        ``1 - margin``. "less" and "more": it differs from 1 and does not suffice (exceeds 1).
-        "unclear": neither.
-    margin : float
-        What may be missing from a share that suffices.
-    unit : {"fraction", "loss"}
-        Of the standard deviations.
-    """
-
-    sources: tuple[str, ...]
-    baseline: str
-    runs: tuple[int, ...]
-    baseline_runs: int
-    examples: int
-    test_set_std: tuple[Interval, ...]
-    distribution_std: tuple[Interval, ...]
-    baseline_test_set_std: Interval
-    baseline_distribution_std: Interval
-    test_set_share: tuple[Interval, ...]
-    distribution_share: tuple[Interval, ...]
-    pvalues: tuple[float, ...]
-    verdicts: tuple[str, ...]
-    margin: float
-    unit: str
-    level: float
-    warnings: tuple[str, ...]
-    _run_errors: Mapping[str, FloatArray]
-
-    @property
-    def run_errors(self) -> Mapping[str, FloatArray]:
-        """Test error of each run, by source; the baseline's among them."""
-        return self._run_errors
-
-    @property
-    def one_suffices(self) -> bool | None:
-        """Whether any one source alone gives as much variance; None where that is unclear."""
-        if all(v in ("suffices", "more") for v in self.verdicts):
-            return True
-        return False if "less" in self.verdicts else None
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per source, the baseline first."""
-        base = [self.baseline_test_set_std, self.baseline_distribution_std]
-        whole = Interval(1.0, 1.0, 1.0, self.level)
-        return {
-            "varied": [self.baseline, *self.sources],
-            "runs": [self.baseline_runs, *self.runs],
-            **interval_lists("test_set_std", [base[0], *self.test_set_std], "test_set_std_"),
-            **interval_lists("test_set_share", [whole, *self.test_set_share], "test_set_share_"),
-            **interval_lists("distribution_std", [base[1], *self.distribution_std], "distribution_std_"),
-            **interval_lists("distribution_share", [whole, *self.distribution_share], "distribution_share_"),
-            "pvalue": [math.nan, *self.pvalues],
-            "verdict": ["", *self.verdicts],
-        }
-
-    def summary(self) -> str:
-        """The shares in a few sentences."""
-        lines = [
-            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
-            " deviation between runs is"
-            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
-            f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
-        ]
-        meaning = {
-            "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
-            "less": "less than the whole",
-            "more": "more than the whole",
-            "unclear": "too few runs to tell whether it suffices",
-        }
-        for i, name in enumerate(self.sources):
-            lines.append(
-                f"Varying only {name} ({self.runs[i]:,} runs) gives"
-                f" {_share_text(self.test_set_share[i])} of the former"
-                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
-                f" {_share_text(self.distribution_share[i])} of the latter: {meaning[self.verdicts[i]]}."
-            )
-        whole = {
-            True: "Any one source suffices to make runs differ as much as all together.",
-            False: "One source alone does not always make runs differ as much as all together.",
-            None: "Whether one source suffices is not settled by these runs.",
-        }[self.one_suffices]
-        return " ".join([*lines, whole])
 
 
 def measure_sources(
@@ -217,6 +108,7 @@ def measure_sources(
         )
     generator, (totals, split) = np.random.default_rng(rng), measured[baseline]
     varied = {name: both for name, both in measured.items() if name != baseline}
+    # Each source against the baseline: the question is if one source alone gives as much.
     ratios = [
         variance_ratio(one, split, (t.run, totals.run), level=level, draws=draws, rng=generator)
         for t, one in varied.values()
@@ -256,6 +148,115 @@ def measure_sources(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class SourceShares(Result):
+    """Standard deviations between runs if only one source of randomness varies.
+
+    Tuples have one entry per source, in the order of ``sources``.
+
+    Attributes
+    ----------
+    sources : tuple of str
+        Sources that were varied alone.
+    baseline : str
+        Experiment in which everything varies, which the shares are of.
+    runs : tuple of int
+        Runs of each source.
+    baseline_runs, examples : int
+        Runs of the baseline, and the size of the test set.
+    test_set_std, distribution_std : tuple of Interval
+        Standard deviations between runs, of test error and of true error.
+    baseline_test_set_std, baseline_distribution_std : Interval
+        Those of the baseline.
+    test_set_share, distribution_share : tuple of Interval
+        Standard deviation of each source over the baseline's.
+    pvalues : tuple of float
+        Two-sided, against the same test-set variance as the baseline; Holm's over the sources.
+    verdicts : tuple of {"suffices", "less", "unclear", "more"}
+        "suffices": the share of the test-set standard deviation is shown to be at least
+        ``1 - margin``. "less" and "more": it differs from 1 and does not suffice (exceeds 1).
+        "unclear": neither.
+    margin : float
+        Part that may be missing from a share that suffices.
+    unit : {"fraction", "loss"}
+        Unit of the standard deviations.
+    """
+
+    sources: tuple[str, ...]
+    baseline: str
+    runs: tuple[int, ...]
+    baseline_runs: int
+    examples: int
+    test_set_std: tuple[Interval, ...]
+    distribution_std: tuple[Interval, ...]
+    baseline_test_set_std: Interval
+    baseline_distribution_std: Interval
+    test_set_share: tuple[Interval, ...]
+    distribution_share: tuple[Interval, ...]
+    pvalues: tuple[float, ...]
+    verdicts: tuple[str, ...]
+    margin: float
+    unit: str
+    level: float
+    warnings: tuple[str, ...]
+    _run_errors: Mapping[str, FloatArray]
+
+    @property
+    def run_errors(self) -> Mapping[str, FloatArray]:
+        """Test error of each run, by source; the baseline's among them."""
+        return self._run_errors
+
+    @property
+    def one_suffices(self) -> bool | None:
+        """True if any one source alone gives as much variance; None if that is unclear."""
+        if all(v in ("suffices", "more") for v in self.verdicts):
+            return True
+        return False if "less" in self.verdicts else None
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per source, the baseline first."""
+        base = [self.baseline_test_set_std, self.baseline_distribution_std]
+        whole = Interval(1.0, 1.0, 1.0, self.level)
+        return {
+            "varied": [self.baseline, *self.sources],
+            "runs": [self.baseline_runs, *self.runs],
+            **interval_lists("test_set_std", [base[0], *self.test_set_std], "test_set_std_"),
+            **interval_lists("test_set_share", [whole, *self.test_set_share], "test_set_share_"),
+            **interval_lists("distribution_std", [base[1], *self.distribution_std], "distribution_std_"),
+            **interval_lists("distribution_share", [whole, *self.distribution_share], "distribution_share_"),
+            "pvalue": [math.nan, *self.pvalues],
+            "verdict": ["", *self.verdicts],
+        }
+
+    def summary(self) -> str:
+        """The shares in a few sentences."""
+        lines = [
+            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
+            " deviation between runs is"
+            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
+            f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
+        ]
+        meaning = {
+            "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
+            "less": "less than the whole",
+            "more": "more than the whole",
+            "unclear": "too few runs to tell whether it suffices",
+        }
+        for i, name in enumerate(self.sources):
+            lines.append(
+                f"Varying only {name} ({self.runs[i]:,} runs) gives"
+                f" {_share_text(self.test_set_share[i])} of the former"
+                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
+                f" {_share_text(self.distribution_share[i])} of the latter: {meaning[self.verdicts[i]]}."
+            )
+        whole = {
+            True: "Any one source suffices to make runs differ as much as all together.",
+            False: "One source alone does not always make runs differ as much as all together.",
+            None: "Whether one source suffices is not settled by these runs.",
+        }[self.one_suffices]
+        return " ".join([*lines, whole])
+
+
 def _share_text(share: Interval, digits: int = 0) -> str:
     """Format a share as percentages."""
     if math.isnan(share.estimate):
@@ -266,9 +267,105 @@ def _share_text(share: Interval, digits: int = 0) -> str:
     return f"{estimate} [{low}, {high}]"
 
 
+def measure_twins(
+    reference: Predictions | ArrayLike,
+    twins: Predictions | Mapping[Any, Predictions | ArrayLike] | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    when: Any = None,
+    reseeded: Predictions | ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+) -> TwinDisagreement:
+    """Measure how often runs disagree with twins that differ by next to nothing.
+
+    A twin repeats a run with the same seeds, except that something small was done to it: one
+    weight multiplied by 1.001 (a poke), say, at initialization or later. Beside it stands the
+    disagreement of runs with fully different seeds.
+
+    Parameters
+    ----------
+    reference : Predictions or array_like, shape (runs, examples)
+        Runs that were left alone.
+    twins : Predictions, array_like, or mapping of when to those
+        Run r is the twin of run r of the reference, on the same examples.
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    when : object, optional
+        When the one set of twins was poked; a mapping says it by its keys.
+    reseeded : Predictions or array_like, optional
+        As many runs with other seeds, to be compared with the reference run by run. By default
+        the runs of the reference are compared among themselves, all pairs of them.
+    groups : array_like, shape (examples,), optional
+        Group of each example: groups are sampled together. By default those that any of the
+        predictions brings along.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 10, 400)
+    >>> runs = np.where(rng.random((20, 400)) < 0.1, rng.integers(0, 10, (20, 400)), truth)
+    >>> poked = np.where(rng.random((20, 400)) < 0.05, rng.integers(0, 10, (20, 400)), runs)
+    >>> t = measure_twins(runs, poked, truth, when="epoch 4")
+    >>> round(t.disagreement[0].estimate, 3), round(t.seeds.estimate, 3)
+    (0.043, 0.178)
+    """
+    check_level(level)
+    base = _read_answers(reference, labels, groups, "reference")
+    if not isinstance(twins, Mapping):
+        twins = {"poked" if when is None else when: twins}
+        arguments = ["twins"]
+    else:
+        if when is not None:
+            raise InputError(
+                "is for one set of twins.", argument="when", remedy="The keys of the mapping say it already."
+            )
+        if not twins:
+            raise InputError("twins is empty: pass at least one set of twins.")
+        # Epochs or steps in their order; names in the order given.
+        if all(isinstance(k, int | float) for k in twins):
+            twins = {k: twins[k] for k in sorted(twins)}
+        arguments = [f"twins[{k!r}]" for k in twins]
+    others = {
+        key: _matched(base, given, labels, groups, name)
+        for (key, given), name in zip(twins.items(), arguments, strict=True)
+    }
+    if base.runs < 3:
+        raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
+    fresh = [] if reseeded is None else [_matched(base, reseeded, labels, groups, "reseeded")]
+    seeds = PairedSeeds(base, fresh[0]) if fresh else PooledSeeds(base)
+    brought = [p.groups for p in (base, *others.values(), *fresh) if p.groups is not None]
+    codes = group_codes(brought[0] if brought else None)
+    crossed = {key: cross(base, twin, seeds, codes) for key, twin in others.items()}
+    first = next(iter(crossed.values()))
+    notes = []
+    if base.runs < FEWEST:
+        notes.append(
+            f"{base.runs} runs with their twins are few: the intervals assume that pairs vary normally. Train at least"
+            f" {FEWEST}."
+        )
+    warn_all(notes)
+    return TwinDisagreement(
+        when=tuple(crossed),
+        runs=base.runs,
+        examples=base.examples,
+        groups=None if codes is None else first.units,
+        disagreement=tuple(CrossedMean(c, (1.0, 0.0), (1.0, 0.0)).rate(level) for c in crossed.values()),
+        seeds=CrossedMean(first, (0.0, 1.0), (0.0, seeds.weight)).rate(level),
+        fraction=tuple(_fraction(c, seeds.weight, level) for c in crossed.values()),
+        measured="predictions" if base.has_classes else "correctness",
+        seeds_from="reseeded" if fresh else "reference",
+        level=level,
+        warnings=tuple(notes),
+        _by_run=tuple(c.by_run[0] for c in crossed.values()),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class TwinDisagreement(Result):
-    """How often a run and its twin disagree.
+    """Disagreement of runs with their twins.
 
     Tuples have one entry per ``when``.
 
@@ -289,9 +386,9 @@ class TwinDisagreement(Result):
         ``disagreement`` over ``seeds``: how much of the difference between seeds the twins show
         already.
     measured : {"predictions", "correctness"}
-        What was compared. Where only 0/1 errors are known, two wrong answers count as agreement.
+        Answers that were compared. If only 0/1 errors are known, two wrong answers count as agreement.
     seeds_from : {"reference", "reseeded"}
-        Whether ``seeds`` is over all pairs of runs of the reference, or against runs given for it.
+        Runs behind ``seeds``: all pairs of the reference, or runs given for it.
     """
 
     when: tuple[Any, ...]
@@ -338,113 +435,6 @@ class TwinDisagreement(Result):
         return " ".join([*lines])
 
 
-def measure_twins(
-    reference: Predictions | ArrayLike,
-    twins: Predictions | Mapping[Any, Predictions | ArrayLike] | ArrayLike,
-    labels: ArrayLike | None = None,
-    *,
-    when: Any = None,
-    reseeded: Predictions | ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    level: float = 0.95,
-) -> TwinDisagreement:
-    """Measure how often runs disagree with twins that differ by next to nothing.
-
-    A twin repeats a run with the same seeds, except that something small was done to it: one
-    weight multiplied by 1.001 (a poke), say, at initialization or later. Beside it stands the
-    disagreement of runs with fully different seeds.
-
-    Parameters
-    ----------
-    reference : Predictions or array_like, shape (runs, examples)
-        Runs that were left alone.
-    twins : Predictions, array_like, or mapping of when to those
-        Run r is the twin of run r of the reference, on the same examples.
-    labels : array_like, shape (examples,), optional
-        True classes; needed for predicted labels.
-    when : object, optional
-        When the one set of twins was poked; a mapping says it by its keys.
-    reseeded : Predictions or array_like, optional
-        As many runs with other seeds, to be compared with the reference run by run. By default
-        the runs of the reference are compared among themselves, all pairs of them.
-    groups : array_like, shape (examples,), optional
-        Which examples belong together: they are sampled together. By default what any of the
-        predictions brings along.
-    level : float
-        Coverage of the intervals.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.integers(0, 10, 400)
-    >>> runs = np.where(rng.random((20, 400)) < 0.1, rng.integers(0, 10, (20, 400)), truth)
-    >>> poked = np.where(rng.random((20, 400)) < 0.05, rng.integers(0, 10, (20, 400)), runs)
-    >>> t = measure_twins(runs, poked, truth, when="epoch 4")
-    >>> round(t.disagreement[0].estimate, 3), round(t.seeds.estimate, 3)
-    (0.043, 0.178)
-    """
-    check_level(level)
-    base = _read_answers(reference, labels, groups, "reference")
-    if not isinstance(twins, Mapping):
-        twins = {"poked" if when is None else when: twins}
-        arguments = ["twins"]
-    else:
-        if when is not None:
-            raise InputError(
-                "is for one set of twins.", argument="when", remedy="The keys of the mapping say it already."
-            )
-        if not twins:
-            raise InputError("twins is empty: pass at least one set of twins.")
-        if all(isinstance(k, int | float) for k in twins):
-            twins = {k: twins[k] for k in sorted(twins)}
-        arguments = [f"twins[{k!r}]" for k in twins]
-    others = {
-        key: _matched(base, given, labels, groups, name)
-        for (key, given), name in zip(twins.items(), arguments, strict=True)
-    }
-    if base.runs < 3:
-        raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
-    fresh = [] if reseeded is None else [_matched(base, reseeded, labels, groups, "reseeded")]
-    seeds = Against(base, fresh[0]) if fresh else Among(base)
-    brought = [p.groups for p in (base, *others.values(), *fresh) if p.groups is not None]
-    codes = group_codes(brought[0] if brought else None)
-    crossed = {key: cross(base, twin, seeds, codes) for key, twin in others.items()}
-    first = next(iter(crossed.values()))
-    notes = []
-    if base.runs < FEWEST:
-        notes.append(
-            f"{base.runs} runs with their twins are few: the intervals assume that pairs vary normally. Train at least"
-            f" {FEWEST}."
-        )
-    warn_all(notes)
-    return TwinDisagreement(
-        when=tuple(crossed),
-        runs=base.runs,
-        examples=base.examples,
-        groups=None if codes is None else first.units,
-        disagreement=tuple(CrossedMean(c, (1.0, 0.0), (1.0, 0.0)).rate(level) for c in crossed.values()),
-        seeds=CrossedMean(first, (0.0, 1.0), (0.0, seeds.weight)).rate(level),
-        fraction=tuple(_fraction(c, seeds.weight, level) for c in crossed.values()),
-        measured="predictions" if base.has_classes else "correctness",
-        seeds_from="reseeded" if fresh else "reference",
-        level=level,
-        warnings=tuple(notes),
-        _by_run=tuple(c.by_run[0] for c in crossed.values()),
-    )
-
-
-def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
-    """The ratio of the two means, linearised: what they share cancels."""
-    twins, seeds = crossed.means
-    if seeds == 0:
-        return Interval(math.nan, 0.0, math.inf, level)
-    ratio = float(twins / seeds)
-    gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
-    half = gap.half_width(level) / float(seeds)
-    high = max(ratio + half, gap.unseen(level) / float(seeds))
-    return Interval(ratio, max(0.0, ratio - half), high, level)
-
-
 def _read_answers(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:
     predictions = as_predictions(given, labels, groups=groups, argument=argument)
     if not predictions.binary:
@@ -471,7 +461,7 @@ def _matched(
     return twin
 
 
-class Compared(ABC):
+class SeedDisagreement(ABC):
     """Disagreement of each run with runs of other seeds, cell by cell.
 
     ``weight`` says how often a run enters the mean: twice where pairs are among the same runs.
@@ -484,7 +474,7 @@ class Compared(ABC):
         """For the runs in ``rows``, whose answers are ``said``."""
 
 
-class Against(Compared):
+class PairedSeeds(SeedDisagreement):
     """Run r against run r of another set."""
 
     def __init__(self, base: Predictions, other: Predictions) -> None:
@@ -496,9 +486,10 @@ class Against(Compared):
         return apart
 
 
-class Among(Compared):
+class PooledSeeds(SeedDisagreement):
     """Run r against all other runs of its own set."""
 
+    # Each run is in both places of a pair, so that it moves the mean twice as far.
     weight = 2.0
 
     def __init__(self, base: Predictions) -> None:
@@ -510,20 +501,10 @@ class Among(Compared):
 
     def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
+        # Run r against all others from the counts of classes: no pair is formed.
         same = self.counts[np.arange(format_value.shape[1]), format_value.astype(np.intp)]
         share: FloatArray = (self.runs - same) / (self.runs - 1)
         return share
-
-
-def cross(base: Predictions, twin: Predictions, seeds: Compared, groups: NDArray[np.int64] | None) -> Crossed:
-    """Whether each run disagrees with its twin, and how often with other seeds."""
-    crossed = Crossed(base.runs, base.examples, 2, groups)
-    for start, stop in _spans(base):
-        rows = slice(start, stop)
-        format_value = _answers(base, rows, base)
-        apart = (format_value != _answers(twin, rows, base)).astype(np.float64)
-        crossed.add(start, [apart, seeds.of(rows, format_value)])
-    return crossed
 
 
 def _spans(given: Predictions) -> Iterator[tuple[int, int]]:
@@ -553,6 +534,17 @@ def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> N
     return numbered
 
 
+def cross(base: Predictions, twin: Predictions, seeds: SeedDisagreement, groups: NDArray[np.int64] | None) -> Crossed:
+    """Compare each run with its twin and with other seeds, cell by cell."""
+    crossed = Crossed(base.runs, base.examples, 2, groups)
+    for start, stop in _spans(base):
+        rows = slice(start, stop)
+        format_value = _answers(base, rows, base)
+        apart = (format_value != _answers(twin, rows, base)).astype(np.float64)
+        crossed.add(start, [apart, seeds.of(rows, format_value)])
+    return crossed
+
+
 # ---- Means over runs × examples with both sampled: several quantities measured in each cell.
 
 
@@ -579,7 +571,7 @@ class Crossed:
 
     @property
     def units(self) -> int:
-        """How many examples, or groups of them."""
+        """Number of examples, or of groups of them."""
         return len(self.sizes)
 
     @property
@@ -607,7 +599,7 @@ class Crossed:
 
 
 class CrossedMean:
-    """How far a weighted sum of means may be off, runs and examples both counted as sampled.
+    """Weighted sum of means with its error, runs and examples both counted as sampled.
 
     ``run_weights`` say how far the sum moves with the mean of one run: the weights themselves,
     or twice as far where a quantity is a mean over pairs of the same runs.
@@ -639,6 +631,8 @@ class CrossedMean:
         p = min(1.0, max(0.0, self.value))
         tail = (1 - level) / 2
         most = self.runs * self.units
+        # As many independent answers as would have this variance; the t factor makes them fewer if it is badly
+        # known.
         answers = min(most, p * (1 - p) / self.variance) if self.variance > 0 else most
         answers *= float(ndtri(tail) / stdtrit(self.degrees, tail)) ** 2
         ends = [_beta(p * answers, (1 - p) * answers + 1, tail)]
@@ -656,3 +650,16 @@ def _beta(a: float, b: float, chance: float) -> float:
     if a <= 0 or b <= 0:
         return 0.0 if a <= 0 else 1.0
     return float(betaincinv(a, b, chance))
+
+
+def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
+    """The ratio of the two means, linearised: what they share cancels."""
+    twins, seeds = crossed.means
+    if seeds == 0:
+        return Interval(math.nan, 0.0, math.inf, level)
+    # Linearised (Fieller's first order): the numerator minus ratio × denominator has mean 0.
+    ratio = float(twins / seeds)
+    gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
+    half = gap.half_width(level) / float(seeds)
+    high = max(ratio + half, gap.unseen(level) / float(seeds))
+    return Interval(ratio, max(0.0, ratio - half), high, level)

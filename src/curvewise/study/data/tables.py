@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
-from curvewise.reading.arrays import check_file
-from curvewise.reading.files import parquet_frame
+from curvewise.reading.files import check_file, parquet_frame
 from curvewise.reading.table import check_names
 from curvewise.study.data import arrays as npz
 from curvewise.study.data.images import decode, decode_all
