@@ -75,8 +75,8 @@ Sizes = Annotated[Numbers, Parameter(validator=_check_sizes)]
 
 @Parameter(name="*", group=READING)
 @dataclass
-class Reading:
-    """How to read measurements.
+class ReadingOptions:
+    """Options for reading measurements.
 
     Parameters
     ----------
@@ -135,11 +135,11 @@ class Reading:
     allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def rows(self) -> dict[str, Any] | None:
-        """Which rows to take, for ``load_measurements``."""
+        """Rows to take, for ``load_measurements``."""
         return read_where(self.where)
 
     def columns(self) -> dict[str, Any] | None:
-        """Which column plays which role, for ``load_measurements``."""
+        """Map each role to its column, for ``load_measurements``."""
         named: dict[str, list[str]] = {
             role: [name]
             for role, name in (
@@ -164,7 +164,7 @@ class Reading:
 @Parameter(name="*", group=FITTING)
 @dataclass
 class Fitting:
-    """How to fit the curves.
+    """Options for fitting curves.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class Fitting:
 @Parameter(name="*", group=SHOWING)
 @dataclass
 class CurveDrawing(Drawing):
-    """Whether and how to draw curves.
+    """Options for drawing curves.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class CurveDrawing(Drawing):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What to pass to a function that draws."""
+        """Keyword arguments for a function that draws."""
         return {} if self.x is None else {"x": self.x}
 
 
@@ -222,7 +222,7 @@ def fit(
     cost_per_sample: Annotated[float | None, Parameter(group=SHOWING)] = None,
     interval: Annotated[Literal["confidence", "prediction", "conditional"] | None, Parameter(group=FITTING)] = None,
     learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: CurveDrawing | None = None,
     showing: Showing | None = None,
@@ -289,7 +289,7 @@ def compare(
     a: str | None = None,
     b: str | None = None,
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: CurveDrawing | None = None,
     showing: Showing | None = None,
@@ -350,7 +350,7 @@ def plan(
     learner: str | None = None,
     factor: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.5,
     sizes: Sizes = [],  # noqa: B006
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
@@ -400,7 +400,7 @@ def rank(
     files: Files,
     /,
     *,
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
@@ -440,7 +440,7 @@ def validate(
     /,
     *,
     form: Annotated[list[Form], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
@@ -597,20 +597,20 @@ def _word(curve: Curve) -> str:
 
 
 def given(
-    reading: Reading | None, fitting: Fitting | None, showing: Showing | None
-) -> tuple[Reading, Fitting, Showing]:
-    """Give the defaults in place of groups of options of which none was set."""
-    return reading or Reading(), fitting or Fitting(), showing or Showing()
+    reading: ReadingOptions | None, fitting: Fitting | None, showing: Showing | None
+) -> tuple[ReadingOptions, Fitting, Showing]:
+    """Fill in groups of options of which none was set."""
+    return reading or ReadingOptions(), fitting or Fitting(), showing or Showing()
 
 
-def read_files(files: Sequence[str], reading: Reading, same_name: str | None = None) -> Measurements:
+def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | None = None) -> Measurements:
     """Read measurements from all files, telling on stderr what was taken for what.
 
     Parameters
     ----------
     files : sequence of str
         Paths; :data:`STDIN` is CSV on stdin.
-    reading : Reading
+    reading : ReadingOptions
         The options.
     same_name : {"pool", "separate"}, optional
         What to do with a learner that is in several files if the options do not say.
@@ -625,7 +625,7 @@ def read_files(files: Sequence[str], reading: Reading, same_name: str | None = N
     return _joined(parts, reading.same_name or same_name, reading.columns())
 
 
-def _read(file: str, reading: Reading) -> Measurements:
+def _read(file: str, reading: ReadingOptions) -> Measurements:
     from curvewise.learning.load import load_measurements
 
     def load(path: str | Path) -> Measurements:

@@ -1,4 +1,4 @@
-"""Two learners, or many: which is better where, and how sure that is."""
+"""Comparison of two fitted curves, and ranking of many."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEARCH = 1e3
 
 @dataclass(frozen=True)
 class CurveComparison(Result):
-    """How learner a compares with learner b.
+    """A comparison of learner a with learner b.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ def _difference(
 
 
 def _crossing(a: Curve, b: Curve, level: float) -> Interval:
-    """Where the better of the two changes; its interval is where neither is ruled out."""
+    """Find where the better of the two changes; its interval is where neither is ruled out."""
     start = np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))

@@ -1,4 +1,4 @@
-"""What every fitted learning curve can be asked, whatever form was fitted."""
+"""Fitted learning curves: estimates with their intervals, predictions, samples to reach an error, budgets."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class Curve(Result):
     def band(
         self, n: ArrayLike, interval: str | None = None, *, level: float = 0.95, runs: float = 1
     ) -> dict[str, FloatArray]:
-        """What :meth:`predict` tabulates, as arrays: error, low, high."""
+        """Return what :meth:`predict` tabulates, as arrays: error, low, high."""
         kind = interval or self.default_interval
         check_choice("interval", kind, INTERVALS)
         check_level(level)
@@ -615,7 +615,7 @@ FARTHEST = 1e6
 
 @dataclass(frozen=True)
 class SamplesToReach(Result):
-    """How many samples it takes to reach an error.
+    """Samples that it takes to reach an error.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which sizes to train next, and how many runs, to narrow an interval."""
+"""Plans: sizes to train next, and how many runs, to narrow an interval."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ class LearningCurves(Result):
         return f"{text}: {said[0]}; then {', '.join(then)}."
 
     def _flagged(self) -> int:
-        """How many curves have warnings, counted as ``all_warnings`` does."""
+        """Count the curves that have warnings, as ``all_warnings`` does."""
         few = len(self.curves) <= 20
         return sum(bool(c.all_warnings if few else c.warnings) for c in self)
 

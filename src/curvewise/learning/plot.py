@@ -629,7 +629,7 @@ VERY_MUCH = 1e30
 
 @dataclass(frozen=True)
 class Look:
-    """How one curve is drawn: its colour, whether it is flagged, whether it is one of a crowd."""
+    """Look of one curve: its colour, whether it is flagged, whether it is one of a crowd."""
 
     colour: str
     flagged: bool = False
@@ -713,7 +713,7 @@ def draw_measurements(at: Picture, curve: Curve, look: Look) -> None:
 
 
 def draw_held_out(at: Picture, curve: Curve, look: Look, n: FloatArray, values: FloatArray) -> None:
-    """What the fit did not see: hollow circles at the means by size."""
+    """Draw measurements that the fit did not use: hollow circles at the means by size."""
     sizes, index, runs = np.unique(n, return_inverse=True, return_counts=True)
     mean = np.bincount(index, values) / runs
     many = runs > 1
@@ -836,7 +836,7 @@ def warnings_of(curves: Sequence[Curve]) -> Warnings:
 
 
 def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> list[str]:
-    """What the legend says of each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
+    """Write the legend's line on each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
     names = safe_names(c.learner for c in curves)
     return [
         f"{name}   {_numbers(c, at)}" + (f"   {safe_text('⚠')}" if flags else "")
@@ -859,7 +859,7 @@ def _numbers(curve: Curve, at: float | None) -> str:
 def caption_of(
     curves: Sequence[Curve], interval: str | None, level: float, *, held: bool = False, dotted: bool = False
 ) -> str:
-    """What is shaded, what circles, bars, dashes and dots mean."""
+    """Explain what is shaded, and what circles, bars, dashes and dots mean."""
     parts = []
     crowd = len(curves) > CROWD
     kinds = dict.fromkeys(interval or c.default_interval for c in curves)

@@ -1,4 +1,4 @@
-"""How well a form predicts the sizes it has not seen: the table in the paper's Fig. 2."""
+"""Checks of the method: leave one size out (the paper's Fig. 2), stability (Fig. 9), the variance model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAPER_ROWS = (
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneSizeOut(Result):
-    """How well each form and weighting predicts the mean error at a size left out.
+    """Errors of each form and weighting in predicting the mean at a size left out.
 
     Attributes
     ----------

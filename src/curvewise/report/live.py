@@ -39,7 +39,7 @@ MOST_POINTS = 2_000
 
 
 class Watched:
-    """How far a study is, read again when it is asked for and what is known is old.
+    """Progress of a study, read again when it is asked for and what is known is old.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Watched:
 
 
 def state_of(study: Study) -> dict[str, Any]:
-    """What the live page shows: counts, time left, means by learner and size, failures."""
+    """Collect what the live page shows: counts, time left, means by learner and size, failures."""
     from curvewise.study.standing import looked_up_once
 
     try:
@@ -198,7 +198,7 @@ class _Server(ThreadingHTTPServer):
 
 @dataclass(frozen=True)
 class Answers:
-    """What the server has to say: the study, the page and its policy, and who may ask."""
+    """Content of the server: the study, the page and its policy, and the token that grants access."""
 
     watched: Watched
     page: bytes
@@ -206,7 +206,7 @@ class Answers:
     token: str
 
     def place_of(self, path: str) -> str | None:
-        """What is asked for below the token; None without it."""
+        """Return what is asked for below the token; None without it."""
         parts = path.split("/", 2)
         if len(parts) < 3 or parts[0]:
             return None
