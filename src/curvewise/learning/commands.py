@@ -654,7 +654,7 @@ def _read(file: str, reading: ReadingOptions) -> Measurements:
 def _joined(parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None) -> Measurements:
     import numpy as np
 
-    from curvewise.learning.load import check_repeats, not_told_apart
+    from curvewise.learning.load import check_repeats
     from curvewise.types.measurements import Measurements
 
     seen: dict[str, list[str]] = {}
@@ -689,8 +689,7 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
         variance=_column(every, "variance", np.nan) if spread else None,
         labels={k: np.concatenate([p.labels[k] for _, p in every]) for k in shared},
     )
-    apart, alike = not_told_apart(columns, list(found.labels))
-    check_repeats(found, " and ".join(parts), range(1, len(found) + 1), (), apart, alike)
+    check_repeats(found, " and ".join(parts), range(1, len(found) + 1), columns)
     return found
 
 

@@ -28,10 +28,9 @@ from curvewise.learning.power import (
 )
 from curvewise.learning.profile import SLOPE_MEAN, SLOPE_STD
 from curvewise.text import Message, arg, format_number, list_names, prefix, suggest
-from curvewise.types.coercion import same_names
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.units import FloatArray, Unit, same_names
 
 
 def fit_learning_curve(
