@@ -43,6 +43,7 @@ def view(
         return 0.0, 1.0
     with np.errstate(invalid="ignore"):
         widths = np.abs(np.concatenate([highs - middle, middle - lows]))
+    # One interval without end, or one hopeless run, must not shrink all others to a point.
     usual = float(np.median(widths[np.isfinite(widths)])) if np.isfinite(widths).any() else 0.0
     span = max(float(np.ptp(known)), 3.0 * usual, 1e-9 + 0.02 * float(np.abs(known).max()))
     ends = np.concatenate([lows, highs])
@@ -105,6 +106,7 @@ def thinned(ax: Axes, ticks: Sequence[float]) -> list[float]:
     places = ax.transScale.transform([(t, 1.0) for t in ticks])[:, 0]
     left, right = (float(ax.transScale.transform((x, 1.0))[0]) for x in (min(ticks), max(ticks)))
     inch = width_of(ax) / max(right - left, 1e-12)
+    # Both ends tell the range; large values are further apart on most data than on the axis.
     kept: list[int] = []
     order = np.argsort(-places, kind="stable").tolist()
     for i in [*order[:1], *order[-1:], *order[1:-1]]:

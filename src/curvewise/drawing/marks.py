@@ -185,6 +185,7 @@ def bars(
 ) -> None:
     """Interval bars within limits, with arrowheads where an end lies outside; unknown ones not."""
     at, lows, highs = (np.asarray(v, dtype=np.float64) for v in (place, low, high))
+    # An unknown interval is not drawn at all: a bar to the edge would say that it has no end.
     known = ~(np.isnan(lows) | np.isnan(highs))
     at, lows, highs = at[known], lows[known], highs[known]
     draw = ax.hlines if horizontal else ax.vlines

@@ -261,6 +261,7 @@ def fit(
         what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
         raise UsageError(f"--reach {reach:g} must be {what}, in the unit of the file.")
     curves = fit_files(measurements, fitting, files)
+    # Before anything is printed, so that --json has what later steps add to.
     page.document = {**curves.to_dict(), "notes": measurements.notes}
     show_curves(page, curves, fitting, interval)
     if predict:
@@ -316,8 +317,10 @@ def compare(
     reading, fitting, showing = given(reading, fitting, showing)
     drawing = drawing or CurveDrawing()
     page = showing.page()
+    # Two files with one learner each often give it the same name.
     measurements = read_files(files, reading, same_name="separate")
     names = measurements.learners
+    # With two learners there is nothing to choose; with more, guessing would compare the wrong ones.
     if a is None and b is None and len(names) == 2:
         a, b = names
     one, two = choose("--a", a, names), choose("--b", b, names)
@@ -336,6 +339,7 @@ def compare(
     page.table(title, rows, None)
     warn_each(result.warnings)
     save_plot(drawing.plot, lambda: result.plot(**drawing.options))
+    # The gate is decided by the interval of the difference at N, not by its sign.
     met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
     if met in fail_if:
         warn(f"--fail-if {met} holds at n = {as_count(result.at):,}: exit status {GATE}.")
@@ -534,6 +538,8 @@ def _show_predictions(
 ) -> None:
     import numpy as np
 
+    from curvewise.learning.curve import EXTRAPOLATION_LIMIT
+
     n = np.asarray(sizes, dtype=np.float64)
     bands = {c.learner: c.band(n, interval, level=level) for c in curves}
     first = next(iter(curves))
@@ -546,7 +552,8 @@ def _show_predictions(
     kind = interval or first.default_interval
     what = f"{kind} intervals{' for one new run' if kind == 'prediction' else ''}"
     page.table(f"Predicted ({level:.0%} {what})", _columns(records), digits_of(first.unit))
-    limit = min(4 * c.largest_n for c in curves)
+    # Where the paper stops trusting its curves (§4.2).
+    limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)
     if max(sizes) > limit:
         warn(f"n = {max(sizes):g} is beyond four times the largest size measured.")
 
@@ -645,6 +652,7 @@ def _read(file: str, reading: ReadingOptions) -> Measurements:
 
     if file != STDIN:
         return load(file)
+    # The readers look at a file more than once, which a pipe does not allow.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"
         path.write_bytes(sys.stdin.buffer.read())
@@ -675,10 +683,12 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
         alone = len(part.learners) == 1
         return [names[file] if alone else f"{names[file]} / {k}" for k in part.learner.tolist()]
 
+    # Percentages beside fractions would be fitted as one curve.
     if len({p.unit for _, p in every}) > 1:
         raise UsageError("The files are in different units: read them with the same --unit.")
     means = any(p.runs is not None for _, p in every)
     spread = any(p.variance is not None for _, p in every)
+    # Labels that only some files have cannot tell all rows apart.
     shared = [k for k in every[0][1].labels if all(k in p.labels for _, p in every)]
     found = Measurements(
         learner=np.concatenate([np.asarray(named(f, p), dtype=np.str_) for f, p in every]),

@@ -72,6 +72,7 @@ def export_report(
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     for name in exported_files(report, formats, figures, index):
+        # Writing through a link would change a file outside the folder.
         if (place / name).is_symlink():  # replaced, and what it leads to stays as it is
             (place / name).unlink()
     for table in _all(report, "tables"):
@@ -109,6 +110,7 @@ def markdown_of(report: Report, figures: Sequence[str] = ()) -> str:
     shown = [warning for s in report.sections for warning in s.warnings]
     lines = [f"# {_safe(report.title)}", "", f"**{_safe(report.question)}**", ""]
     lines += _paragraphs(report.answer)
+    # Warnings of a section stand there, those of the whole report here.
     lines += _beware([w for w in report.warnings if w not in shown])
     told: set[str] = set()
     if report.figure is not None and all(report.figure not in s.figures for s in report.sections):
@@ -194,6 +196,7 @@ def _renaming() -> Callable[[Any], Any]:
 
     def rename(part: Part) -> Part:
         if id(part) not in known:
+            # Compared in lower case, because some file systems do not tell cases apart.
             tried = chain([part.name], (f"{part.name}-{i}" for i in count(2)))
             name = next(n for n in tried if n.lower() not in taken)
             taken.add(name.lower())

@@ -74,6 +74,7 @@ def write_report(
             f"there is no folder {place.parent}.", argument="path", value=str(path), remedy="Make it first."
         )
     text = page_of(report_of(source, title=title, question=question))
+    # Written aside and renamed, so that a page that is open is never half a page.
     aside = place.with_name(f".{uuid.uuid4().hex}.part")
     try:
         with aside.open("x", encoding="utf-8", newline="\n") as stream:
@@ -217,7 +218,9 @@ def svg_of(figure: Figure, prefix: str = "") -> str:
 
     svg = svg_text(figure.draw)
     svg = svg[svg.index("<svg") :]
+    # Metadata would differ between machines, and a style of one picture would apply to all on the page.
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
+    # Hundredths of a point are below what a screen or printer shows, and most of the size of a page.
     svg = re.sub(r"<path\b[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return _prefixed(svg, prefix)
 
@@ -233,6 +236,7 @@ def embedded(data: Any) -> Markup:
     >>> print(embedded({"name": "</script>"}))
     {"name":"\u003c/script>"}
     """
+    # "</script>" in a name would end the element, and U+2028 ends a line in JavaScript but not in JSON.
     text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _raw(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))
 
