@@ -88,15 +88,16 @@ def hear_warnings() -> None:
     warnings.showwarning = show
 
 
-_OPTIONS: dict[str, str] = {}
+_OPTIONS: dict[str, str | None] = {}
 """Names of arguments and of the options that stand for them in the command that runs."""
 
 
-def use_options(options: Mapping[str, str]) -> None:
+def use_options(options: Mapping[str, str | None]) -> None:
     """Word the messages that follow with these options for the arguments of the same meaning.
 
     An argument that is not named there has an option of its own name; an empty name stands for a value that is given
-    without an option.
+    without an option, and None for a setting of a study file, which is named as it is written there. ``"columns.n"``
+    names the option for one key of an argument that is a dict.
     """
     _OPTIONS.clear()
     _OPTIONS.update({"columns": "column", "rng": "seed"} | dict(options))
@@ -122,7 +123,10 @@ def in_options(text: str) -> str:
 
 
 def _option_of(name: str, value: Any) -> str:
-    option = _OPTIONS.get(name, name).replace("_", "-")
+    option = _OPTIONS.get(name, None if "." in name else name)
+    if option is None:  # a setting in a table of a study file, such as data.function
+        return f"{name}=…" if value is UNSET else f"{name}={value!r}"
+    option = option.replace("_", "-")
     flag = f"--{option}" if option else ""
     if value is UNSET or value is True:
         return flag
@@ -131,8 +135,13 @@ def _option_of(name: str, value: Any) -> str:
     if value is None:
         return f"{flag}="
     if isinstance(value, dict):
-        pairs = ((k, v) for k, vs in value.items() for v in (vs if isinstance(vs, list | tuple) else [vs]))
-        return " ".join(f"{flag} {_quoted(f'{k}=' if v is None else f'{k}={v}')}".strip() for k, v in pairs)
+        pairs = [(k, v) for k, vs in value.items() for v in (vs if isinstance(vs, list | tuple) else [vs])]
+        # A key may have an option of its own: columns={'n': 'size'} is --n-column size where OPTIONS has "columns.n".
+        own = {k: f"{name}.{k}" for k, _ in pairs if f"{name}.{k}" in _OPTIONS}
+        return " ".join(
+            _option_of(own[k], v) if k in own else f"{flag} {_quoted(f'{k}=' if v is None else f'{k}={v}')}".strip()
+            for k, v in pairs
+        )
     if isinstance(value, list | tuple | set):
         value = ",".join(map(str, value))
     return f"{flag} {_quoted(str(value))}".strip()
@@ -393,11 +402,7 @@ def digits_of(unit: Unit) -> int | None:
 
 def sentences(result: Result) -> str:
     """Give the summary without its warnings, which go to stderr."""
-    text = result.summary()
-    found = result.all_warnings
-    for warning in found:
-        text = text.replace(f" Beware: {warning}", "")
-    return text
+    return result.sentences()
 
 
 # Tables with more columns than a terminal has room for.
