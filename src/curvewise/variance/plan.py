@@ -217,7 +217,7 @@ class RunPlan(Result):
             "one_more": self.table_one_more,
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The plan in a few sentences."""
         lines = [self._answer()]
         if self.runs is not None:
@@ -740,7 +740,7 @@ class StoppingPlan(Result):
             "fixed_chance": list(self.fixed_chance),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The plan in a few sentences."""
         shown = [f"{n:,}" for n in self.looks]
         looks = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
@@ -982,7 +982,7 @@ class StoppingCheck(Result):
             "decision": list(self.decisions),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The decision in a few sentences."""
         a, b = self.names
         level = f"{self.plan.level:.0%}"

@@ -228,7 +228,7 @@ class SourceShares(Result):
             "verdict": ["", *self.verdicts],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The shares in a few sentences."""
         lines = [
             f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
@@ -419,7 +419,7 @@ class TwinDisagreement(Result):
             **interval_lists("fraction", parts, "fraction_"),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The disagreement in a few sentences."""
         what = "predictions" if self.measured == "predictions" else "right and wrong answers"
         design = f" in {self.groups:,} groups" if self.groups else ""
