@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
+from curvewise.stats.intervals import SampledMean
 from curvewise.text import arg, format_interval, format_size, format_value
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, distinct_names
-from curvewise.variance.anova import SampledMean, interval_lists, measure_totals
+from curvewise.variance.anova import interval_lists, measure_totals
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples, read_scores, score_difference, top_of
 

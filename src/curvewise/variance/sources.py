@@ -13,22 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import (
-    FEWEST,
-    SamplingUnits,
-    group_codes,
-    interval_lists,
-    satterthwaite,
-    true_std,
-    warn_all,
-)
+from curvewise.variance.anova import FEWEST, SamplingUnits, group_codes, interval_lists, true_std, warn_all
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
