@@ -178,7 +178,7 @@ def test_names_that_do_not_exist_are_answered_with_near_ones(result):
         ({"task": "dept"}, "task='dept': is not known. Did you mean 'depth'"),
         ({"methods": ["m0", "nn"]}, "methods='nn': is not known"),
         ({"highlight": "scrach"}, "highlight='scrach': is not known. Did you mean 'scratch'"),
-        ({"methods": []}, "methods is empty"),
+        ({"methods": []}, "methods=\[\]: is empty"),
     ):
         with pytest.raises(InputError, match=match):
             draw(result, **options)
