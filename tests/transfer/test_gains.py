@@ -15,19 +15,19 @@ from curvewise.transfer.gains import gain_end
 
 def test_a_gain_that_ends() -> None:
     end = gain_end([10, 100, 1000], [0.3, 0.2, 0.0], [0.2, 0.1, -0.1], [0.4, 0.3, 0.1])
-    assert (end.n_last_sure, end.n_from, end.worse_from) == (100, 1000, math.inf)
-    assert (end.sure_at, end.worse_at, end.unknown_at) == ((10, 100), (), ())
+    assert (end.n_last_significant, end.n_from, end.worse_from) == (100, 1000, math.inf)
+    assert (end.significant_at, end.worse_at, end.unknown_at) == ((10, 100), (), ())
 
 
 def test_a_gain_that_lasts() -> None:
     end = gain_end([10, 100], [0.3, 0.2], [0.2, 0.1], [0.4, 0.3])
-    assert (end.n_last_sure, end.n_from) == (100, math.inf)
+    assert (end.n_last_significant, end.n_from) == (100, math.inf)
     assert end.text == "The gain is sure at the largest size, n = 100."
 
 
 def test_a_gain_that_turns_into_a_loss() -> None:
     end = gain_end([10, 100, 1000, 10000], [0.3, 0.0, -0.2, -0.3], [0.2, -0.1, -0.3, -0.4], [0.4, 0.1, -0.1, -0.2])
-    assert (end.n_last_sure, end.n_from, end.worse_from) == (10, 100, 1000)
+    assert (end.n_last_significant, end.n_from, end.worse_from) == (10, 100, 1000)
     assert end.text == (
         "The gain is sure up to n = 10; from n = 100 on no gain is sure; the method is surely worse"
         " at n = 1000, 10,000."
@@ -42,7 +42,7 @@ def test_a_loss_before_a_gain_is_said_and_does_not_end_it() -> None:
 
 def test_no_gain_anywhere() -> None:
     end = gain_end([10, 100], [0.0, 0.0], [-0.1, -0.1], [0.1, 0.1])
-    assert math.isnan(end.n_last_sure)
+    assert math.isnan(end.n_last_significant)
     assert end.n_from == 10
     assert end.text == "At no size can a gain be told from none."
 

@@ -180,11 +180,11 @@ def test_win_rates_by_size_around_one_half(wins):
     for n, r in zip(wins.n, wins.rates, strict=True):
         at = corners[np.isclose(corners[:, 0], n), 1]
         np.testing.assert_allclose([at.min(), at.max()], [100 * r.rate.low, 100 * r.rate.high])
-    sure, unsure = of(ax.lines, "curvewise-rate-dot")
+    sure, tied = of(ax.lines, "curvewise-rate-dot")
     outside = [r.rate.low > 0.5 or r.rate.high < 0.5 for r in wins.rates]
     assert outside == [True, True, False]
     np.testing.assert_array_equal(sure.get_xdata(), wins.n[:2])
-    assert unsure.get_markerfacecolor() == "white"
+    assert tied.get_markerfacecolor() == "white"
     assert len(of(ax.lines, "curvewise-run")) == 3
     assert wins.end.text.split(";")[0] in caption(ax)
 

@@ -466,7 +466,7 @@ def _cci_rows(
         bars(ax, [float(y)], *span, shade, limits=limits, horizontal=True, width=1.8)
         if row.borrowed:
             ax.collections[-1].set_linestyle((0, (1.6, 0.8)))
-        face: dict[str, Any] = {"mfc": shade if row.sure else "white", "mec": shade, "mew": 1.3}
+        face: dict[str, Any] = {"mfc": shade if row.significant else "white", "mec": shade, "mew": 1.3}
         ax.plot([value], [float(y)], "o", ms=6.0, gid=CCI, label="_cci", zorder=2.5, **face)
 
 
