@@ -198,7 +198,9 @@ class TransferResult(Result):
             "runs": runs,
             "gain_smallest": [float(r.gain[0]) for r in rows],
             "gain_largest": [float(r.gain[-1]) for r in rows],
-            "gain_significant_at": [" ".join(str(as_count(n)) for n in end.significant_at) if end else "" for end in ends],
+            "gain_significant_at": [
+                " ".join(str(as_count(n)) for n in end.significant_at) if end else "" for end in ends
+            ],
             "gain_until": [end.n_last_significant if end else math.nan for end in ends],
             "gain_from": [end.n_from if end else math.nan for end in ends],
         }
@@ -264,7 +266,11 @@ class TransferResult(Result):
 
     def ranks(self) -> TransferRanks:
         """Rank all methods, scratch included, at each size of each task."""
-        return rank_methods(self.runs_of(self.tasks), self.level, self.scratch)
+        rows: list[MethodRank] = []
+        for task in self.runs_of(self.tasks):
+            for n in sorted({n for _, n in task.cells}):
+                rows += _rank_at_size(task, n, self.level)
+        return TransferRanks(tuple(rows), self.level, self.scratch)
 
     def summary(self) -> str:
         """Summarise the result in a few sentences."""
@@ -528,15 +534,6 @@ class TransferRanks(Result):
             text = f"{task}, n = {format_number(n)}: {best.method} is first of {best.among}"
             said.append(text + (f"; {others} more may be." if others else ", surely."))
         return "\n".join(said)
-
-
-def rank_methods(tasks: Sequence[TaskRuns], level: float, scratch: str) -> TransferRanks:
-    """Rank all methods at every size of every task."""
-    rows = []
-    for task in tasks:
-        for n in sorted({n for _, n in task.cells}):
-            rows += _rank_at_size(task, n, level)
-    return TransferRanks(tuple(rows), level, scratch)
 
 
 def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:
