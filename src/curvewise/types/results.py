@@ -75,7 +75,7 @@ _HEADLINE = 5
 class Result(ABC):
     """Base of every result: estimates, intervals, settings, warnings in plain words.
 
-    Subclasses are frozen dataclasses. A subclass gives :meth:`summary` and :meth:`columns`; the rest follows from them.
+    Subclasses are frozen dataclasses. A subclass gives :meth:`sentences` and :meth:`columns`; the rest follows.
     """
 
     warnings: tuple[str, ...]
@@ -112,9 +112,16 @@ class Result(ABC):
         """The warnings, with those that are only found when intervals are computed."""
         return self.warnings
 
-    @abstractmethod
     def summary(self) -> str:
-        """Return a few sentences that can be pasted into a paper."""
+        """Return a few sentences that can be pasted into a paper, the warnings at the end."""
+        return " ".join([*filter(None, [self.sentences()]), *(f"Beware: {w}" for w in self.all_warnings)])
+
+    def sentences(self) -> str:
+        """Return the summary without its warnings, for places that show them apart; a subclass gives it."""
+        text = self.summary()  # of a class that writes its warnings into the summary itself
+        for warning in self.all_warnings:
+            text = text.replace(f" Beware: {warning}", "")
+        return text
 
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
