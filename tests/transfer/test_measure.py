@@ -197,7 +197,9 @@ class TestResult:
     def test_sizes_at_which_the_gain_is_sure_are_listed(self) -> None:
         found = measure(rows({**CURVES, "gap": (0.5, 0.54, 0.2)}))
         columns = found.columns()
-        for row, text, until in zip(found.improvements, columns["gain_significant_at"], columns["gain_until"], strict=True):
+        for row, text, until in zip(
+            found.improvements, columns["gain_significant_at"], columns["gain_until"], strict=True
+        ):
             sure = row.n[row.gain_low > 0]
             assert [float(n) for n in text.split()] == sure.tolist()
             assert not len(sure) or until == sure[-1]
