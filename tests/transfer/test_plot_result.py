@@ -178,7 +178,7 @@ def test_names_that_do_not_exist_are_answered_with_near_ones(result):
         ({"task": "dept"}, "task='dept': is not known. Did you mean 'depth'"),
         ({"methods": ["m0", "nn"]}, "methods='nn': is not known"),
         ({"highlight": "scrach"}, "highlight='scrach': is not known. Did you mean 'scratch'"),
-        ({"methods": []}, "methods is empty"),
+        ({"methods": []}, r"methods=\[\]: is empty"),
     ):
         with pytest.raises(InputError, match=match):
             draw(result, **options)
@@ -423,18 +423,16 @@ def hostile():
     return measured(12, (HOSTILE,), name=HOSTILE + "{}", sizes=(100, 1000))
 
 
-@pytest.mark.parametrize("size", [(6.4, 4.8), (3.3, 2.6)])
-@pytest.mark.parametrize("layout", ["constrained", None])
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_hostile_names_are_shown_and_settings_left_alone(kind, size, layout, hostile):
+def test_hostile_names_are_shown_and_settings_left_alone(kind, hostile):
     before = dict(mpl.rcParams)
-    found = hostile
-    figure = Figure(figsize=size, layout=layout)
-    ax = figure.add_subplot()
-    assert found.plot(ax=ax, kind=kind) is ax
-    figure.draw_without_rendering()
-    assert len(figure.axes) == 1
-    own = found.plot(kind=kind)
+    for size, layout in (((6.4, 4.8), "constrained"), ((3.3, 2.6), None)):
+        figure = Figure(figsize=size, layout=layout)
+        ax = figure.add_subplot()
+        assert hostile.plot(ax=ax, kind=kind) is ax
+        figure.draw_without_rendering()
+        assert len(figure.axes) == 1
+    own = hostile.plot(kind=kind)
     own.figure.draw_without_rendering()
     shown = [t.get_text() for t in own.figure.findobj(mpl.text.Text)]
     named = [t for t in shown if r"\$x\$" in t]
@@ -498,7 +496,7 @@ def test_the_authors_losses(data_dir):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
         found = measure_transfer(table, blind=controls["blind-guess"], maximal=controls["gold"])
-    for kind in KINDS:
+    for kind in ("curves", "ranks", "equivalence"):  # those that name their curves
         ax = found.plot(kind=kind)
         ax.figure.draw_without_rendering()
         assert len(ax.figure.axes) == 3

@@ -94,7 +94,7 @@ def test_ranks_of_some_methods_leave_the_others_faint():
     assert len(of(ax.lines, "curvewise-other")) == 2
     assert len(of(ax.collections, "curvewise-place")) == 2
     assert {t.split("  ")[1] for t in texts(ax, "curvewise-end")} >= {"swav", "scratch"}
-    with pytest.raises(InputError, match="methods='swaw': is not known. Did you mean 'swav'"):
+    with pytest.raises(InputError, match=r"methods='swaw': is not known\. Did you mean 'swav'"):
         draw(ranks(), methods=["swaw"])
 
 
@@ -180,11 +180,11 @@ def test_win_rates_by_size_around_one_half(wins):
     for n, r in zip(wins.n, wins.rates, strict=True):
         at = corners[np.isclose(corners[:, 0], n), 1]
         np.testing.assert_allclose([at.min(), at.max()], [100 * r.rate.low, 100 * r.rate.high])
-    sure, unsure = of(ax.lines, "curvewise-rate-dot")
+    sure, tied = of(ax.lines, "curvewise-rate-dot")
     outside = [r.rate.low > 0.5 or r.rate.high < 0.5 for r in wins.rates]
     assert outside == [True, True, False]
     np.testing.assert_array_equal(sure.get_xdata(), wins.n[:2])
-    assert unsure.get_markerfacecolor() == "white"
+    assert tied.get_markerfacecolor() == "white"
     assert len(of(ax.lines, "curvewise-run")) == 3
     assert wins.end.text.split(";")[0] in caption(ax)
 
@@ -239,9 +239,8 @@ def test_a_blind_guess_is_its_frequencies_or_the_losses_it_makes():
     np.testing.assert_allclose(line.get_xdata()[0], np.abs(values - np.median(values)).mean())
 
 
-@pytest.mark.parametrize("size", [(6.4, 4.8), (3.3, 2.6)])
 @pytest.mark.parametrize("what", ["ranks", "tasks", "spread", "comparison", "wins", "win", "blind"])
-def test_axes_of_any_size_and_settings_left_alone(what, size, wins):
+def test_axes_of_any_size_and_settings_left_alone(what, wins):
     before = dict(mpl.rcParams)
     found = {
         "ranks": lambda: ranks(HOSTILE),
@@ -252,7 +251,7 @@ def test_axes_of_any_size_and_settings_left_alone(what, size, wins):
         "win": lambda: wins.at(100),
         "blind": lambda: blind_guess([HOSTILE] * 20 + ["dog"] * 60, "cross-entropy"),
     }[what]()
-    for layout in ("constrained", None):
+    for size, layout in (((6.4, 4.8), "constrained"), ((3.3, 2.6), None)):
         figure = Figure(figsize=size, layout=layout)
         ax = figure.add_subplot()
         assert found.plot(ax=ax) is ax
