@@ -532,9 +532,11 @@ def find_networks(
     batch at a time. Networks that take more than one tensor (texts) are left out, as is whatever
     is no network of torch.
     """
-    stored = _stored(inputs)
-    if stored is None:
-        return {}
+    batches = list(inputs.batches(BATCH))
+    arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
+    if len(arrays) < len(batches) or len({batch.shape[1:] for batch in arrays}) > 1:
+        return {}  # texts, or images of several sizes
+    stored = torch.from_numpy(np.concatenate(arrays))
     options = {"device": device, "precision": precision if precision in TRAINING_PRECISIONS else "float32"}
     found = {}
     for checkpoint in as_checkpoints(checkpoints):
@@ -558,15 +560,6 @@ class _Prepare:
     def __call__(self, batch: Tensor) -> Tensor:
         found: Tensor = self.ready(batch).x
         return found.to(batch.device)
-
-
-def _stored(inputs: Inputs) -> Tensor | None:
-    """Return all examples as one tensor; None where their shapes differ."""
-    batches = list(inputs.batches(BATCH))
-    arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
-    if len(arrays) < len(batches) or len({batch.shape[1:] for batch in arrays}) > 1:
-        return None
-    return torch.from_numpy(np.concatenate(arrays))
 
 
 def _reader(checkpoint: Checkpoint, inputs: Inputs, device: str | None) -> TorchReader | None:

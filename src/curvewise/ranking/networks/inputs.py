@@ -25,7 +25,6 @@ from curvewise.ranking.networks.preprocessing import (
     is_network,
     is_picture,
     is_torch,
-    kind_of_numbers,
     layout_of,
     pair_of,
     pixels_of,
@@ -364,7 +363,8 @@ def preparation(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, first: B
 
 
 def _is_of(value: Any, kind: str) -> bool:
-    return hasattr(value, "dtype") and kind_of_numbers(value) == kind
+    """Tell if an array or tensor has numbers of a type."""
+    return hasattr(value, "dtype") and str(value.dtype).removeprefix("torch.") == kind
 
 
 def _for_reader(reader: Reader, batch: Any) -> Any:

@@ -341,7 +341,12 @@ def descended(
     epochs, rate, size = how
     n, steps = len(x), -(-len(x) // size)
     if rate is None:
-        rate = 1 / (_largest_variance(x, random) + x.shape[1] / size)
+        # One over the largest curvature: the largest eigenvalue of the covariance by power iteration, and the noise
+        # that a batch of this size adds.
+        axis = torch.from_numpy(random.standard_normal(x.shape[1])).to(x.device, torch.float32)
+        for _ in range(10):
+            axis = x.T @ (x @ (axis / axis.norm().clamp(min=1e-30))) / len(x)
+        rate = 1 / (max(float(axis.norm()), 1e-12) + x.shape[1] / size)
     weights = _zeros(x, target)
     velocity = torch.zeros_like(weights)
     for _ in range(epochs):
@@ -351,15 +356,6 @@ def descended(
             velocity.mul_(MOMENTUM).add_(slope)
             weights.sub_(velocity, alpha=rate)
     return weights
-
-
-def _largest_variance(x: Tensor, random: np.random.Generator) -> float:
-    """Estimate the largest eigenvalue of the covariance of centred rows, by power iteration."""
-    start = random.standard_normal(x.shape[1])
-    axis = torch.from_numpy(start).to(x.device, torch.float32)
-    for _ in range(10):
-        axis = x.T @ (x @ (axis / axis.norm().clamp(min=1e-30))) / len(x)
-    return max(float(axis.norm()), 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
