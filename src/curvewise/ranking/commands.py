@@ -78,7 +78,8 @@ OPTIONS = {
     "table": "",
     "source": "",
 }
-ARRAYS = (".npy", ".npz")  # endings of files that hold features
+# Endings of files of features.
+ARRAYS = (".npy", ".npz")
 # Endings of the files that a folder of checkpoints is searched for.
 ENDINGS = (".pt2", ".pt", ".pth", ".th", ".onnx", ".tflite", ".safetensors", *ARRAYS)
 # Keys that a .toml file may have for a checkpoint.
@@ -88,9 +89,12 @@ KEYS = (
 )
 _LABELS = ("labels", "label", "y", "targets", "target", "classes")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-SCATTERED = 6  # measures that are drawn against accuracies, the best ones
-MOST_PAIRS = 20  # comparisons that are shown; --json has all of them
-MOST_PANELS = 6  # groups that are drawn in one picture
+# Measures that are drawn against accuracies, the best ones.
+SCATTERED = 6
+# Comparisons that are shown; --json has all of them.
+MOST_PAIRS = 20
+# Groups that are drawn in one picture.
+MOST_PANELS = 6
 Checkpoints = Annotated[list[str], Parameter(name="CHECKPOINT...", negative="")]
 Share = Annotated[float, Parameter(validator=Number(gte=0, lt=1))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0))]
@@ -99,7 +103,7 @@ Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 @Parameter(name="*", group=DATA)
 @dataclass
 class TargetReading:
-    """What to rank for.
+    """Examples and labels of the task to rank for.
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ from curvewise.tables import format_table
 from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result, check_level
 
-AVERAGE = "average"  # stands for the task in rows that are means over tasks
+# Stands for the task in rows that are means over tasks.
+AVERAGE = "average"
 _MARKS = {
     "markdown": (("**", "**"), ("<u>", "</u>")),
     "latex": ((r"\textbf{", "}"), (r"\underline{", "}")),

@@ -39,9 +39,12 @@ from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
 DEFAULT_MEASURES = ("nleep", "logme")
-NAMED = 3  # checkpoints that a summary or a message names
-HIT_RESAMPLES = 1000  # more than of parts of the examples, as means of stored hits cost next to nothing
-GRID = 200  # values of the spread τ over which its posterior is computed
+# Checkpoints that a summary or a message names.
+NAMED = 3
+# More resamples than of parts of the examples: means of stored hits cost next to nothing.
+HIT_RESAMPLES = 1000
+# Values of the spread τ over which its posterior is computed.
+GRID = 200
 DRAWS = 4000
 
 
@@ -442,11 +445,13 @@ class _Scoring:
     ) -> None:
         self.scorer, self.measures, self.leader = scorer, measures, leader
         self.train, self.test, self.rng = train, test, rng
+        # One seed for all checkpoints, so that chance in a measure favours none of them.
         self.seed = int(rng.integers(2**31))
         self.by_hits = leader.name in scorer.hits and test is not None
         self.resamples = resamples
         drawn = 0 if self.by_hits else resamples
         self.share = 0.5 if self.by_hits else share_for(leader)
+        # The same parts for every checkpoint: differences between checkpoints vary far less than scores.
         self.parts = [
             (*draw_parts(train, test, scorer.targets, self.share, rng), int(rng.integers(2**31))) for _ in range(drawn)
         ]
@@ -777,10 +782,12 @@ def likely_scores(
     if count == 1:
         return np.zeros((draws, 1))
     covariance = _covariance(replicates)
+    # An orthonormal basis of all differences between checkpoints, in which the sampling error is then diagonal.
     contrasts = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, 1:]]))[0][:, 1:]
     noise, vectors = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
     noise = np.clip(noise, 0.0, None)
     turned = vectors.T @ contrasts.T @ scores
+    # Posterior of τ on a grid, marginal over the scores; three times the observed spread is beyond all its mass.
     top = 3 * math.sqrt(float(np.mean(turned**2 + noise))) or 1.0
     grid = top * (np.arange(GRID) + 0.5) / GRID
     total = grid[:, None] ** 2 + noise

@@ -35,10 +35,12 @@ from curvewise.types.units import FloatArray
 RATE = 0.01
 # Those among which the paper on ranking takes the best for each checkpoint and task.
 PAPER_RATES = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5)
-MOMENTUM = 0.9  # of SGD, as in Li et al. 2021
+# Momentum of SGD in Li et al. 2021.
+MOMENTUM = 0.9
 SCHEDULES = ("constant", "linear", "cosine")
 TRAINING_PRECISIONS = ("float32", "bfloat16")
-BATCH = 256  # examples that are read, or scored, at a time
+# Examples that are read, or scored, at a time.
+BATCH = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,7 +479,7 @@ def _copied(network: nn.Module) -> nn.Module:
         said = str(error).strip().split("\n")[0][:200]
         raise InputError(
             f"network ({type(network).__name__}) cannot be copied and trained: {said} Make it "
-            "anew from its code and weights, or take linear_score of its features."
+            "again from its code and weights, or take linear_score of its features."
         ) from error
 
 

@@ -18,7 +18,8 @@ from curvewise.ranking.measure import has_test
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
 from curvewise.ranking.scores import as_matrix
 
-FIRST = 2  # steps before a loop is recorded
+# Steps before a loop is recorded, in which libraries allocate their workspaces.
+FIRST = 2
 
 
 def nleep_on_device(

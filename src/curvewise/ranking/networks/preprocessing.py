@@ -19,7 +19,8 @@ from curvewise.text import arg
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 _CHANNELS = {"rgb": 3, "bgr": 3, "grey": 1}
-_LUMA = (0.299, 0.587, 0.114)  # of ITU-R BT.601, as Pillow's mode "L"
+# Weights of red, green and blue in ITU-R BT.601, as in Pillow's mode "L".
+_LUMA = (0.299, 0.587, 0.114)
 # Values that are resized at a time, at four bytes each.
 _PIXELS = 2**25
 Size = int | tuple[int, int]
@@ -255,7 +256,8 @@ def _as_size(value: Any, name: str) -> Size | None:
 # Preprocessing, or a function from a batch of uint8 to inputs. The batch is a tensor where torch is installed, and an
 # array otherwise.
 Prepare = Preprocessing | Callable[[Any], Any]
-_RESAMPLE = {0: "nearest", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
+# Pillow's numbers of filters, which Hugging Face writes.
+_RESAMPLE = {0: "nearest", 2: "bilinear", 3: "bicubic"}
 
 
 def as_preprocessing(given: Any) -> Prepare:

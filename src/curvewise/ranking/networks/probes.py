@@ -21,12 +21,18 @@ from curvewise.ranking.scores import as_matrix
 from curvewise.types.units import FloatArray
 
 TARGETS = ("classes", "multilabel")
-PENALTIES = (1.0, 0.1, 0.01, 0.001)  # among which that of a converged classifier is chosen, from strong to weak
-MOMENTUM = 0.9  # of SGD, as in Li et al. 2021
-GAP = 1e-4  # of the loss above its minimum, relative to it, at convergence
-STEPS = 2000  # of L-BFGS at most
-LOOK = 10  # steps between two looks at the gap
-CHOOSING_ROWS = 4000  # examples on which a penalty is chosen, at most
+# Penalties among which that of a converged classifier is chosen, from strong to weak.
+PENALTIES = (1.0, 0.1, 0.01, 0.001)
+# Momentum of SGD in Li et al. 2021.
+MOMENTUM = 0.9
+# Distance of the loss above its minimum, relative to it, at convergence.
+GAP = 1e-4
+# Most steps of L-BFGS.
+STEPS = 2000
+# Steps between two looks at the gap.
+LOOK = 10
+# Most examples on which a penalty is chosen.
+CHOOSING_ROWS = 4000
 
 
 class Descent(TypedDict, total=False):
@@ -498,7 +504,7 @@ def warn(text: str) -> None:
 
 
 _FAILS = (
-    "{} Without test examples it is in-sample, and with no more examples than dimensions any labels can be told apart."
+    "{} Without test examples it is in-sample, and with no more examples than dimensions any labels can be separated."
 )
 MEASURES = (
     *(

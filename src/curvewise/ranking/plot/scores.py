@@ -29,10 +29,13 @@ CHOSEN = "curvewise-chosen"
 SCRATCH = "curvewise-reference"
 MOST_MEASURES = 6
 MOST_COLUMNS = 5
-MOST_TASKS = 6  # panels of bars beside each other
+# Most panels of bars beside each other.
+MOST_TASKS = 6
 MARKERS = "osD^vPX<>p"
-MOST_KINDS = 10  # with a colour of their own
-REFERENCE = "black"  # checkpoints that are shown and never ranked
+# Most kinds with a colour of their own.
+MOST_KINDS = 10
+# Colour of checkpoints that are shown and never ranked.
+REFERENCE = "black"
 BAR, FAILED, NAME = "curvewise-bar", "curvewise-failed", "curvewise-name"
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 _ALIGN: dict[int, tuple[str, str]] = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
