@@ -391,16 +391,19 @@ class PoolReading:
         """Read the table, and report on stderr how its columns were interpreted."""
         from curvewise.ranking.load import load_checkpoint_scores
 
+        columns = {
+            "checkpoint": self.checkpoint,
+            "task": self.task,
+            "group": self.group,
+            "accuracy": self.accuracy_column,
+            "measure": self.measure,
+            "score": self.score,
+        }
         found = load_checkpoint_scores(
             source,
             accuracies=self.accuracy,
-            checkpoint=self.checkpoint,
-            task=self.task,
-            group=self.group,
-            accuracy=self.accuracy_column,
+            columns={role: name for role, name in columns.items() if name is not None},
             measures=list(measures) or None,
-            measure=self.measure,
-            score=self.score,
             wide=self.wide,
             unit=self.unit,
             reference=tuple(self.reference),

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
-from curvewise.nn.data import find_device
+from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.mixture import project
 from curvewise.ranking.networks.probes import TARGETS, Labelled, fifth, own_terms, read_labelled, scale_of, warn

@@ -504,7 +504,7 @@ def _tokenizer(checkpoint: Checkpoint) -> Any:
             "object or a folder of Hugging Face, or give tokens."
         )
     if isinstance(given, str | os.PathLike):
-        from curvewise.nn.files.tokens import load_tokenizer
+        from curvewise.nn.files.datasets import load_tokenizer
 
         return load_tokenizer(given)
     return given

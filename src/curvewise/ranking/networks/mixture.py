@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from curvewise.errors import InputError
-from curvewise.nn.data import find_device
+from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import has_test
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
 from curvewise.ranking.scores import as_matrix

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.data import find_device
+from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import RankingMeasure, Targets, as_targets
 from curvewise.ranking.scores import as_matrix
 from curvewise.types.units import FloatArray
