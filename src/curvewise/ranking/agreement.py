@@ -69,7 +69,7 @@ class RankingAgreement(Result):
         """Return a row for each number: its estimate, low and high."""
         return interval_columns(self.intervals)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return one sentence with all numbers."""
         tasks = "" if len(self.n) == 1 else f" on average over {len(self.n)} tasks"
         said = ", ".join(f"{metric_title(k)} {v}" for k, v in self.intervals.items())

@@ -25,7 +25,6 @@ from curvewise.cli.console import (
     check_folder,
     in_options,
     note,
-    sentences,
     table_in_parts,
     warn_each,
 )
@@ -826,7 +825,7 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
     """Print the ranked table, agreement among measures, cost, certainty and failures."""
     page.document = result.to_dict()
     page.document["top"] = list(result.top)
-    page.say(sentences(result))
+    page.say(result.sentences())
     title = f"Checkpoints by {result.by}, {result.examples:,} examples"
     if result.resamples:
         title += f" ({result.level:.0%} intervals)"
@@ -960,7 +959,7 @@ def drawn_groups(result: RankingJudgement) -> list[str]:
 def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bool) -> None:
     """Print the columns of the paper's tables for each group, comparisons and references."""
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(result.sentences())
     for group in result.groups:
         _show_group(page, result, group)
         if by_task and page.markup is None and len(result.tasks) > 1:

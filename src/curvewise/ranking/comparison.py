@@ -84,7 +84,7 @@ class RankingComparisons(Result):
         ends = zip(("difference", "low", "high"), ("estimate", "low", "high"), strict=True)
         return found | {name: [getattr(r.difference, end) for r in self.rows] for name, end in ends}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return a sentence for each pair."""
         return "\n".join(
             f"{r.group}: {r.value} of {r.one} less that of {r.two}: {r.difference}, "

@@ -437,7 +437,7 @@ class RankingJudgement(Result):
         pool, pairs = self._pools[self._group(group)], list(combinations(chosen, 2))
         return compare_pairs(pool, pairs, value, self.level, self._permutations, 0)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return a few sentences on the best measure of each group."""
         many = f"{len(self.measures)} measure{'' if len(self.measures) == 1 else 's'}"
         tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"

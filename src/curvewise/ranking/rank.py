@@ -22,10 +22,10 @@ from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
     Named,
-    Replicates,
     Rows,
     Score,
     Scorer,
+    ScoreReplicates,
     draw_parts,
     find_measures,
     hit_replicates,
@@ -384,7 +384,7 @@ class CheckpointRanking(Result):
             "gflops": [_total(gflops) for _, gflops in parts.values()],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return a few sentences on the ranking."""
         count = self.ranked
         text = f"{count} checkpoint{'' if count == 1 else 's'} ranked by {self.by} "
@@ -561,7 +561,7 @@ class _Scoring:
                 drawn = hit_replicates(hits, HIT_RESAMPLES, self.rng)
             else:
                 drawn = np.array([self.drawn[i] for i in ranked]).T
-            replicates = Replicates(drawn, self.share)
+            replicates = ScoreReplicates(drawn, self.share)
             found["rank_low"], found["rank_high"] = rank_limits(scores, replicates, level, self.rng)
             found["score_low"], found["score_high"] = score_limits(scores, replicates, level, self.leader.bounds)
             unknown = ~replicates.known
@@ -764,7 +764,7 @@ def as_reliability(value: Reliability | float | str) -> Reliability:
 
 
 def likely_scores(
-    scores: FloatArray, replicates: Replicates, rng: np.random.Generator, draws: int = DRAWS
+    scores: FloatArray, replicates: ScoreReplicates, rng: np.random.Generator, draws: int = DRAWS
 ) -> FloatArray:
     """Draw the scores in the population, given those of the sample.
 
@@ -801,7 +801,7 @@ def likely_scores(
     return found
 
 
-def _covariance(replicates: Replicates) -> FloatArray:
+def _covariance(replicates: ScoreReplicates) -> FloatArray:
     """Return the covariance of scores without their shared error, shrunk towards its diagonal as replicates are few.
 
     The weight of the diagonal is that of the oracle-approximating shrinkage (Chen et al. 2010),
@@ -829,7 +829,7 @@ def highest_shares(values: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def score_limits(
-    scores: FloatArray, replicates: Replicates, level: float, bounds: tuple[float, float] = (-np.inf, np.inf)
+    scores: FloatArray, replicates: ScoreReplicates, level: float, bounds: tuple[float, float] = (-np.inf, np.inf)
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval of each score, Student's t times the standard error to either side, within the bounds."""
     from scipy.special import stdtrit
@@ -840,7 +840,7 @@ def score_limits(
 
 
 def rank_limits(
-    scores: FloatArray, replicates: Replicates, level: float, rng: np.random.Generator
+    scores: FloatArray, replicates: ScoreReplicates, level: float, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval of each rank, from the significant differences between checkpoints.
 
@@ -872,7 +872,7 @@ def rank_limits(
 
 
 def _different(
-    j: int, scores: FloatArray, replicates: Replicates, noise: FloatArray, level: float
+    j: int, scores: FloatArray, replicates: ScoreReplicates, noise: FloatArray, level: float
 ) -> NDArray[np.bool_]:
     """Return a mask of the checkpoints that differ significantly from checkpoint j."""
     apart = replicates.deviations - replicates.deviations[:, [j]]

@@ -31,7 +31,7 @@ MEASURES: Mapping[str, RankingMeasure] = {
 ENERGY = 0.8
 # Share of replicates that may fail before a checkpoint's spread is called unknown.
 FAILED_SHARE = 0.2
-# Replicates for a spread to be known.
+# ScoreReplicates for a spread to be known.
 LEAST = 10
 Rows = NDArray[np.int64]
 Named = str | RankingMeasure | Callable[..., float]
@@ -290,11 +290,11 @@ def hit_replicates(hits: FloatArray, resamples: int, rng: np.random.Generator) -
     return found
 
 
-class Replicates:
+class ScoreReplicates:
     """Joint spread of the scores of all checkpoints, from replicates.
 
     A share f of the examples without replacement has, around the whole, √((1 − f) / f) of the
-    spread that the whole has around the population. Replicates are centred on their own mean,
+    spread that the whole has around the population. ScoreReplicates are centred on their own mean,
     because fewer examples shift scores. Those that fail for a checkpoint are dropped; a checkpoint
     for which many fail has an unknown spread.
 
