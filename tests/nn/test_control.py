@@ -15,10 +15,10 @@ from sklearn.datasets import load_digits
 from torch.nn import functional
 
 from curvewise.nn import Assignment, Examples, Keep, Trained, Training
-from curvewise.nn import schedules as control
 from curvewise.nn.chance import split_rows, visits
 from curvewise.nn.engine import train
 from curvewise.nn.networks import make_network
+from curvewise.nn.schedules import Course
 
 PLAIN = Training("mlp", options={"width": 12}, batch=16, rate=0.3)
 NORMED = replace(PLAIN, options={"width": 12, "batch_norm": True}, rate=0.1)
@@ -250,7 +250,7 @@ def test_small_subsets_search_for_longer(digits: Examples) -> None:
         rows = np.concatenate([np.flatnonzero(digits.y == c)[:each] for c in range(classes)])
         waits.append(0)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(control, "_validation", stuck)
+            patch.setattr(Course, "validate", stuck)
             training = replace(PLAIN, schedule="searched", epochs=1000, architecture="linear")
             found = run(replace(training, options={}), Assignment(rows), digits)
         patience = math.ceil(5 * math.sqrt(400 / (len(rows) / classes)))
@@ -269,13 +269,13 @@ def test_what_the_search_could_not_do_is_told(digits: Examples) -> None:
 
 def test_a_rate_that_diverges_leaves_the_lower_ones(digits: Examples, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search goes back to the initial weights and on with a tenth."""
-    looks, real = [], control._validation
+    looks, real = [], Course.validate
 
     def diverging(course: Any, held: Any) -> tuple[float, float]:
         looks.append(1)
         return (math.inf, math.inf) if len(looks) <= 2 else real(course, held)
 
-    monkeypatch.setattr(control, "_validation", diverging)
+    monkeypatch.setattr(Course, "validate", diverging)
     training = replace(PLAIN, schedule="searched", patience=2, epochs=30, rate=1.0)
     one = assigned(3, 60)
     found = run(training, one, digits)

@@ -24,12 +24,11 @@ from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.chance import split_rows, visits
 from curvewise.nn.devices import reproducible
 from curvewise.nn.engine import measure_seconds, resident, train
-from curvewise.nn.lane import DENSE_BATCH, EVALUATION_BATCH, Lane, Setup, make_single
-from curvewise.nn.networks import DENSE, make_network, notes_of
+from curvewise.nn.lane import DENSE_BATCH, EVALUATION_BATCH, Lane, Setup, make_single, make_stack
+from curvewise.nn.networks import make_network, notes_of
 from curvewise.nn.optimisers import make_loss, number_losses
 from curvewise.nn.schedules import Goal, drive, rate_factors
-from curvewise.nn.stack import make_stack
-from curvewise.nn.task import IMAGES, settle_training
+from curvewise.nn.task import settle_training
 
 CPU = torch.device("cpu")
 LOSSES = {"l1": functional.l1_loss, "l2": functional.mse_loss}
@@ -417,10 +416,6 @@ def test_settings_that_came_later_leave_the_others_as_they_were() -> None:
 
 
 # The encoder and decoder
-
-
-def test_what_gives_images_is_known_without_torch() -> None:
-    assert tuple(DENSE) == IMAGES
 
 
 @pytest.mark.parametrize("encoder", ["resnet18", "resnet50"])

@@ -109,28 +109,16 @@ def test_a_stack_takes_each_model_s_own_steps_bit_for_bit(name: str, decay: floa
     alone = [_drawn(seed) for seed in range(models)]
     together = [torch.stack(p) for p in zip(*alone, strict=True)]
     states, state = [rule.start(p) for p in alone], rule.start(together)
-    rates = torch.linspace(0.001, 0.03, models)
+    rate = torch.tensor(0.03)
     for step in range(25):
         count = torch.tensor(float(step + 1))
         grads = [_drawn(100 * step + m, scale=0.1) for m in range(models)]
         for m in range(models):
-            rule.step(alone[m], grads[m], states[m], rates[m], count)
+            rule.step(alone[m], grads[m], states[m], rate, count)
         stacked = [torch.stack(g) for g in zip(*grads, strict=True)]
-        rule.step(together, stacked, state, rates, count, stacked=True)
+        rule.step(together, stacked, state, rate, count, stacked=True)
     for m in range(models):
         assert all(torch.equal(a, t[m]) for a, t in zip(alone[m], together, strict=True))
-
-
-@torch.no_grad()
-def test_a_stack_may_share_one_rate() -> None:
-    rule = make_optimiser(Training(optimiser="ranger", weight_decay=0.1))
-    shared, each = ([torch.stack([p, p + 1]) for p in _drawn(0)] for _ in range(2))
-    one, two = rule.start(shared), rule.start(each)
-    grads = [torch.stack([g, -g]) for g in _drawn(1)]
-    rate = torch.tensor(0.1)
-    rule.step(shared, grads, one, rate, torch.tensor(1.0), stacked=True)
-    rule.step(each, grads, two, rate.expand(2), torch.tensor(1.0), stacked=True)
-    assert all(torch.equal(a, b) for a, b in zip(shared, each, strict=True))
 
 
 @pytest.mark.parametrize("name", list(CASES))
@@ -190,7 +178,7 @@ def test_a_step_never_asks_the_host(name: str, stacked: bool) -> None:
     rule = make_optimiser(Training(optimiser=name, weight_decay=0.01))
     with torch.device("meta"):
         params = [torch.empty(3, *shape) for shape in SHAPES]
-        rate = torch.empty(3) if stacked else torch.empty(())
+        rate = torch.empty(())
         state = rule.start(params)
         rule.step(params, params, state, rate, torch.empty(()), stacked=stacked)
         rule.reset(params, state)

@@ -11,8 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from curvewise.errors import InputError  # noqa: E402
+from curvewise.nn.devices import one_thread  # noqa: E402
 from curvewise.nn.engine import train  # noqa: E402
-from curvewise.nn.networks import initial_network, one_thread, restore_network  # noqa: E402
+from curvewise.nn.networks import initial_network, restore_network  # noqa: E402
 from curvewise.nn.task import Assignment, Examples, Keep  # noqa: E402
 from curvewise.nn.training import Training  # noqa: E402
 

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
-from curvewise.nn import engine as crew
+from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training, engine
 from curvewise.nn.devices import reproducible
-from curvewise.nn.engine import make_probe, resident, train
-from curvewise.nn.lane import Lane, Setup, make_single
+from curvewise.nn.engine import POOL, resident, train
+from curvewise.nn.lane import Lane, Setup, make_single, make_stack, stackable
 from curvewise.nn.schedules import Goal, drive
-from curvewise.nn.stack import make_stack, stackable
 
 CPU = torch.device("cpu")
 
@@ -137,7 +135,7 @@ def test_a_run_alone_has_the_bits_of_its_stack(
     wide: int, classes: int, batch: int, large: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the two ways round differently, all are trained in one of them."""
-    monkeypatch.setattr(crew, "LARGE", large)
+    monkeypatch.setattr(engine, "LARGE", large)
     rng = np.random.default_rng(1)
     examples = made(rng, wide, classes, 60)
     training = Training("mlp", options={"width": 16}, batch=batch, steps=6)
@@ -147,7 +145,7 @@ def test_a_run_alone_has_the_bits_of_its_stack(
         ((_, alone),) = train(training, [run], examples, {"test": examples})
         assert np.array_equal(alone.probabilities["test"], together[i].probabilities["test"])
         assert alone.metrics == together[i].metrics
-    ways = set(crew.KEPT.lanes or {})
+    ways = set(POOL.lanes)
     assert ways == {"single"} if large == 0 else "single" not in ways
 
 
@@ -264,7 +262,7 @@ def test_a_stack_calculates_what_its_networks_do(nets: Path) -> None:
     setup = Setup(training, resident(examples, CPU), examples.shape, 3, 7, CPU, nets)
     runs = [Assignment(rng.permutation(40)[:20], i, i, i) for i in range(3)]
     with reproducible():
-        assert stackable(make_probe(setup))
+        assert stackable(setup.network())
         together = driven(make_stack(setup, 3)(), goal, runs)
         single = make_single(setup)()
         for mine, run in zip(together, runs, strict=True):
@@ -282,7 +280,7 @@ def test_hooks_are_called_where_a_network_has_some(nets: Path) -> None:
     training = Training("nets_of_stacks:hooked", steps=0, batch=5)
     ((_, found),) = train(training, [Assignment(np.arange(9), 1)], examples, {"test": examples}, folder=nets)
     assert found.error is None
-    assert set(crew.KEPT.lanes or {}) == {"single"}
+    assert set(POOL.lanes) == {"single"}
 
 
 def test_members_are_poked_each_at_its_own_time() -> None:

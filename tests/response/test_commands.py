@@ -208,7 +208,7 @@ def test_a_perturbation_and_a_factory_of_ones_own(measure, files, tmp_path, monk
         (("--sheet", "sheet.txt"), 2, "must end in .png"),
         (("--sheet", "s.png", "--layer", "1"), 2, "drop one"),
         (("--save", "nowhere/at/all.csv"), 2, "there is no folder"),
-        (("--device", "gpu"), 1, "--device gpu is not known"),
+        (("--device", "gpu"), 1, "--device gpu: not known"),
         (("--seed", "-1"), 2, "seed"),
         (("--examples", "1"), 2, "examples"),
         (("--factory-option", "width"), 2, "KEY=VALUE"),

@@ -312,11 +312,6 @@ def test_without_a_gpu_the_cores_are_taken(tmp_path, monkeypatch):
     assert set(estimate.usual_devices(make(tmp_path))) == {"cpu"}
 
 
-def test_names_of_networks_are_those_there_are():
-    architectures = pytest.importorskip("curvewise.nn.networks")
-    assert set(plan.NETWORKS) == set(architectures.ARCHITECTURES)
-
-
 @pytest.mark.parametrize(
     ("learner", "told"),
     [

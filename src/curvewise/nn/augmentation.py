@@ -21,8 +21,26 @@ from curvewise.nn.chance import uniform
 
 Augmentation = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
+AUGMENTATIONS: dict[str, str] = {
+    "flip": "left to right, for half of the examples",
+    "translate": "by whole pixels, up to that many along each axis; 'translate:2'",
+    "crop": "out of the image padded by that many reflected pixels; 'crop:4'",
+    "cutout": "a square of that side, wholly inside the image; 'cutout:12'",
+    "rotation": "by up to that many degrees either way; 'rotation:30'",
+    "shift-x": "sideways by up to that share of the width either way; 'shift-x:0.5'",
+    "shift-y": "up or down by up to that share of the height; 'shift-y:0.5'",
+    "colour": "brightness, contrast, saturation and hue by up to that share; 'colour:0.25'",
+    "noise": "normal, of that standard deviation on the scale 0 to 1; 'noise:0.1'",
+}
+"""Augmentations by name, and the meaning of their number."""
 
-# What the augmentations do to a batch of images.
+MOVES = ("flip", "translate", "crop", "cutout")
+"""Augmentations that move pixels and do not calculate with them."""
+
+_WARPS = ("rotation", "shift-x", "shift-y")
+_LARGEST = {"rotation": 180.0, "shift-x": 1.0, "shift-y": 1.0, "colour": 0.5, "noise": math.inf}
+_DRAWS = 16  # numbers of draws that belong to one augmentation, so that one more of them leaves the others alone
+_AGAIN = 1024  # offset of the draws where an augmentation is asked for a second time
 
 
 @dataclass(frozen=True)
@@ -43,15 +61,15 @@ class Chance:
     example: Tensor
 
     def unit(self, number: int) -> Tensor:
-        """Uniform in [0, 1), shape (examples,)."""
+        """Draw uniformly from [0, 1), shape (examples,)."""
         return uniform(self.seed, self.epoch, self.example, number)
 
     def signed(self, number: int, amount: float) -> Tensor:
-        """Uniform within ±amount."""
+        """Draw uniformly within ±amount."""
         return (2 * self.unit(number) - 1) * amount
 
     def whole(self, number: int, least: int, most: int) -> Tensor:
-        """Uniform among the integers from least to most, shape (examples, 1)."""
+        """Draw uniformly among the integers from least to most, shape (examples, 1)."""
         drawn = torch.floor(self.unit(number) * (most - least + 1)).to(torch.int64)
         return (drawn + least).unsqueeze(-1)
 
@@ -64,25 +82,6 @@ class Chance:
 
 
 Family = Callable[[Tensor, list[Change], Chance, Tensor], Tensor]
-
-AUGMENTATIONS: dict[str, str] = {
-    "flip": "left to right, for half of the examples",
-    "translate": "by whole pixels, up to that many along each axis; 'translate:2'",
-    "crop": "out of the image padded by that many reflected pixels; 'crop:4'",
-    "cutout": "a square of that side, wholly inside the image; 'cutout:12'",
-    "rotation": "by up to that many degrees either way; 'rotation:30'",
-    "shift-x": "sideways by up to that share of the width either way; 'shift-x:0.5'",
-    "shift-y": "up or down by up to that share of the height; 'shift-y:0.5'",
-    "colour": "brightness, contrast, saturation and hue by up to that share; 'colour:0.25'",
-    "noise": "normal, of that standard deviation on the scale 0 to 1; 'noise:0.1'",
-}
-"""What there is, and what its number means."""
-
-_MOVES = ("flip", "translate", "crop", "cutout")
-_WARPS = ("rotation", "shift-x", "shift-y")
-_LARGEST = {"rotation": 180.0, "shift-x": 1.0, "shift-y": 1.0, "colour": 0.5, "noise": math.inf}
-_DRAWS = 16  # numbers of draws that belong to one augmentation
-_AGAIN = 1024  # how far on they start where it is asked for a second time
 
 
 def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augmentation:
@@ -125,11 +124,13 @@ def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augment
         return lambda x, seed, epoch, example, fill: x
     if len(shape) != 3:
         raise InputError(
-            f"augmentation={list(specs)} is for images, (channels, height, width); one input has "
-            f"shape {tuple(shape)}: leave it out."
+            f"for images, (channels, height, width); one input has shape {tuple(shape)}.",
+            argument="augmentation",
+            value=list(specs),
+            remedy="Leave it out.",
         )
     changes = _parsed(specs, (shape[0], shape[1], shape[2]))
-    groups = [(family, list(steps)) for family, steps in groupby(changes, key=_family)]
+    groups = [(family, list(steps)) for family, steps in groupby(changes, key=lambda change: _FAMILIES[change.kind])]
 
     def augment(x: Tensor, seed: Tensor, epoch: Tensor, example: Tensor, fill: Tensor) -> Tensor:
         chance = Chance(seed, epoch, example)
@@ -140,22 +141,14 @@ def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augment
     return augment
 
 
-def _family(change: Change) -> Family:
-    if change.kind in _MOVES:
-        return move_pixels
-    if change.kind in _WARPS:
-        return warp
-    return jitter_colour if change.kind == "colour" else add_noise
-
-
 def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]:
-    """Specifications as changes, each with numbers of draws of its own."""
+    """Parse specifications into changes, each with numbers of draws of its own."""
     changes: list[Change] = []
     for spec in specs:
         kind, colon, text = str(spec).partition(":")
         if kind not in AUGMENTATIONS:
             known = "; ".join(f"{name}: {meaning}" for name, meaning in AUGMENTATIONS.items())
-            raise InputError(f"augmentation={spec!r} is not known. There are: {known}.")
+            raise InputError("not known.", argument="augmentation", value=spec, remedy=f"There are: {known}.")
         amount = _amount(spec, kind, text if colon else None, shape)
         repeats = sum(c.kind == kind for c in changes)
         first = _DRAWS * list(AUGMENTATIONS).index(kind) + _AGAIN * repeats
@@ -166,9 +159,9 @@ def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]
 def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int]) -> float:
     if kind == "flip":
         if text is not None:
-            raise InputError(f"augmentation={spec!r}: 'flip' takes no number.")
+            raise InputError("'flip' takes no number.", argument="augmentation", value=spec)
         return 0.0
-    whole = kind in _MOVES
+    whole = kind in MOVES
     side = min(shape[1:])
     largest = side if kind == "cutout" else side - 1 if whole else _LARGEST[kind]
     try:
@@ -179,8 +172,10 @@ def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int])
         number = "whole number" if whole else "number"
         bound = "" if math.isinf(largest) else f" to {largest:g}"
         raise InputError(
-            f"augmentation={spec!r}: give a {number} from 0{bound} after the colon for images of "
-            f"{shape[1]}×{shape[2]} ({AUGMENTATIONS[kind]})."
+            f"Give a {number} from 0{bound} after the colon for images of {shape[1]}×{shape[2]} "
+            f"({AUGMENTATIONS[kind]}).",
+            argument="augmentation",
+            value=spec,
         )
     return value
 
@@ -227,7 +222,7 @@ def _within(place: Tensor, start: Tensor | int, count: int) -> Tensor:
 
 
 def _reflected(place: Tensor, size: int) -> Tensor:
-    """Positions beyond an edge, mirrored at the edge's pixel."""
+    """Mirror positions beyond an edge at the edge's pixel."""
     return (size - 1) - ((size - 1) - place.abs()).abs()
 
 
@@ -259,7 +254,7 @@ def warp(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tens
 
 
 def places(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Pixels to the right of the centre and down from it, for each column and row of images."""
+    """Return pixels to the right of the centre and down from it, for each column and row of images."""
     height, width = x.shape[-2:]
     right = (torch.arange(width, device=x.device) - (width - 1) / 2).view(1, 1, width)
     down = (torch.arange(height, device=x.device) - (height - 1) / 2).view(1, height, 1)
@@ -267,15 +262,16 @@ def places(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def turn(right: Tensor, down: Tensor, degrees: Tensor) -> tuple[Tensor, Tensor]:
-    """Places that come to these when images are rotated counter-clockwise about their centre."""
+    """Return the places that come to these when images are rotated counter-clockwise about their centre."""
     cosine, sine = torch.cos(torch.deg2rad(degrees)), torch.sin(torch.deg2rad(degrees))
     return cosine * right - sine * down, sine * right + cosine * down
 
 
 def resample(x: Tensor, right: Tensor, down: Tensor, level: Tensor | float, mode: str = "bilinear") -> Tensor:
-    """Images whose pixels are what lies at these places; beyond the edges lies ``level``."""
+    """Return images whose pixels are taken from these places; beyond the edges lies ``level``."""
     height, width = x.shape[-2:]
-    # grid_sample counts from −1 at the left edge of the first pixel to 1 at the right of the last
+    # grid_sample counts from −1 at the left edge of the first pixel to 1 at the right of the last. It fills with 0:
+    # subtracting the level first fills with that instead.
     size = (x.shape[0], height, width)
     grid = torch.stack([(2 * right / width).expand(size), (2 * down / height).expand(size)], -1)
     found = functional.grid_sample(x - level, grid.to(x.dtype), mode, align_corners=False)
@@ -283,7 +279,7 @@ def resample(x: Tensor, right: Tensor, down: Tensor, level: Tensor | float, mode
 
 
 def jitter_colour(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:
-    """Brightness, contrast, saturation, hue, in that order; the first two alone for grey images.
+    """Change brightness, contrast, saturation and hue, in that order; the first two alone for grey images.
 
     Brightness scales the image, contrast its distance from its mean grey, saturation its
     distance from the grey of each pixel, each by a factor within 1 ± amount; hue turns by up to
@@ -298,8 +294,9 @@ def jitter_colour(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor
 
 
 def add_noise(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:
-    """Independent normal noise on every value; what leaves 0…1 is cut."""
+    """Add independent normal noise to every value; results are clipped to 0…1."""
     for change in changes:
+        # Box and Muller's transform of two uniform numbers; log1p, since the first may be exactly 0.
         count = math.prod(x.shape[1:])
         radius = torch.sqrt(-2 * torch.log1p(-chance.each(change.first, count)))
         angle = 2 * math.pi * chance.each(change.first + 1, count)
@@ -308,13 +305,11 @@ def add_noise(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) ->
     return x
 
 
-# Brightness, contrast, saturation and hue of images: what augmentation and perturbation share.
-#
-# Shares have the shape (B, 1, 1, 1). Nothing is cut to 0…1 but in :func:`recolour`.
+# Colours, shared with the perturbations of images. Shares have the shape (B, 1, 1, 1); only recolour clips to 0…1.
 
 
 def recolour(x: Tensor, light: Tensor, contrast: Tensor, saturation: Tensor, hue: Tensor) -> Tensor:
-    """Brightness, contrast, saturation and hue in that order, cut to 0…1 after each.
+    """Change brightness, contrast, saturation and hue in that order, clipped to 0…1 after each.
 
     Only images of three channels have saturation and hue; others change in the first two.
     """
@@ -343,7 +338,7 @@ def saturate(x: Tensor, share: Tensor) -> Tensor:
 
 
 def grey(x: Tensor) -> Tensor:
-    """How bright each pixel looks, shape (B, 1, H, W): luma, or the mean of other than 3 channels.
+    """Return the perceived brightness of each pixel, (B, 1, H, W): luma, or the mean of other than 3 channels.
 
     >>> grey(torch.tensor([1.0, 0.5, 0.0]).view(1, 3, 1, 1)).item()
     0.5924999713897705
@@ -351,11 +346,14 @@ def grey(x: Tensor) -> Tensor:
     if x.shape[1] != 3:
         return x.mean(dim=1, keepdim=True)
     red, green, blue = x.unbind(1)
+    # ITU-R BT.601, as Pillow and torchvision convert to grey.
     return (0.299 * red + 0.587 * green + 0.114 * blue).unsqueeze(1)
 
 
 def turn_hue(x: Tensor, turns: Tensor) -> Tensor:
     """Turn the hue of colours by a share of the circle, keeping saturation and value."""
+    # By way of HSV, without its branches: each channel is value − spread · min(place, 4 − place), cut to 0…1, with
+    # its place along the six sides of the colour hexagon.
     red, green, blue = x.unbind(1)
     value, least = x.amax(1), x.amin(1)
     spread = value - least
@@ -372,3 +370,12 @@ def turn_hue(x: Tensor, turns: Tensor) -> Tensor:
         return value - spread * torch.minimum(place, 4 - place).clamp(0, 1)
 
     return torch.stack([channel(5), channel(3), channel(1)], dim=1)
+
+
+_FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(MOVES, move_pixels),
+    **dict.fromkeys(_WARPS, warp),
+    "colour": jitter_colour,
+    "noise": add_noise,
+}
+"""What applies an augmentation; neighbours of one family are applied together."""

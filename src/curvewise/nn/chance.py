@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 _GOLDEN = -7046029254386353131  # 2^64 / golden ratio, as a signed number
-_FIRST = -4658895280553007687
+_FIRST = -4658895280553007687  # the two multipliers of SplitMix64 (Steele, Lea and Flood 2014), as signed numbers
 _SECOND = -7723592293110705685
 
 
@@ -28,25 +28,22 @@ def hashed(seed: Tensor, *counters: Tensor | int) -> Tensor:
     """Hash a seed with counters, one after the other; they are broadcast against each other."""
     state = mix(seed + _GOLDEN)
     for counter in counters:
-        step = _wrapped((counter + 1) * _GOLDEN) if isinstance(counter, int) else (counter * _GOLDEN + _GOLDEN)
+        step = (counter + 1) * _GOLDEN
+        if isinstance(step, int):  # Python's integers do not overflow as those of tensors do
+            step = (step + 2**63) % 2**64 - 2**63
         state = mix(state + step)
     return state
 
 
-def _wrapped(value: int) -> int:
-    """Python's integers do not overflow; those of tensors do."""
-    return (value + 2**63) % 2**64 - 2**63
-
-
 def uniform(seed: Tensor, *counters: Tensor | int) -> Tensor:
-    """Float32 numbers in [0, 1), in steps of 2⁻²⁴.
+    """Draw float32 numbers in [0, 1), in steps of 2⁻²⁴.
 
     Parameters
     ----------
     seed : Tensor of int64
         Any shape that can be broadcast with the counters.
     *counters : Tensor of int64, or int
-        What the number is for: epoch, example, number of the draw.
+        Purpose of the number: epoch, example, number of the draw.
 
     Examples
     --------
@@ -57,11 +54,8 @@ def uniform(seed: Tensor, *counters: Tensor | int) -> Tensor:
     return ((hashed(seed, *counters) >> 40) & 0xFFFFFF).to(torch.float32) * 2.0**-24
 
 
-# In which order a training visits its examples.
-
-
 def visits(seeds: Tensor, rows: Tensor, first: int, last: int) -> Tensor:
-    """The examples at some positions of a training, for several trainings at once.
+    """Return the examples at some positions of a training, for several trainings at once.
 
     A training is one long line of examples: epoch after epoch, each in an order of its own.
     Batches are cut from that line without regard to where an epoch ends, so that all have one size
@@ -101,7 +95,7 @@ def visits(seeds: Tensor, rows: Tensor, first: int, last: int) -> Tensor:
 def split_rows(
     rows: NDArray[np.int64], y: NDArray[np.int64], share: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Hold out a share of each class, the same whatever the seeds of the run.
+    """Hold out a share of each class.
 
     Every class with two or more examples keeps at least one on each side as far as the share
     allows; the order of the rows is kept.
@@ -112,7 +106,7 @@ def split_rows(
     >>> len(train), len(held)
     (4, 2)
     """
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(0)  # always 0: the same rows are held out whatever the seeds of the run
     held = np.zeros(len(rows), dtype=bool)
     labels = y[rows]
     wanted = max(1, round(share * len(rows)))
@@ -120,6 +114,7 @@ def split_rows(
     ideal = counts * share
     take = np.floor(ideal).astype(int)
     take = np.minimum(take, counts - 1)
+    # Whole numbers fall short of the share: classes that lost most by rounding give one more, until it is met.
     spare = np.argsort(take - ideal, kind="stable")
     for i in spare:
         if take.sum() >= wanted:

@@ -1,4 +1,4 @@
-"""Labelled examples for a trained network, taken from whatever holds them."""
+"""Examples for networks: samples out of arrays, datasets and loaders, and examples that stay on a device."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
 from curvewise.errors import InputError
+from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.devices import own_generator
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
+from curvewise.text import arg
+
+ROUNDS = 10  # times that a sampler may go through its dataset: some never end
+MOST_READY = 2**30  # bytes of inputs that are also kept normalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +37,7 @@ class Sample:
     rows : ndarray of int
         Their positions in the data they were taken from.
     mean, std : Tensor, optional
-        Per channel on the scale 0 to 1, what the network's images are normalised with.
+        Per channel on the scale 0 to 1, for the normalisation of the network's images.
     padding : int, optional
         The token that stands for nothing, where x holds tokens.
     """
@@ -53,11 +58,11 @@ class Sample:
         return int(self.y.max()) + 1
 
     def given(self, x: Tensor) -> Tensor:
-        """What the network is given for stored examples: images of bytes are normalised."""
+        """Return stored examples as the network is given them: images of bytes are normalised."""
         return self.normalised(x.to(torch.float32) / 255) if x.dtype == torch.uint8 else x
 
     def pixels(self, x: Tensor) -> Tensor:
-        """Stored images with values from 0 to 1, for what changes images."""
+        """Return stored images with values from 0 to 1, as perturbations take them."""
         if x.dtype == torch.uint8:
             return x.to(torch.float32) / 255
         if self.mean is None or self.std is None:
@@ -65,25 +70,25 @@ class Sample:
         return x * self.std[:, None, None] + self.mean[:, None, None]
 
     def normalised(self, pixels: Tensor) -> Tensor:
-        """Images with values from 0 to 1 as the network takes them."""
+        """Return images with values from 0 to 1 as the network takes them."""
         if self.mean is None or self.std is None:
             return pixels
         return (pixels - self.mean[:, None, None]) / self.std[:, None, None]
 
     def batches(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """What the network is given, and the classes, a batch at a time."""
+        """Yield inputs as the network is given them, and their classes, a batch at a time."""
         for first in range(0, len(self), size):
             here = slice(first, first + size)
             yield self.given(self.x[here]), self.y[here]
 
     def take(self, some: int | NDArray[np.int64]) -> Sample:
-        """The first so many examples, or those at some positions."""
+        """Return the first so many examples, or those at some positions."""
         rows = np.arange(len(self))[:some] if isinstance(some, int) else some
         here = torch.from_numpy(rows).to(self.x.device)
         return replace(self, x=self.x[here], y=self.y[here], rows=self.rows[rows])
 
     def to(self, device: torch.device | str) -> Sample:
-        """The same on another device."""
+        """Return the same examples on another device."""
         moved = {
             name: value.to(device) for name in ("x", "y", "mean", "std") if (value := getattr(self, name)) is not None
         }
@@ -111,12 +116,12 @@ def draw_sample(
     labels : array_like of int, optional
         Classes, where data holds inputs only.
     examples : int or float, optional
-        How many, or below 1 which share; all by default.
+        Number of examples, or a share below 1; all by default.
     mean, std : float or sequence of float, optional
         Per channel, or one for all, for pixels from 0 to 1: the network takes (pixel − mean) / std.
         Taken from data if that is an :class:`Examples`.
     rng : int or Generator
-        Decides which examples, and their order.
+        Determines the examples drawn, and their order.
 
     Raises
     ------
@@ -124,7 +129,7 @@ def draw_sample(
         If data is empty, inputs and labels do not match, or labels are no classes.
     """
     if examples is not None and not is_amount(examples):
-        raise InputError(f"examples={examples!r}: give a whole number of at least 1, or a share below 1.")
+        raise InputError("Give a whole number of at least 1, or a share below 1.", argument="examples", value=examples)
     random = np.random.default_rng(rng)
     padding = None
     if isinstance(data, Examples):
@@ -143,12 +148,12 @@ def draw_sample(
 
 
 def _converted(x: Tensor, padding: int | None) -> Tensor:
-    """Bytes of images as they are, other whole numbers as tokens, the rest as float32."""
+    """Keep bytes of images, convert other whole numbers to tokens and the rest to float32."""
     if x.is_floating_point() or x.dtype == torch.bool:
         x = x.to(torch.float32)
     elif x.dtype != torch.uint8 or padding is not None:
         x = x.to(torch.int64)
-    # Of images with one channel, strides alone tell the layout: have those of a new tensor.
+    # Of images with one channel, strides alone tell the layout: use those of a new tensor.
     return torch.empty(x.shape, dtype=x.dtype).copy_(x) if x.ndim == 4 else x
 
 
@@ -174,13 +179,90 @@ def _from_dataset(
     data: Any, examples: float | None, random: np.random.Generator
 ) -> tuple[Tensor, Any, NDArray[np.int64]]:
     if isinstance(data, Tensor | np.ndarray):
-        raise InputError("labels is missing: data holds inputs only. Pass labels=.")
-    stream = isinstance(getattr(data, "dataset", data), IterableDataset)
-    if stream and examples is not None and examples < 1:
-        raise InputError(f"examples={examples!r}: a stream has no share, give a whole number.")
-    count = int(examples) if stream and examples is not None else None
-    seed = int(random.spawn(1)[0].integers(2**31))
-    return load(data, count, lambda there: choose_rows(there, examples, random), seed)
+        raise InputError("labels is missing: data holds inputs only.", remedy=f"Pass {arg('labels')}.")
+    sized = hasattr(data, "__getitem__") and hasattr(data, "__len__")
+    if not sized and not isinstance(data, DataLoader | IterableDataset):
+        raise InputError(f"data is a {type(data).__name__}: give a torch Dataset, a DataLoader, or (inputs, labels).")
+    loader = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=256)
+    if isinstance(loader.dataset, IterableDataset):
+        if examples is not None and examples < 1:
+            raise InputError(
+                "a stream has no share.", argument="examples", value=examples, remedy="Give a whole number."
+            )
+        x, y = _joined(loader, None if examples is None else int(examples))
+        return x, y, np.arange(len(y), dtype=np.int64)
+    dataset: Any = loader.dataset
+    # A child of the generator decides what a sampler draws, so that which rows are chosen does not depend on it.
+    known = sampled_rows(loader, len(dataset), int(random.spawn(1)[0].integers(2**31)))
+    if known is None:
+        rows = choose_rows(len(dataset), examples, random)
+    else:
+        rows = known[choose_rows(len(known), examples, random)]
+
+    def batches() -> Iterator[Any]:
+        # The dataset is asked for the rows chosen only; the loader's own way to put examples together is kept.
+        for first in range(0, len(rows), 256):
+            items = [dataset[i] for i in rows[first : first + 256].tolist()]
+            try:
+                yield loader.collate_fn(items)
+            except (RuntimeError, TypeError) as error:
+                raise InputError(
+                    f"data gives examples that cannot be put together ({error}): add a transform that "
+                    "makes tensors of one shape, or pass a DataLoader with a collate_fn that does."
+                ) from error
+
+    x, y = _joined(batches(), None)
+    return x, y, rows
+
+
+def sampled_rows(loader: DataLoader[Any], size: int, seed: int) -> NDArray[np.int64] | None:
+    """Return the positions that a loader's sampler gives, in order; None where that is the whole dataset."""
+    sampler: Any = loader.sampler
+    if loader.batch_sampler is not None:
+        batches: Any = loader.batch_sampler
+        sampler = batches.sampler if type(batches) is BatchSampler else batches
+    if type(sampler) in (SequentialSampler, RandomSampler):
+        drawn = getattr(sampler, "num_samples", size)
+        if len(sampler.data_source) == drawn == size and getattr(sampler, "replacement", False) is False:
+            return None  # every example once
+    nested = sampler is loader.batch_sampler
+    with own_generator(seed):
+        found: Iterable[Any] = chain.from_iterable(sampler) if nested else iter(sampler)
+        try:
+            rows = np.array([int(i) for i in islice(found, ROUNDS * size)], dtype=np.int64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"data has a {type(sampler).__name__} that gives no positions of examples "
+                f"({error}): pass the dataset, or a torch.utils.data.Subset of it."
+            ) from error
+    return np.unique(rows)
+
+
+def _joined(batches: Iterable[Any], examples: int | None) -> tuple[Tensor, Any]:
+    """Join inputs and labels of all batches, at most so many."""
+    xs: list[Tensor] = []
+    ys: list[Tensor] = []
+    count = 0
+    for batch in batches:
+        if not isinstance(batch, tuple | list) or len(batch) < 2:
+            raise InputError(f"data gives {type(batch).__name__} for a batch: it must give (inputs, labels).")
+        x = batch[0]
+        if not isinstance(x, Tensor):
+            raise InputError(f"data gives inputs of {type(x).__name__}: add a transform that makes tensors.")
+        if xs and x.shape[1:] != xs[0].shape[1:]:
+            raise InputError(
+                f"data gives inputs of shape {tuple(xs[0].shape[1:])} in one batch and "
+                f"{tuple(x.shape[1:])} in another: bring all to one shape, such as with a "
+                "collate_fn that pads to a fixed length."
+            )
+        xs.append(x)
+        ys.append(torch.as_tensor(batch[1]))
+        count += len(x)
+        if examples is not None and count >= examples:
+            break
+    if not xs:
+        raise InputError("data is empty: give at least one example.")
+    return torch.cat(xs)[:examples], torch.cat(ys)[:examples].numpy()
 
 
 def _classes(labels: Any) -> Tensor:
@@ -200,137 +282,23 @@ def _scale(
     x: Tensor, mean: float | Sequence[float] | None, std: float | Sequence[float] | None
 ) -> tuple[Tensor | None, Tensor | None]:
     if (mean is None) != (std is None):
-        raise InputError("mean and std belong together: give both or neither.")
+        raise InputError(f"{arg('mean')} and {arg('std')} belong together.", remedy="Give both or neither.")
     if mean is None or std is None or x.ndim != 4:
         return None, None
     mean, std = ((float(v),) * x.shape[1] if isinstance(v, int | float | np.number) else v for v in (mean, std))
     for name, values in (("mean", mean), ("std", std)):
         if len(values) != x.shape[1]:
             raise InputError(
-                f"{name} has {len(values)} values, images have {x.shape[1]} channel(s): give one for each."
+                f"{len(values)} values for images of {x.shape[1]} channel(s).",
+                argument=name,
+                remedy="Give one for each.",
             )
     if min(std) <= 0:
-        raise InputError(f"std={list(std)}: give numbers above 0.")
+        raise InputError("Give numbers above 0.", argument="std", value=list(std))
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
 
 
-# Examples out of datasets and loaders: which of them there are, and how they come together.
-
-ROUNDS = 10
-"""How often a sampler may go through its dataset: some never end."""
-
-Integers = NDArray[np.int64]
-
-
-def load(data: Any, examples: int | None, choose: Callable[[int], Integers], seed: int) -> tuple[Tensor, Any, Integers]:
-    """Inputs, labels and positions out of a dataset or a loader.
-
-    Parameters
-    ----------
-    data : Dataset or DataLoader
-        Of a loader the examples that its sampler gives are taken, not their order.
-    examples : int, optional
-        How many of a stream.
-    choose : callable
-        Picks positions among so many.
-    seed : int
-        For samplers that draw which examples they give.
-    """
-    loader = data if isinstance(data, DataLoader) else DataLoader(_checked(data), batch_size=256)
-    if isinstance(loader.dataset, IterableDataset):
-        x, y = _joined(loader, examples)
-        return x, y, np.arange(len(y), dtype=np.int64)
-    dataset: Any = loader.dataset
-    known = sampled_rows(loader, len(dataset), seed)
-    rows = choose(len(dataset)) if known is None else known[choose(len(known))]
-    parts = (rows[i : i + 256].tolist() for i in range(0, len(rows), 256))
-    batches = (_collated(loader, [dataset[i] for i in part]) for part in parts)
-    x, y = _joined(batches, None)
-    return x, y, rows
-
-
-def sampled_rows(loader: DataLoader[Any], size: int, seed: int) -> Integers | None:
-    """Positions that a loader's sampler gives, in order; None where that is the whole dataset."""
-    sampler: Any = loader.sampler
-    if loader.batch_sampler is not None:
-        batches: Any = loader.batch_sampler
-        sampler = batches.sampler if type(batches) is BatchSampler else batches
-    if _is_plain(sampler, size):
-        return None
-    nested = sampler is loader.batch_sampler
-    with own_generator(seed):
-        found: Iterable[Any] = chain.from_iterable(sampler) if nested else iter(sampler)
-        try:
-            rows = np.array([int(i) for i in islice(found, ROUNDS * size)], dtype=np.int64)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"data has a {type(sampler).__name__} that gives no positions of examples "
-                f"({error}): pass the dataset, or a torch.utils.data.Subset of it."
-            ) from error
-    return np.unique(rows)
-
-
-def _is_plain(sampler: Any, size: int) -> bool:
-    """Whether a sampler gives every example of a dataset once."""
-    if type(sampler) not in (SequentialSampler, RandomSampler):
-        return False
-    drawn = getattr(sampler, "num_samples", size)
-    return len(sampler.data_source) == drawn == size and getattr(sampler, "replacement", False) is False
-
-
-def _checked(data: Any) -> Any:
-    if isinstance(data, IterableDataset) or (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
-        return data
-    raise InputError(f"data is a {type(data).__name__}: give a torch Dataset, a DataLoader, or (inputs, labels).")
-
-
-def _collated(loader: DataLoader[Any], items: list[Any]) -> Any:
-    try:
-        return loader.collate_fn(items)
-    except (RuntimeError, TypeError) as error:
-        raise InputError(
-            f"data gives examples that cannot be put together ({error}): add a transform that "
-            "makes tensors of one shape, or pass a DataLoader with a collate_fn that does."
-        ) from error
-
-
-def _joined(batches: Iterable[Any], examples: int | None) -> tuple[Tensor, Any]:
-    """Inputs and labels of all batches, at most so many."""
-    xs: list[Tensor] = []
-    ys: list[Tensor] = []
-    count = 0
-    for x, y in _pairs(batches):
-        if xs and x.shape[1:] != xs[0].shape[1:]:
-            raise InputError(
-                f"data gives inputs of shape {tuple(xs[0].shape[1:])} in one batch and "
-                f"{tuple(x.shape[1:])} in another: bring all to one shape, such as with a "
-                "collate_fn that pads to a fixed length."
-            )
-        xs.append(x)
-        ys.append(y)
-        count += len(x)
-        if examples is not None and count >= examples:
-            break
-    if not xs:
-        raise InputError("data is empty: give at least one example.")
-    return torch.cat(xs)[:examples], torch.cat(ys)[:examples].numpy()
-
-
-def _pairs(batches: Iterable[Any]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs and labels of each batch, as tensors."""
-    for batch in batches:
-        if not isinstance(batch, tuple | list) or len(batch) < 2:
-            raise InputError(f"data gives {type(batch).__name__} for a batch: it must give (inputs, labels).")
-        if not isinstance(batch[0], Tensor):
-            raise InputError(f"data gives inputs of {type(batch[0]).__name__}: add a transform that makes tensors.")
-        yield batch[0], torch.as_tensor(batch[1])
-
-
-# Examples that live on the device, and how they are made ready for a network.
-
 Batch = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-MOST_READY = 2**30  # bytes of inputs that are kept normalised, too
 
 
 class Resident:
@@ -341,9 +309,9 @@ class Resident:
     x, y : Tensor
         All examples; images as bytes.
     kind : {"images", "tokens", "features"}
-        What x holds.
+        Content of x.
     is_numbers : bool
-        Whether y holds numbers, not classes.
+        True if y holds numbers, not classes.
     mean, std : Tensor
         Per channel, for images.
     """
@@ -352,12 +320,8 @@ class Resident:
         self.kind = "images" if examples.x.ndim == 4 else "features"
         if examples.padding is not None:
             self.kind = "tokens"
-        x = torch.from_numpy(_writable(examples.x))
-        if self.kind == "features":
-            x = _standardised(x.to(torch.float64), examples).to(torch.float32)
-        elif self.kind == "tokens":
-            x = x.to(torch.int64)
-        self.x = x.to(device)
+        kept = {"images": None, "features": torch.float32, "tokens": torch.int64}[self.kind]
+        self.x = torch.from_numpy(_writable(standardised(examples))).to(device, kept)
         self.is_numbers = examples.is_numbers
         exact = torch.float32 if self.is_numbers else torch.int64
         self.y = torch.from_numpy(_writable(examples.y)).to(device, exact)
@@ -388,18 +352,16 @@ class Resident:
         return self.prepared(self.x) if 4 * self.x.numel() <= MOST_READY else None
 
     def inputs(self, examples: Tensor | slice) -> Tensor:
-        """Some inputs, normalised."""
+        """Return some inputs, normalised."""
         return self.prepared(self.x[examples]) if self.ready is None else self.ready[examples]
 
     def batcher(self, specs: tuple[str, ...]) -> Batch:
-        """A function (example, seed, epoch) that gives augmented and normalised inputs."""
-        ready = None if specs else self.ready  # now, not while a step is being compiled
+        """Return a function (example, seed, epoch) that gives augmented and normalised inputs."""
+        ready = None if specs else self.ready  # computed now, not while a step is being compiled
         if ready is not None:
             return lambda example, seed, epoch: ready[example]
         if not specs:
             return lambda example, seed, epoch: self.prepared(self.x[example])
-        from curvewise.nn.augmentation import make_augmentation
-
         change = make_augmentation(specs, tuple(self.x.shape[1:]))
 
         def batch(example: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
@@ -410,29 +372,6 @@ class Resident:
         return batch
 
 
-def find_device(device: str | torch.device) -> torch.device:
-    """The device of that name, if there is one."""
-    try:
-        place = torch.device(device)
-    except RuntimeError:
-        place = None
-    if place is None or place.type not in ("cpu", "cuda"):
-        raise InputError(f"device={str(device)!r} is not known: use 'cpu', 'cuda' or 'cuda:1'.")
-    gpus = torch.cuda.device_count()
-    if place.type == "cuda" and (place.index or 0) >= gpus:
-        seen = f"only {gpus} of them" if gpus else "no GPU"
-        raise InputError(f"device={str(device)!r}, but torch sees {seen} here: use 'cpu'.")
-    return place
-
-
-def _standardised(x: Tensor, examples: Examples) -> Tensor:
-    """Features on one scale; as they are where their mean and spread are not given."""
-    if examples.mean is None or examples.std is None:
-        return x
-    mean, std = (torch.tensor(v, dtype=x.dtype) for v in (examples.mean, examples.std))
-    return (x - mean) / std
-
-
 def _writable(array: NDArray[Any]) -> NDArray[Any]:
-    """Copy what may not be written to, which torch would not share."""
+    """Copy an array that may not be written to: torch warns when it shares one."""
     return array if array.flags.writeable else array.copy()

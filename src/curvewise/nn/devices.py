@@ -1,4 +1,7 @@
-"""Which devices there are to train on, what bits depend on there, and how they fail."""
+"""Devices to train on: which there are, their errors, and settings under which the same work gives the same bits.
+
+torch is imported only inside functions: a study is planned where it is not installed.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,29 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError
 
 if TYPE_CHECKING:
     import torch
 
+ONE_AT_A_TIME = threading.RLock()
+"""Held while something is set that all threads of a process share, and relied upon.
+
+These are torch's settings, the random generators of torch and numpy, and Python's warnings.
+"""
 
 _CHOICES = (
     *("MKL_CBWR", "MKL_DEBUG_CPU_TYPE", "MKL_ENABLE_INSTRUCTIONS"),
     *("DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "OPENBLAS_CORETYPE"),
 )
-"""Variables by which a user chooses the code that libraries run, and so how they round."""
+"""Variables by which a user chooses the code that libraries run, and thereby their rounding."""
+
+PRECISIONS = ("float32", "bfloat16", "float16")
+"""Precisions in which a trained network can be asked to compute."""
 
 
 def list_gpus() -> list[str]:
-    """Names of the GPUs that torch can use, ``"cuda:0"`` and so on; none without a GPU."""
+    """List the GPUs that torch can use, ``"cuda:0"`` and so on; none without a GPU."""
     try:
         import torch
     except ModuleNotFoundError as error:
@@ -36,9 +47,26 @@ def list_gpus() -> list[str]:
     return [f"cuda:{i}" for i in range(torch.cuda.device_count())]
 
 
+def find_device(device: str | torch.device) -> torch.device:
+    """Return the device of that name, or raise if there is none."""
+    import torch
+
+    try:
+        place = torch.device(device)
+    except RuntimeError:
+        place = None
+    if place is None or place.type not in ("cpu", "cuda"):
+        raise InputError("not known.", argument="device", value=str(device), remedy="Use 'cpu', 'cuda' or 'cuda:1'.")
+    gpus = torch.cuda.device_count()
+    if place.type == "cuda" and (place.index or 0) >= gpus:
+        seen = f"only {gpus} of them" if gpus else "no GPU"
+        raise InputError(f"torch finds {seen} here.", argument="device", value=str(device), remedy="Use 'cpu'.")
+    return place
+
+
 @cache
 def describe_cpu() -> str:
-    """Name what bits depend on here: the maker of the CPU, torch's instructions, what is chosen.
+    """Describe what the bits depend on here: the maker of the CPU, torch's instructions, what is chosen.
 
     Examples
     --------
@@ -52,7 +80,7 @@ def describe_cpu() -> str:
 
 
 def _maker() -> str:
-    """``"AuthenticAMD"``, ``"GenuineIntel"``; on ARM the implementer's number, or the machine."""
+    """Return ``"AuthenticAMD"``, ``"GenuineIntel"``; on ARM the implementer's number, or the machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:  # not on Linux
@@ -65,7 +93,7 @@ def _maker() -> str:
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Whether an error is about too little memory: by its class and the first line of its message.
+    """Tell whether an error is about too little memory: by its class and the first line of its message.
 
     A traceback's text would not do: its lines of source may name any error.
 
@@ -82,7 +110,7 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def spoilt_device(error: BaseException) -> bool:
-    """Whether an error is one after which a process cannot use its GPU any more.
+    """Tell whether a process cannot use its GPU any more after an error.
 
     Examples
     --------
@@ -93,22 +121,9 @@ def spoilt_device(error: BaseException) -> bool:
 
 
 def _says(error: BaseException, words: tuple[str, ...]) -> bool:
-    """Whether torch raised it with such words; it has no classes for most of its errors."""
+    """Look for words in an error of torch, which has no classes for most of its errors."""
     first = str(error).partition("\n")[0]
     return isinstance(error, RuntimeError) and any(word in first for word in words)
-
-
-PRECISIONS = ("float32", "bfloat16", "float16")
-"""What a network of torch may be asked to compute in."""
-
-
-# Settings of torch under which the same work gives the same bits.
-
-ONE_AT_A_TIME = threading.RLock()
-"""Held while something is set that all threads of a process share, and relied upon.
-
-These are torch's settings, the random generators of torch and numpy, and Python's warnings.
-"""
 
 
 @contextmanager
@@ -138,7 +153,7 @@ def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
             cudnn.allow_tf32 = matmul.allow_tf32 = False
             torch.use_deterministic_algorithms(True, warn_only=True)
             filling.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-            torch.set_num_threads(1)  # sums on a CPU are cut into as many parts as threads
+            torch.set_num_threads(1)  # sums on a CPU are cut into as many parts as there are threads
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
                 _divert_to(set() if kernels is None else kernels)
@@ -167,7 +182,7 @@ def _divert_to(kernels: set[str]) -> None:
 
 
 def doubts_of(kernels: Collection[str]) -> tuple[str, ...]:
-    """Why bits may differ after kernels that :func:`reproducible` noted.
+    """List reasons why bits may differ after kernels that :func:`reproducible` noted.
 
     >>> doubts_of({"put_"})
     ('torch has no deterministic version of put_: made again, the bits may be others.',)
@@ -183,9 +198,9 @@ def own_generator(seed: int | None = None, device: torch.device | None = None) -
     Parameters
     ----------
     seed : int, optional
-        What they start from inside the block; by default as they are.
+        Their seed inside the block; by default they go on as they are.
     device : torch.device, optional
-        Where numbers are drawn beside the CPU, if that is a GPU.
+        A GPU on which numbers are drawn beside the CPU.
     """
     import torch
 
@@ -197,3 +212,16 @@ def own_generator(seed: int | None = None, device: torch.device | None = None) -
                 with torch.cuda.device(gpu):
                     torch.cuda.manual_seed(seed)
         yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Use one thread inside the block: sums on a CPU are cut into as many parts as threads, which changes the bits."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Borrowing someone's network: evaluation mode, a device, and everything put back afterwards."""
+"""Trained networks in evaluation: mode, device and precision for a while, and checks of what they return."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
-from curvewise.nn.data import find_device
+from curvewise.nn.devices import find_device
 
 
 def place_of(model: Any) -> torch.device:
-    """Where a network's weights are; the CPU if it has none."""
+    """Return the device of a network's weights; the CPU if it has none."""
     tensors = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
     return tensors[0].device if tensors else torch.device("cpu")
 
 
 def chosen_device(model: Any, device: str | torch.device | None) -> torch.device:
-    """The device asked for, or the one that the network is on."""
+    """Return the device asked for, or the one that the network is on."""
     place = place_of(model) if device is None else find_device(device)
     if place.type == "meta":
         raise InputError("model is on the 'meta' device and has no weights: load them, or make it elsewhere.")
@@ -29,7 +29,7 @@ def chosen_device(model: Any, device: str | torch.device | None) -> torch.device
 
 @contextlib.contextmanager
 def borrowed(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Have a network in evaluation mode on a device; put both back, also after an error.
+    """Put a network in evaluation mode on a device inside the block; restore both, also after an error.
 
     Modes are put back for each submodule. No gradient is computed inside, none is touched.
     """
@@ -52,19 +52,19 @@ def borrowed(model: nn.Module, device: torch.device) -> Iterator[None]:
 
 @contextlib.contextmanager
 def arithmetic(device: torch.device, precision: str) -> Iterator[None]:
-    """No gradients, and that precision; only for the thread that enters."""
+    """Compute without gradients in a precision inside the block; only in the thread that enters."""
     kind = None if precision == "float32" else getattr(torch, precision)
     with torch.no_grad(), torch.autocast(device.type, dtype=kind, enabled=kind is not None):
         yield
 
 
 def exact(device: torch.device) -> torch.autocast:
-    """The precision that values have, whatever the network is asked to compute in."""
+    """Return a context in which values keep their own precision, whatever the network computes in."""
     return torch.autocast(device.type, enabled=False)
 
 
 def is_told(logits: Tensor) -> Tensor:
-    """Which rows have a largest logit: no NaN, none infinite; −∞ excludes a class.
+    """Tell which rows have a largest logit: no NaN, none infinite; −∞ excludes a class.
 
     >>> is_told(torch.tensor([[0.0, -torch.inf], [0.0, torch.inf], [0.0, torch.nan]])).tolist()
     [True, False, False]
@@ -73,7 +73,7 @@ def is_told(logits: Tensor) -> Tensor:
 
 
 def logits_of(output: Any) -> Tensor:
-    """The logits, shape (batch, classes), in what a network returned, or an error."""
+    """Return the logits, shape (batch, classes), in what a network returned, or raise."""
     found = output
     if isinstance(output, Mapping):
         found = output.get("logits", output)
@@ -92,7 +92,7 @@ def logits_of(output: Any) -> Tensor:
 
 
 def unsteady(model: nn.Module, x: Tensor, other: Tensor, logits: Tensor) -> str | None:
-    """What a network's answers depend on beside the example; None where it is nothing.
+    """Return a warning if a network's answers depend on more than the example; else None.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def unsteady(model: nn.Module, x: Tensor, other: Tensor, logits: Tensor) -> str 
     x, other : Tensor
         Two batches of different size that begin with the same examples.
     logits : Tensor
-        What it gave for x before.
+        Its answers to x before.
     """
     share = 1e-3 if x.device.type == "cpu" else 1e-2  # far above rounding
     if x.dtype in (torch.float16, torch.bfloat16):
         share = 5e-2
     slack = share * float(logits.float().nan_to_num(0, 0, 0).abs().max())
     with contextlib.suppress(Exception):  # some take one size of batches only
-        for given, told in (
+        for given, reason in (
             (x, "on chance (such as dropout that is never turned off): they change with every run"),
             (
                 other,
@@ -120,7 +120,7 @@ def unsteady(model: nn.Module, x: Tensor, other: Tensor, logits: Tensor) -> str 
             count = min(len(found), len(logits))
             here, there = found[:count].float(), logits[:count].float()
             if not torch.allclose(here, there, share, slack, equal_nan=True):
-                return f"The network's answers depend {told}, and so does this curve."
+                return f"The network's answers depend {reason}, and so does this curve."
     return None
 
 

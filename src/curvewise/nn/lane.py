@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+from torch.nn import functional
 
+from curvewise.nn.augmentation import MOVES
 from curvewise.nn.chance import visits
 from curvewise.nn.data import Resident
 from curvewise.nn.networks import features_of, make_network, notes_of
@@ -31,9 +34,19 @@ EVALUATION_BATCH = 2000
 DENSE_BATCH = 250  # where outputs are images, and layers therefore as large to the end
 
 
+GROUP = 4  # networks whose matrices are multiplied in one call; a stack on a CPU is a multiple of it
+BLOCK = 16  # float32 numbers in 64 bytes, the widest vector and line of the cache
+
+ELEMENTWISE = (nn.ReLU, nn.GELU, nn.Tanh, nn.Identity)
+"""Layers that leave zeros zero, and so may be given rows that are filled up."""
+
+STACKABLE = (*ELEMENTWISE, nn.Linear, nn.Flatten, nn.LayerNorm, nn.Sequential)
+"""Layers that :func:`stacked_outputs` knows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What the lanes of one kind of training share."""
+    """Settings, data and place that the lanes of one kind of training share."""
 
     training: Training
     data: Resident
@@ -46,11 +59,18 @@ class Setup:
 
     @property
     def cuda(self) -> bool:
-        """Whether this is a GPU."""
+        """True if this is a GPU."""
         return self.device.type == "cuda"
 
+    def network(self, seed: int | None = None) -> nn.Module:
+        """Make a network, with the initial weights of a seed; torch's generator stays as it is."""
+        with torch.random.fork_rng(devices=[]):
+            if seed is not None:
+                torch.default_generator.manual_seed(seed)
+            return make_network(self.training, self.shape, self.outputs, self.folder)
+
     def arithmetic(self) -> contextlib.AbstractContextManager[Any]:
-        """Switch to the precision asked for."""
+        """Return a context in which the precision is the one asked for."""
         if self.training.precision == "float32":
             return contextlib.nullcontext()
         # A cache of cast weights would be stale when a graph is replayed.
@@ -89,29 +109,28 @@ class Lane(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """One step of the optimiser, entirely on the device."""
+        """Take one step of the optimiser, entirely on the device."""
 
     @abstractmethod
-    def logits(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """Shape (members, batch, *outputs), in evaluation mode, for prepared inputs."""
+    def outputs(self, x: Tensor, members: Sequence[int], *, features: bool) -> Tensor:
+        """Return logits (members, batch, *outputs) for prepared inputs, in evaluation mode.
 
-    @abstractmethod
-    def features(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """What the last layer is given: (members, batch, features)."""
+        With ``features``, the inputs of the last layer instead: (members, batch, features).
+        """
 
     @abstractmethod
     def weights(self, member: int) -> dict[str, NDArray[Any]]:
-        """A copy of a network's parameters and buffers."""
+        """Copy a network's parameters and buffers."""
 
     @abstractmethod
     def _tensors(self) -> list[Tensor]:
-        """Everything that a training changes."""
+        """Return everything that a training changes."""
 
     @property
     def path(self) -> str:
-        """How it is executed, as far as rounding may depend on it."""
+        """The way of execution, as far as rounding may depend on it."""
         if not self.setup.cuda:
-            # Of any number: the same bits on a CPU with one thread.
+            # Without the width: on a CPU with one thread a stack of any width gives the same bits.
             return "eager" if self.width == 1 else "eager, stack"
         ways = ["cuda graph" if self.graph is not None else "eager"]
         ways += ["compiled"] if self.setup.compiled else []
@@ -164,7 +183,7 @@ class Lane(ABC):
         assert self.stream is not None
         self.stream.wait_stream(torch.cuda.current_stream(self.setup.device))
         with torch.cuda.stream(self.stream):
-            for _ in range(3):  # compiles, and lets libraries take their workspaces
+            for _ in range(3):  # compiles, and lets libraries allocate their workspaces outside the graph
                 self.step()
                 self.cursor.zero_()
         self.stream.synchronize()
@@ -174,10 +193,10 @@ class Lane(ABC):
         self.graph = graph
 
     def _next(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Examples (width, batch), their epochs (batch,) and the rate of this step."""
+        """Return examples (width, batch), their epochs (batch,) and the rate of this step."""
         index = self.line.index_select(0, self.cursor)[0]
         rate = self.rates.index_select(0, self.cursor)[0]
-        # Only augmentation asks for the epoch.
+        # Only augmentation asks for the epoch: spare the others a kernel in every step.
         epoch = self.position // self.n if self.setup.training.augmentation else self.position
         return index, epoch, rate
 
@@ -200,7 +219,7 @@ class Lane(ABC):
             own[np.unravel_index(inside, own.shape)] *= poke.factor
 
     def snapshot(self) -> list[Tensor]:
-        """A copy of everything that a training changes."""
+        """Copy everything that a training changes."""
         return [t.detach().clone() for t in self._tensors()]
 
     def restore(self, copies: Sequence[Tensor]) -> None:
@@ -210,7 +229,7 @@ class Lane(ABC):
                 tensor.copy_(copy)
 
     def mean_losses(self, steps: int) -> NDArray[np.float64]:
-        """Mean training loss since the last call, for each network."""
+        """Return the mean training loss since the last call, for each network."""
         losses = (self.loss_sum / max(steps, 1)).double().cpu().numpy()
         self.loss_sum.zero_()
         return losses
@@ -223,7 +242,7 @@ class Lane(ABC):
         members: Sequence[int] | None = None,
         features: bool = False,
     ) -> Tensor:
-        """Outputs (or features) for all examples, shape (members, examples, …), float32."""
+        """Return outputs (or features) for all examples, shape (members, examples, …), float32."""
         parts = self.look(data, rows, members=members, features=features)
         return torch.cat([part for _, part in parts], dim=1)
 
@@ -235,29 +254,24 @@ class Lane(ABC):
         members: Sequence[int] | None = None,
         features: bool = False,
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Targets and outputs (or features) of some examples at a time, so that few are held."""
+        """Yield targets and outputs (or features) of some examples at a time, so that few are held."""
         chosen = range(self.width) if members is None else members
-        look = self.features if features else self.logits
         count = len(data.y) if rows is None else len(rows)
         batch = DENSE_BATCH if data.y.ndim > 2 else EVALUATION_BATCH
         with torch.no_grad():
             for start in range(0, count, batch):
                 part: slice | Tensor = slice(start, start + batch)
                 part = part if rows is None else rows[part]
-                yield data.y[part], look(data.inputs(part), chosen).float()
-
-
-# One network in training, as a module: eager, or compiled and captured as a CUDA graph.
+                yield data.y[part], self.outputs(data.inputs(part), chosen, features=features).float()
 
 
 class Single(Lane):
-    """One network, as a module."""
+    """One network in training, as a module: eager, or compiled and captured as a CUDA graph."""
 
     def __init__(self, setup: Setup, forward: Callable[..., Tensor], update: Any) -> None:
         super().__init__(setup, 1)
         self.forward, self.update = forward, update
-        with torch.random.fork_rng(devices=[]):
-            self.model = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
+        self.model = setup.network()
         self.model.to(setup.device)
         if setup.data.kind == "images":
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -270,19 +284,17 @@ class Single(Lane):
 
     def begin(self, assignments: Sequence[Assignment]) -> None:
         """Draw the initial weights of the one assignment."""
-        setup = self.setup
         self.place(assignments)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(assignments[0].init)
-            fresh = make_network(setup.training, setup.shape, setup.outputs, setup.folder)
+        fresh = self.setup.network(assignments[0].init)
+        # Copied in place: a captured graph reads the tensors that it was captured with.
         with torch.no_grad():
-            for kind in (torch.nn.Module.parameters, torch.nn.Module.buffers):
+            for kind in (nn.Module.parameters, nn.Module.buffers):
                 for mine, drawn in zip(kind(self.model), kind(fresh), strict=True):
                     mine.copy_(drawn)
         self.optimiser.reset(self.params, self.state)
 
     def step(self) -> None:
-        """One step, forward, backward and update."""
+        """Take one step: forward, backward and update."""
         index, epoch, rate = self._next()
         loss = self.forward(self.model, index[0], self.augmentation_seeds[0], epoch)
         # Weights that the network does not use have a gradient of 0.
@@ -292,25 +304,19 @@ class Single(Lane):
             self.update(self.params, grads, self.state, rate, self.count)
             self._count_up(loss.detach())
 
-    def logits(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """Outputs of the network for prepared inputs."""
-        return self._evaluated(self.model, x)[None]
-
-    def features(self, x: Tensor, members: Sequence[int]) -> Tensor:
-        """Inputs of its last layer."""
-        return self._evaluated(lambda batch: features_of(self.model, batch), x)[None]
-
-    def _evaluated(self, look: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def outputs(self, x: Tensor, members: Sequence[int], *, features: bool) -> Tensor:
+        """Return outputs of the network, or inputs of its last layer, for prepared inputs."""
+        x = channels_last(x) if self.setup.data.kind == "images" else x
         self.model.eval()
         try:
             with self.setup.arithmetic():
-                images = self.setup.data.kind == "images"
-                return look(channels_last(x) if images else x)
+                found: Tensor = features_of(self.model, x) if features else self.model(x)
+                return found[None]
         finally:
             self.model.train()
 
     def weights(self, member: int) -> dict[str, NDArray[Any]]:
-        """A copy of its parameters and buffers."""
+        """Copy its parameters and buffers."""
         state = self.model.state_dict()
         return {k: v.detach().cpu().numpy().copy(order="C") for k, v in state.items()}
 
@@ -320,12 +326,12 @@ class Single(Lane):
 
 
 def make_single(setup: Setup) -> Callable[[], Single]:
-    """A maker of lanes that share one compiled step."""
+    """Return a maker of lanes that share one compiled step."""
     training, data = setup.training, setup.data
     batch = data.batcher(training.augmentation)
     images, loss = data.kind == "images", make_loss(training)
 
-    def forward(model: torch.nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
+    def forward(model: nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
         x = batch(index, seed, epoch)
         if images:
             x = channels_last(x)
@@ -349,31 +355,331 @@ def channels_last(x: Tensor) -> Tensor:
     return x.contiguous().as_strided((count, 1, height, width), (height * width, 1, width, 1))
 
 
-def stochastic(model: torch.nn.Module) -> bool:
-    """Whether a network draws random numbers of its own while it is trained."""
+def stochastic(model: nn.Module) -> bool:
+    """Tell whether a network draws random numbers of its own while it is trained."""
+    # By name, since timm and others have layers of their own for it; networks with a configuration (of transformers)
+    # may call ``functional.dropout`` anywhere.
     names = ("dropout", "droppath", "stochasticdepth")
     return any(
         any(name in type(m).__name__.lower() for name in names) and getattr(m, "p", 1.0) for m in model.modules()
     ) or any(getattr(m, "config", None) is not None for m in model.modules())
 
 
-def draws(model: torch.nn.Module, x: Tensor) -> bool:
-    """Whether a forward pass moves torch's generator, such as ``functional.dropout`` does."""
+def draws(model: nn.Module, x: Tensor) -> bool:
+    """Tell whether a forward pass moves torch's generator, as ``functional.dropout`` does."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         before = torch.default_generator.get_state()
-        with contextlib.suppress(Exception):  # which the training will tell
+        with contextlib.suppress(Exception):  # the training itself will report it
             model(x)
         return not torch.equal(before, torch.default_generator.get_state())
 
 
-def check_outputs(model: torch.nn.Module, x: Tensor, outputs: tuple[int, ...]) -> None:
-    """Refuse a network whose outputs have not the shape of a target: numbers would be spread."""
+def check_outputs(model: nn.Module, x: Tensor, outputs: tuple[int, ...]) -> None:
+    """Refuse a network whose outputs do not have the shape of a target: they would be broadcast."""
     model.eval()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:
             shape = tuple(model(x).shape)
-        except Exception:  # which the training will tell
+        except Exception:  # the training itself will report it
             return
         finally:
             model.train()
     check_shape(shape, (len(x), *outputs))
+
+
+# Many small networks of one shape in training as one: their weights stacked, their steps batched. Right for multi-layer
+# perceptrons and linear probes, where one network alone leaves a device idle. Convolutions gain nothing from it, and
+# batch normalisation keeps counts that cannot be stacked.
+
+
+def stackable(model: nn.Module, augmentation: Sequence[str] = ()) -> bool:
+    """Tell whether every part of a training is known to give the same bits in any stack."""
+    known = all(type(m) in STACKABLE for m in model.modules())
+    trained = all(p.requires_grad for p in model.parameters())
+    # Augmentations that calculate with pixels may round otherwise in a larger batch.
+    exact = all(spec.partition(":")[0] in MOVES for spec in augmentation)
+    return known and trained and exact and not list(model.buffers())
+
+
+class Stack(Lane):
+    """Networks whose weights have a leading axis for the network.
+
+    On a CPU weights lie in tensors that are filled up with zeros (``stored``), so that bits do not
+    depend on a network's place; ``params`` are the parts of them that networks use.
+    """
+
+    def __init__(self, setup: Setup, width: int, forward: Callable[..., Any], update: Any) -> None:
+        super().__init__(setup, width)
+        self.forward, self.update = forward, update
+        self.skeleton = setup.network()
+        self.skeleton.to(setup.device)
+        self.notes = notes_of(self.skeleton)
+        named = dict(self.skeleton.named_parameters())
+        self.names = list(named)
+        shapes = [tuple(p.shape) for p in named.values()]
+        if setup.cuda:
+            self.stored = [torch.zeros((width, *s), device=setup.device) for s in shapes]
+            self.params = self.trained = self.stored
+        else:
+            self.stored = [make_room(width, s) for s in shapes]
+            self.params = self._used(self.stored, shapes)
+            # Ranger takes means over a matrix, in which the zeros would count.
+            ranger = setup.training.optimiser == "ranger"
+            self.trained = self.params if ranger else self.stored
+        self.state = self.optimiser.start(self.trained)
+
+    def begin(self, assignments: Sequence[Assignment]) -> None:
+        """Draw the initial weights of each network from its own seed."""
+        # A stack that is not full is filled up with its last network, so that its width, on which
+        # rounding may depend, is the same whoever trains in it.
+        full = [*assignments, *[assignments[-1]] * (self.width - len(assignments))]
+        self.place(full)
+        drawn: list[list[Tensor]] = [[] for _ in self.params]
+        for assignment in assignments:
+            fresh = self.setup.network(assignment.init)
+            for found, parameter in zip(drawn, fresh.parameters(), strict=True):
+                found.append(parameter.detach())
+        for room, mine, found in zip(self.stored, self.params, drawn, strict=True):
+            room.zero_()  # a network that diverged here leaves NaN where there should be zeros
+            mine.copy_(torch.stack(found + found[-1:] * (self.width - len(found))))
+        self.optimiser.reset(self.trained, self.state)
+
+    def step(self) -> None:
+        """Take one step of all networks."""
+        index, epoch, rate = self._next()
+        with torch.no_grad():
+            grads, losses = self.forward(self.skeleton, self.names, self.stored, index, self.augmentation_seeds, epoch)
+            if self.trained is not self.stored:
+                grads = self._used(grads, [tuple(p.shape[1:]) for p in self.params])
+            self.count.add_(1)
+            self.update(self.trained, grads, self.state, rate, self.count, stacked=True)
+            self._count_up(losses)
+
+    @staticmethod
+    def _used(stored: Sequence[Tensor], shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
+        both = zip(stored, shapes, strict=True)
+        return [tensor[(slice(None), *map(slice, shape))] for tensor, shape in both]
+
+    def outputs(self, x: Tensor, members: Sequence[int], *, features: bool) -> Tensor:
+        """Return outputs of networks, or inputs of their last layers, for the same prepared inputs."""
+        model, found = self.skeleton, []
+        for member in members:  # one after the other, which rounds as if each were alone
+            with torch.no_grad():
+                for mine, stacked in zip(model.parameters(), self.params, strict=True):
+                    mine.copy_(stacked[member])
+            with self.setup.arithmetic():
+                found.append(features_of(model, x) if features else model(x))
+        return torch.stack(found)
+
+    def weights(self, member: int) -> dict[str, NDArray[Any]]:
+        """Copy one network's parameters."""
+        return {k: p[member].detach().cpu().numpy().copy() for k, p in zip(self.names, self.params, strict=True)}
+
+    def _tensors(self) -> list[Tensor]:
+        return [*self.stored, *(t for slot in self.state.values() for t in slot), self.count]
+
+
+def make_stack(setup: Setup, width: int) -> Callable[[], Stack]:
+    """Return a maker of stacks that share one compiled step.
+
+    On a CPU a stack has room for at least ``width`` networks, in whole groups.
+    """
+    if not setup.cuda:
+        width = whole_groups(width)
+    forward = _vectorised(setup) if setup.cuda else _grouped(setup)
+    update: Callable[..., None] = make_optimiser(setup.training).step
+    if setup.compiled:
+        forward = torch.compile(forward, dynamic=False)
+        update = torch.compile(update, dynamic=False)
+    return lambda: Stack(setup, width, forward, update)
+
+
+def _batches(setup: Setup) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return a function that gives inputs and targets, shape (networks, batch, …)."""
+    data = setup.data
+    batch = data.batcher(setup.training.augmentation)
+
+    def batches(index: Tensor, seeds: Tensor, epoch: Tensor) -> tuple[Tensor, Tensor]:
+        flat, each = index.flatten(), index.shape[1]
+        x = batch(flat, seeds.repeat_interleave(each), epoch.repeat(index.shape[0]))
+        return x.view(*index.shape, *x.shape[1:]), data.y[index]
+
+    return batches
+
+
+Gradients = tuple[list[Tensor], Tensor]
+
+
+def _vectorised(setup: Setup) -> Callable[..., Gradients]:
+    """Return a function that computes gradients and losses on a GPU."""
+    batches, loss = _batches(setup), make_loss(setup.training)
+
+    def forward(
+        model: nn.Module, names: list[str], params: list[Tensor], index: Tensor, seeds: Tensor, epoch: Tensor
+    ) -> Gradients:
+        x, y = batches(index, seeds, epoch)
+
+        def loss_of(weights: list[Tensor], x_one: Tensor, y_one: Tensor) -> Tensor:
+            with setup.arithmetic():
+                logits = functional_call(model, dict(zip(names, weights, strict=True)), (x_one,))
+            return loss(logits.float(), y_one)
+
+        found: Gradients = vmap(grad_and_value(loss_of))(params, x, y)
+        return found
+
+    return forward
+
+
+def _grouped(setup: Setup) -> Callable[..., Gradients]:
+    """Return a function that computes gradients and losses on a CPU: bits do not depend on a network's place."""
+    batches, losses_of = _batches(setup), make_loss(setup.training, stacked=True)
+
+    def forward(
+        model: nn.Module, names: list[str], params: list[Tensor], index: Tensor, seeds: Tensor, epoch: Tensor
+    ) -> Gradients:
+        x, y = batches(index, seeds, epoch)
+        with torch.enable_grad():
+            leaves = [p.detach().requires_grad_() for p in params]
+            weights: dict[Tensor, Tensor] = dict(zip(model.parameters(), leaves, strict=True))
+            losses = losses_of(stacked_outputs(model, weights, x), y)
+            grads = torch.autograd.grad(losses, leaves, torch.ones_like(losses))
+        return list(grads), losses.detach()
+
+    return forward
+
+
+# Layers of stacked networks on a CPU that round alike wherever a network lies in its stack.
+#
+# Two things would make a network's bits depend on its place and its company. Libraries of matrix products (MKL, above
+# all on AMD) add up in another order where a matrix does not begin on a boundary of 64 bytes. And the vectorised loops
+# of torch compute the last few numbers of a tensor one by one, with another exponential than the others.
+#
+# Here neither can happen. Rows are filled up with zeros to whole blocks of 64 bytes, so that every matrix begins on a
+# boundary and no loop has a remainder; and every call multiplies the matrices of ``GROUP`` networks, however many there
+# are in the stack.
+
+
+def whole_groups(networks: int) -> int:
+    """Round a number of networks up to whole groups.
+
+    Examples
+    --------
+    >>> whole_groups(1), whole_groups(8), whole_groups(9)
+    (4, 8, 12)
+    """
+    return -(-networks // GROUP) * GROUP
+
+
+def make_room(networks: int, shape: tuple[int, ...]) -> Tensor:
+    """Allocate zeros for a parameter of many networks; its last two axes have whole blocks.
+
+    Examples
+    --------
+    >>> make_room(4, (10, 20)).shape
+    torch.Size([4, 16, 32])
+    """
+    return torch.zeros((networks, *shape[:-2], *map(_whole_blocks, shape[-2:])))
+
+
+def is_spelled_out(model: nn.Module) -> bool:
+    """Tell whether :func:`stacked_outputs` does all that calling the network would do: no hooks, no overrides.
+
+    Old-style weight normalisation, for instance, is a hook.
+    """
+    return not any(
+        m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or "forward" in vars(m) for m in model.modules()
+    )
+
+
+def stacked_outputs(model: nn.Module, weights: Mapping[Tensor, Tensor], x: Tensor) -> Tensor:
+    """Compute outputs of many networks, each for inputs of its own.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The shape of all of them: layers of ``STACKABLE``.
+    weights : dict of Tensor to Tensor
+        By the model's own parameters: those of all networks, from :func:`make_room`.
+    x : Tensor, shape (networks, batch, *shape)
+        Inputs.
+
+    Returns
+    -------
+    Tensor, shape (networks, batch, *outputs)
+    """
+    x, size = _through(model, weights, x, x.shape[-1])
+    return x[..., :size]
+
+
+def _through(layer: nn.Module, weights: Mapping[Tensor, Tensor], x: Tensor, size: int) -> tuple[Tensor, int]:
+    """Apply one layer; return its outputs, perhaps with filled-up rows, and how long a row really is."""
+    if isinstance(layer, nn.Sequential):
+        for inner in layer:
+            x, size = _through(inner, weights, x, size)
+    elif isinstance(layer, nn.Linear):
+        if size != layer.in_features:
+            raise ValueError(f"{layer} is given inputs of {size} numbers.")
+        x = _filled(x, size)
+        bias = None if layer.bias is None else weights[layer.bias]
+        flat = x.reshape(len(x), -1, x.shape[-1])
+        y = _Linear.apply(flat, weights[layer.weight], bias)  # type: ignore[no-untyped-call]
+        x, size = y.view(*x.shape[:-1], y.shape[-1]), layer.out_features
+    elif isinstance(layer, ELEMENTWISE):
+        x = layer(_filled(x, size))
+    elif isinstance(layer, nn.LayerNorm):
+        x = functional.layer_norm(x[..., :size], layer.normalized_shape, eps=layer.eps)
+        axes = x.dim() - 1 - len(layer.normalized_shape)
+        for own, join in ((layer.weight, torch.mul), (layer.bias, torch.add)):
+            if own is not None:
+                used = weights[own][(slice(None), *map(slice, own.shape))]
+                x = join(x, used.reshape(len(x), *(1,) * axes, *own.shape))
+    elif isinstance(layer, nn.Flatten):
+        ends = (layer.start_dim, layer.end_dim)
+        first, last = (axis + 1 if axis >= 0 else axis + x.dim() for axis in ends)
+        if last > first:
+            x = x[..., :size].flatten(first, last)
+            size = x.shape[-1]
+    else:
+        raise TypeError(f"{type(layer).__name__} is not known in a stack.")
+    return x, size
+
+
+def _whole_blocks(size: int) -> int:
+    return -(-size // BLOCK) * BLOCK
+
+
+def _filled(x: Tensor, size: int) -> Tensor:
+    """Fill rows up with zeros to whole blocks, if they are not yet."""
+    lacking = _whole_blocks(size) - x.shape[-1]
+    return functional.pad(x, (0, lacking)) if lacking else x
+
+
+class _Linear(torch.autograd.Function):
+    """Linear layers of many networks: x (networks, batch, in), weight (networks, out, in)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x = x.contiguous()
+        ctx.save_for_backward(x, weight)
+        y = _products(x, weight.transpose(1, 2))
+        return y if bias is None else y.add_(bias.unsqueeze(1))
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        slope = slope.contiguous()
+        of_x, _, of_bias = ctx.needs_input_grad
+        return (
+            _products(slope, weight) if of_x else None,
+            _products(slope.transpose(1, 2), x),
+            slope.sum(dim=1) if of_bias else None,
+        )
+
+
+def _products(a: Tensor, b: Tensor) -> Tensor:
+    if len(a) == GROUP:
+        return torch.bmm(a, b)
+    found = a.new_empty((len(a), a.shape[1], b.shape[2]))
+    for x, y, both in zip(*(torch.split(t, GROUP) for t in (a, b, found)), strict=True):
+        torch.bmm(x, y, out=both)
+    return found

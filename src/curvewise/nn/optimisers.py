@@ -1,4 +1,4 @@
-"""Optimisers as plain rules on lists of tensors.
+"""Optimisers as plain rules on lists of tensors, and the losses that they minimise.
 
 A rule holds its constants; what it remembers lies in a dict of tensors that the caller keeps. A
 step reads the learning rate and the number of the step from tensors and never asks the host, so
@@ -29,7 +29,7 @@ class Optimiser(Protocol):
     """A rule that changes parameters by their gradients. Call it under ``torch.no_grad``."""
 
     def start(self, params: list[Tensor]) -> State:
-        """State before the first step, in tensors of its own."""
+        """Return the state before the first step, in tensors of its own."""
         ...
 
     def reset(self, params: list[Tensor], state: State) -> None:
@@ -54,18 +54,18 @@ class Optimiser(Protocol):
             Parameters, and the loss's derivative for each.
         state : dict of str to list of Tensor
             From ``start``.
-        rate : Tensor of float32, shape () or, for stacked models, (models,)
+        rate : Tensor of float32, shape ()
             Learning rate.
         count : Tensor of float32, shape ()
             Number of the step, from 1.
         stacked : bool
-            Whether the first axis of every parameter is the model.
+            True if the first axis of every parameter is the model.
         """
         ...
 
 
 def make_optimiser(training: Training) -> Optimiser:
-    """The rule that a training asks for.
+    """Return the rule that a training asks for.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Sgd:
         *,
         stacked: bool = False,
     ) -> None:
-        """One step against the velocity."""
+        """Take one step against the velocity."""
         grads = _with_decay(params, grads, self.weight_decay)
         if self.momentum:
             torch._foreach_mul_(state["velocity"], self.momentum)
@@ -148,7 +148,7 @@ class Adam:
         *,
         stacked: bool = False,
     ) -> None:
-        """One step of the mean gradient over the root of the mean square, both unbiased."""
+        """Take one step of the mean gradient over the root of the mean square, both unbiased."""
         if self.decoupled:
             _shrink(params, rate, self.weight_decay)
         else:
@@ -204,7 +204,7 @@ class Ranger:
         *,
         stacked: bool = False,
     ) -> None:
-        """One rectified step; the slow weights follow after every sixth."""
+        """Take one rectified step; the slow weights follow after every sixth."""
         grads = [_centred(g, first=1 + stacked) for g in grads]
         _shrink(params, rate, self.weight_decay)
         _follow(state, grads, self.betas)
@@ -212,13 +212,14 @@ class Ranger:
         size = (rate.double() * factor / _unbiasing(self.betas[0], count)).to(torch.float32)
         denominator = torch._foreach_sqrt(state["square"])
         torch._foreach_add_(denominator, self.eps)
-        # one of the two takes nothing off: no branch that the host would have to take
+        # One of the two subtracts nothing: a branch would make the host wait for the device.
         _descend(params, size * trusted, torch._foreach_div(state["mean"], denominator))
         _descend(params, size * (1 - trusted), state["mean"])
         self._look_ahead(params, state["slow"], count)
 
     def _rectification(self, count: Tensor) -> tuple[Tensor, Tensor]:
-        """Factor of the step, and 1 or 0 for whether the second moment can be trusted."""
+        """Return the factor of the step, and 1 where the second moment can be trusted, else 0."""
+        # Liu et al. 2020, algorithm 2: ρ∞ (longest), ρ_t (length) and r_t (the root below).
         beta = self.betas[1]
         longest = 2 / (1 - beta) - 1
         unbiasing = _unbiasing(beta, count)
@@ -233,7 +234,7 @@ class Ranger:
         way = torch._foreach_sub(params, slow)
         torch._foreach_mul_(way, now * self.halfway)
         torch._foreach_add_(slow, way)
-        # exact for now = 0 and now = 1, unlike params + now · (slow − params)
+        # Exact for now = 0 and now = 1, unlike params + now · (slow − params).
         torch._foreach_mul_(params, 1 - now)
         torch._foreach_add_(params, torch._foreach_mul(slow, now))
 
@@ -258,15 +259,11 @@ def _with_decay(params: list[Tensor], grads: list[Tensor], decay: float) -> list
 def _shrink(params: list[Tensor], rate: Tensor, decay: float) -> None:
     if decay:
         keep = (1 - rate.double() * decay).to(torch.float32)
-        if keep.dim() == 0:
-            torch._foreach_mul_(params, keep)
-        else:
-            for param in params:
-                param.mul_(_beside(keep, param))
+        torch._foreach_mul_(params, keep)
 
 
 def _follow(state: State, grads: list[Tensor], betas: tuple[float, float]) -> None:
-    """Exponential means of the gradients and of their squares."""
+    """Update the exponential means of the gradients and of their squares."""
     torch._foreach_mul_(state["mean"], betas[0])
     torch._foreach_add_(state["mean"], torch._foreach_mul(grads, 1 - betas[0]))
     squares = torch._foreach_mul(grads, grads)
@@ -276,96 +273,71 @@ def _follow(state: State, grads: list[Tensor], betas: tuple[float, float]) -> No
 
 
 def _unbiasing(beta: float, count: Tensor) -> Tensor:
-    """1 − beta^count in double precision: in single, the first steps lose four digits."""
+    """Return 1 − beta^count in double precision: in single, the first steps lose four digits."""
     return -torch.expm1(count.double() * math.log(beta))
 
 
 def _descend(params: list[Tensor], size: Tensor, update: list[Tensor] | tuple[Tensor, ...]) -> None:
-    """Take size · update off the parameters; each model has a size of its own in a stack."""
-    if size.dim() == 0:
-        torch._foreach_sub_(params, list(torch._foreach_mul(update, size)))
-    else:
-        for param, towards in zip(params, update, strict=True):
-            param.sub_(towards * _beside(size, param))
-
-
-def _beside(numbers: Tensor, param: Tensor) -> Tensor:
-    """One number per model, shaped to be multiplied with a stacked parameter."""
-    return numbers.view(-1, *(1,) * (param.dim() - 1))
+    """Subtract size · update from the parameters, as two operations: fused they would round otherwise in a stack."""
+    torch._foreach_sub_(params, list(torch._foreach_mul(update, size)))
 
 
 def _centred(grad: Tensor, *, first: int) -> Tensor:
-    """The gradient less its mean over the axes after the first (after the second in a stack)."""
+    """Subtract from a gradient its mean over the axes after the first (after the second in a stack)."""
     if grad.dim() <= first:
         return grad
     return grad - grad.mean(dim=tuple(range(first, grad.dim())), keepdim=True)
 
 
-# What a training lowers, and how far predicted numbers are off.
+# Losses: what a training minimises, and the loss of each example for predicted numbers.
+
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-def make_loss(training: Training) -> Loss:
-    """The loss of a batch, from outputs in float32 and targets.
+def make_loss(training: Training, *, stacked: bool = False) -> Loss:
+    """Return the loss of a batch, as a function of outputs in float32 and targets.
 
     Parameters
     ----------
     training : Training
-        Settled, so that its loss is that of its targets (``curvewise.nn.task``).
+        Settled, so that its loss is that of its targets (:func:`curvewise.nn.task.settle_training`).
+    stacked : bool
+        The losses of several networks, each of a batch of its own: shape (networks,).
 
     Examples
     --------
-    >>> import torch
-    >>> float(make_loss(Training(loss="l1"))(torch.tensor([[1.0, 4.0]]), torch.zeros(1, 2)))
-    2.5
-    """
-    if training.loss in NUMBER_LOSSES:
-        off = functional.l1_loss if training.loss == "l1" else functional.mse_loss
-
-        def of_numbers(outputs: Tensor, y: Tensor) -> Tensor:
-            check_shape(outputs.shape, y.shape)
-            return off(outputs, y)
-
-        return of_numbers
-    smoothing = training.label_smoothing
-
-    def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
-        return functional.cross_entropy(outputs, y, label_smoothing=smoothing)
-
-    return cross_entropy
-
-
-def make_losses(training: Training) -> Loss:
-    """The losses of several networks, each of a batch of its own, shape (networks,).
-
-    Examples
-    --------
-    >>> import torch
     >>> outputs = torch.tensor([[[1.0, 4.0]], [[0.0, 1.0]]])
-    >>> make_losses(Training(loss="l1"))(outputs, torch.zeros(2, 1, 2))
+    >>> float(make_loss(Training(loss="l1"))(outputs[0], torch.zeros(1, 2)))
+    2.5
+    >>> make_loss(Training(loss="l1"), stacked=True)(outputs, torch.zeros(2, 1, 2))
     tensor([2.5000, 0.5000])
     """
     if training.loss in NUMBER_LOSSES:
-        off = functional.l1_loss if training.loss == "l1" else functional.mse_loss
+        difference = functional.l1_loss if training.loss == "l1" else functional.mse_loss
 
-        def of_numbers(outputs: Tensor, y: Tensor) -> Tensor:
+        def number_loss(outputs: Tensor, y: Tensor) -> Tensor:
+            if not stacked:
+                check_shape(outputs.shape, y.shape)
+                return difference(outputs, y)
             check_shape(outputs.shape[1:], y.shape[1:])
-            return off(outputs, y, reduction="none").flatten(1).mean(dim=1)
+            return difference(outputs, y, reduction="none").flatten(1).mean(dim=1)
 
-        return of_numbers
+        return number_loss
     smoothing = training.label_smoothing
 
-    def cross_entropies(outputs: Tensor, y: Tensor) -> Tensor:
+    def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
+        if not stacked:
+            return functional.cross_entropy(outputs, y, label_smoothing=smoothing)
         flat = outputs.flatten(0, 1)
         each = functional.cross_entropy(flat, y.flatten(), label_smoothing=smoothing, reduction="none")
         return each.view(y.shape).mean(dim=1)
 
-    return cross_entropies
+    return cross_entropy
 
 
 def number_losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
-    """The loss of each example, in double precision: the mean over its outputs.
+    """Return the loss of each example, in double precision: the mean over its outputs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Code of the user's own: which names need it, and how it is imported.
+"""Code of the user's own, such as factories of networks: names that need it, and its import.
 
 Nothing here decides whether code may be imported: a study does (``Study.trust``), which asks
 :func:`names_own_code` first.
@@ -38,7 +38,7 @@ def names_own_code(name: str, options: Mapping[str, Any] | None = None) -> bool:
     name : str
         Of an architecture, an estimator or a function.
     options : dict, optional
-        What it is called with.
+        Arguments that it is called with.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
     Parameters
     ----------
     asked : str
-        What it is for, in messages, such as ``"architecture"``.
+        Argument that names it, for messages, such as ``"architecture"``.
     name : str
         ``"module:function"``.
     folder : Path, optional
@@ -82,38 +82,41 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
     InputError
         If it cannot be imported; the message names the module, the line and the remedy.
     """
-    asked = f"{asked}={name!r}"
     module, _, function = name.partition(":")
     if module.endswith(".py"):
-        raise InputError(f"{asked}: give '{module.removesuffix('.py')}:{function}', without '.py'.")
+        raise InputError(f"Give '{module.removesuffix('.py')}:{function}', without '.py'.", argument=asked, value=name)
     known = _is_known(name)
     try:
         found = _imported(module, folder, known=known)
     except InputError as error:  # two modules of one name
-        raise InputError(f"{asked}: {error}") from error
+        raise InputError(error.message, argument=asked, value=name) from error
     except ModuleNotFoundError as error:
         remedy = f"put {module}.py in the folder of the study or install what it needs"
         if known:
-            remedy = "install it, or mend the name"
+            remedy = "install it, or correct the name"
         elif error.name != module:
             remedy = f"{module} needs it: install it, or put it beside {module}.py"
-        raise InputError(f"{asked}: cannot import {error.name!r}: {remedy}.") from error
+        raise InputError(f"cannot import {error.name!r}: {remedy}.", argument=asked, value=name) from error
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"{asked} {failure(error, folder)} Mend the module {module!r}: it must be possible to import it."
+            failure(error, folder),
+            argument=asked,
+            value=name,
+            remedy=f"Correct the module {module!r}: it must be possible to import it.",
         ) from error
     except KeyboardInterrupt as stop:
-        stop.add_note(f"{asked}: stopped while {module!r} was imported.")
+        stop.add_note(f"{asked}={name!r}: stopped while {module!r} was imported.")
         raise
     result: Callable[..., Any] | None = getattr(found, function, None)
     if not callable(result):
         names = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
-        raise InputError(f"{asked}: the module has no {function!r}; it has {', '.join(names[:10])}.")
+        has = f"the module has no {function!r}; it has {', '.join(names[:10])}."
+        raise InputError(has, argument=asked, value=name)
     return result
 
 
 def failure(error: BaseException, folder: Path | None) -> str:
-    """Say what was raised, and on which line of a file in the study's folder."""
+    """Describe an exception, and the line of a file in the study's folder where it was raised."""
     inside = None if folder is None else folder.resolve()
     lines = [
         f" in {Path(frame.filename).name}, line {frame.lineno}"
@@ -146,7 +149,7 @@ def _imported(module: str, folder: Path | None, *, known: bool) -> ModuleType:
 
 
 def _beside(top: str, folder: Path) -> Path | None:
-    """The file in a folder that ``import top`` would execute, if any."""
+    """Return the file in a folder that ``import top`` would execute, if any."""
     places = (folder / f"{top}.py", folder / top / "__init__.py")
     return next((path for path in places if path.is_file()), None)
 
@@ -155,7 +158,7 @@ def _check_imports(path: Path, folder: Path, seen: set[Path]) -> None:
     """Refuse files beside the study that import a name which a file there and a package have."""
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):  # which importing it says better
+    except (SyntaxError, ValueError):  # importing it reports that better
         return
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -182,7 +185,7 @@ def _refuse_clash(top: str, beside: Path, folder: Path) -> None:
 
 
 def _elsewhere(top: str, beside: Path, folder: Path) -> str | None:
-    """Where Python finds a top-level module other than the one beside the study; None if nowhere.
+    """Find a top-level module other than the one beside the study; None if there is none.
 
     Compared file by file, since a virtual environment may lie in the study's folder.
     """
@@ -222,7 +225,7 @@ def _loaded(name: str, path: Path, changed: int, folder: Path | None) -> ModuleT
 
 @contextlib.contextmanager
 def importable(folder: Path | None) -> Iterator[None]:
-    """Have the folder at the end of Python's path, for as long as something is imported from it."""
+    """Put the folder at the end of Python's path inside the block."""
     if folder is None:
         yield
         return
@@ -240,7 +243,7 @@ def importable(folder: Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def installed(folder: Path | None) -> Iterator[None]:
-    """Have neither the folder nor the current one on Python's path, for as long as it lasts."""
+    """Remove the folder and the current one from Python's path inside the block."""
     kept = installed_only(sys.path, *([] if folder is None else [folder]))
     hidden = [(i, entry) for i, entry in enumerate(sys.path) if entry not in kept]
     sys.path[:] = kept
@@ -252,7 +255,7 @@ def installed(folder: Path | None) -> Iterator[None]:
 
 
 def installed_only(path: Sequence[str], *folders: Path) -> list[str]:
-    """Python's path without some folders, and without the current one.
+    """Return Python's path without some folders, and without the current one.
 
     Such a folder stays where packages, curvewise among them, are installed in it, or where
     PYTHONPATH names it in full.

@@ -1,4 +1,8 @@
-"""Take a lane through a training: schedule, pokes, checkpoints, and what to measure at the end."""
+"""Take a lane through a training: its schedule, pokes and checkpoints, and the measurements at the end.
+
+Learning rates are known before the training begins (linear, cosine, drops), or follow what is measured on the way
+(plateau, early stopping, the searched schedule).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,10 @@ from curvewise.nn.training import Training
 
 BURST = 32  # steps that a lane takes before another has its turn
 MOST_TRAIN_ROWS = 10_000  # on which the training error is measured
+DROP = 0.1  # share of the rate that a drop leaves
+DROPS = 2  # drops of the searched schedule
+PATIENCE = 10.0  # epochs, as torch's ReduceLROnPlateau waits
+SHARE = 1 / 3  # held out by the searched schedule
 
 Steps = Generator[None, None, None]
 Weights = dict[str, NDArray[Any]]
@@ -29,7 +37,7 @@ Weights = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """What is wanted of each training."""
+    """Settings of each training, and what is measured and kept at its end."""
 
     training: Training
     evaluations: Mapping[str, Resident]
@@ -80,7 +88,7 @@ class Course:
         return self.training.rates[0]
 
     def epochs(self, count: int, rate: float) -> Steps:
-        """Go on for so many epochs, to the first step that lies beyond them."""
+        """Train for so many more epochs, to the first step that ends at or beyond them."""
         self.passed += count
         steps = -(-self.passed * self.n // self.lane.setup.batch) - self.taken
         yield from self.walk(np.full(steps, rate, dtype=np.float32))
@@ -112,19 +120,19 @@ class Course:
             self.lane.poke([a.poke if at == self.taken else None for a, at in both])
 
     def unpoked(self, member: int) -> tuple[str, ...]:
-        """A note where the training was over before a weight was to be nudged."""
+        """Return a note where the training was over before a weight was to be nudged."""
         poke = self.assignments[member].poke
         if poke is None or self._poke_steps()[member] <= self.taken:
             return ()
         return (f"No weight was nudged: the training ended before epoch {poke.epoch:g}.",)
 
     def _poke_steps(self) -> list[int]:
-        """Before which step each network is nudged; −1 for never."""
+        """Return the step before which each network is nudged; −1 for never."""
         epoch = self.n / self.lane.setup.batch
         return [-1 if a.poke is None else round(a.poke.epoch * epoch) for a in self.assignments]
 
     def judge(self, rows: Tensor, member: int = 0) -> tuple[float | None, float]:
-        """Error and loss of a network on some examples of the data; numbers have no error."""
+        """Measure error and loss of a network on some examples of the data; numbers have no error."""
         lane, data = self.lane, self.lane.setup.data
         if data.is_numbers:
             parts = lane.look(data, rows, members=(member,))
@@ -133,6 +141,23 @@ class Course:
         own, y = lane.predict(data, rows, members=(member,))[0], data.y[rows]
         loss = torch.nn.functional.cross_entropy(own.double(), y)
         return float((own.argmax(dim=1) != y).double().mean()), float(loss)
+
+    def validate(self, held: Tensor) -> tuple[float, float]:
+        """Measure error and loss on held-out rows; infinite once the network has diverged.
+
+        Numbers have no error: their loss takes its place.
+        """
+        lane = self.lane
+        with lane.at_work():
+            if lane.setup.data.is_numbers:
+                error = loss = self.judge(held)[1]
+            else:
+                logits, y = lane.predict(lane.setup.data, held)[0], lane.setup.data.y[held]
+                # In single precision, unlike in judge: another precision might call another epoch the best, and a
+                # stored run would not be made again with the same bits.
+                loss = float(torch.nn.functional.cross_entropy(logits, y))
+                error = float((logits.argmax(dim=1) != y).double().mean())
+        return (error, loss) if math.isfinite(loss) else (math.inf, math.inf)
 
     def checkpoint(self, name: str) -> None:
         """Keep the weights as they are now."""
@@ -159,48 +184,55 @@ def fixed(course: Course) -> Steps:
 
 
 def _finish(course: Course) -> list[Trained]:
+    """Measure the networks of a lane at the end of their training."""
     lane, goal = course.lane, course.goal
     if goal.keep.checkpoints != "none":
         course.checkpoint("end")
     members = range(len(course.assignments))
-    shown = {k: _shown(course, data, members) for k, data in goal.evaluations.items()}
+    shown = {k: _predictions(course, data, members) for k, data in goal.evaluations.items()}
     features = {}
     if goal.keep.features:
         features = {
             k: lane.predict(data, members=members, features=True).cpu().numpy() for k, data in goal.evaluations.items()
         }
-    train, said = _train_metrics(course), [_of_member(shown, member) for member in members]
     counted = {
         "steps": float(course.taken),
         "epochs": course.taken * lane.setup.batch / course.n,
         "rate": course.rate,
         **course.metrics,
     }
-    return [
-        Trained(
-            **said[member],  # type: ignore[arg-type]  # fields of it that hold arrays
-            metrics={**train[member], **counted},
-            checkpoints=course.checkpoints[member],
-            features={k: f[member] for k, f in features.items()},
-            path=lane.path,
-            error=course.trouble or _divergence(train[member], said[member]),
-            notes=(*lane.notes, *course.notes, *course.unpoked(member)),
+    results = []
+    for member in members:
+        error, loss = course.judge(lane.rows[member, :MOST_TRAIN_ROWS], member)
+        predicted: dict[str, Any] = {}
+        for name, fields in shown.items():
+            for field, values in fields.items():
+                predicted.setdefault(field, {})[name] = values[member]
+        finite = math.isfinite(loss) and all(np.isfinite(v).all() for sets in predicted.values() for v in sets.values())
+        diverged = None
+        if not finite:
+            remedy = "A lower rate, or smaller targets," if error is None else "A lower learning rate"
+            diverged = f"diverged: the training loss is {loss} at the end. {remedy} may help."
+        trained = {"train_loss": loss} if error is None else {"train_error": error, "train_loss": loss}
+        results.append(
+            Trained(
+                **predicted,
+                metrics={**trained, **counted},
+                checkpoints=course.checkpoints[member],
+                features={k: f[member] for k, f in features.items()},
+                path=lane.path,
+                error=course.trouble or diverged,
+                notes=(*lane.notes, *course.notes, *course.unpoked(member)),
+            )
         )
-        for member in members
-    ]
+    return results
 
 
-Shown = dict[str, NDArray[np.float32]]
-"""What networks say of an evaluation set, by the field of Trained; the first axis is theirs."""
+def _predictions(course: Course, data: Resident, members: Sequence[int]) -> dict[str, NDArray[np.float32]]:
+    """Predict an evaluation set: by the field of Trained, arrays whose first axis is the network.
 
-
-def _of_member(shown: Mapping[str, Shown], member: int) -> dict[str, Shown]:
-    fields = {field for found in shown.values() for field in found}
-    return {f: {k: found[f][member] for k, found in shown.items()} for f in fields}
-
-
-def _shown(course: Course, data: Resident, members: Sequence[int]) -> Shown:
-    """Probabilities of classes; or losses, and the numbers if they are kept."""
+    Probabilities of classes; or losses of numbers, and the numbers themselves if they are kept.
+    """
     lane = course.lane
     if not data.is_numbers:
         outputs = lane.predict(data, members=members)
@@ -211,31 +243,6 @@ def _shown(course: Course, data: Resident, members: Sequence[int]) -> Shown:
         numbers += [outputs.cpu()] if course.goal.keep.predictions else []
     kept = {"predictions": torch.cat(numbers, dim=1).numpy()} if numbers else {}
     return {"losses": torch.cat(losses, dim=1).cpu().numpy(), **kept}
-
-
-def _train_metrics(course: Course) -> list[dict[str, float]]:
-    """Error of classes, and loss, on what was trained on, in evaluation mode."""
-    lane, found = course.lane, []
-    for member in range(len(course.assignments)):
-        error, loss = course.judge(lane.rows[member, :MOST_TRAIN_ROWS], member)
-        errors = {} if error is None else {"train_error": error}
-        found.append({**errors, "train_loss": loss})
-    return found
-
-
-def _divergence(train: Mapping[str, float], shown: Mapping[str, Shown]) -> str | None:
-    said = [values for found in shown.values() for values in found.values()]
-    if np.isfinite(train["train_loss"]) and all(np.isfinite(values).all() for values in said):
-        return None
-    way = "A lower learning rate" if "train_error" in train else "A lower rate, or smaller targets,"
-    return f"diverged: the training loss is {train['train_loss']} at the end. {way} may help."
-
-
-# Schedules that watch the training: plateau, early stopping, and the searched schedule.
-
-DROPS = 2  # of the searched schedule
-PATIENCE = 10.0
-SHARE = 1 / 3  # that the searched schedule holds out
 
 
 def plateau(course: Course) -> Steps:
@@ -253,7 +260,11 @@ def plateau(course: Course) -> Steps:
         before = course.taken
         yield from course.epochs(1, rate)
         steps = course.taken - before
-        loss = _train_loss(course, steps) if held is None else _validation(course, held)[1]
+        if held is None:
+            with course.lane.at_work():
+                loss = float(course.lane.mean_losses(steps)[0])
+        else:
+            loss = course.validate(held)[1]
         if not math.isfinite(loss):
             course.trouble = f"diverged: the loss is not finite after epoch {course.passed}"
             break
@@ -276,7 +287,7 @@ def early_stop(course: Course) -> Steps:
     best = Best(course)
     for _ in range(math.ceil(training.epochs)):
         yield from course.epochs(1, course.rate)
-        best.look(*_validation(course, held))
+        best.look(*course.validate(held))
         if best.stalled >= patience:
             break
     best.go_back()
@@ -289,17 +300,22 @@ def searched(course: Course) -> Steps:
 
     Twice, when the error on the last third has not fallen for ``patience`` epochs, training goes
     back to its best epoch and on with a tenth of the rate. How many epochs that makes at each rate
-    is what the whole subset is then trained for, from the same initial weights.
+    is for how long the whole subset is then trained, from the same initial weights.
     """
     training, whole = course.training, course.assignments[0]
-    patience = training.patience or _usual_patience(course, whole)
+    patience = training.patience or PATIENCE
+    data = course.lane.setup.data
+    if training.patience is None and not data.is_numbers:
+        # Hoiem et al. 2021, appendix: proportional to 1/√n, and 5 epochs at 400 examples per class.
+        classes = len(np.unique(data.strata[whole.rows]))
+        patience = max(1.0, 5 * math.sqrt(400 * classes / len(whole.rows)))
     held = _hold_out(course, SHARE)
     best, spans, most, cut = Best(course), [], math.ceil(training.epochs), False
     for stage in range(DROPS + 1):
         start = best.epoch
         while best.stalled < patience and best.now < most:
             yield from course.epochs(1, course.rate * DROP**stage)
-            best.look(*_validation(course, held))
+            best.look(*course.validate(held))
         cut = cut or best.stalled < patience
         best.go_back()
         spans.append(best.epoch - start)
@@ -307,20 +323,7 @@ def searched(course: Course) -> Steps:
         course.notes.append(f"The search for a schedule was cut short by epochs={most}.")
     course.metrics |= {f"epochs_{i + 1}": float(span) for i, span in enumerate(spans)}
     best.report()
-    yield from _follow(course, whole, spans)
-
-
-def _usual_patience(course: Course, whole: Assignment) -> float:
-    """How long the searched schedule waits."""
-    data = course.lane.setup.data
-    if data.is_numbers:
-        return PATIENCE
-    classes = len(np.unique(data.strata[whole.rows]))
-    return max(1.0, 5 * math.sqrt(400 * classes / len(whole.rows)))
-
-
-def _follow(course: Course, whole: Assignment, spans: list[int]) -> Steps:
-    """Train on the whole subset for so many epochs at each rate."""
+    # Then on the whole subset, from the same initial weights, for as many epochs at each rate.
     with course.lane.at_work():
         course.lane.begin([whole])
     course.restart()
@@ -359,7 +362,7 @@ class Best:
                 self.kept = self.course.lane.snapshot()
 
     def report(self) -> None:
-        """Say how good it was, or that no epoch was any good."""
+        """Record how good it was, or that no epoch was any good."""
         if math.isfinite(self.error):
             numbers = self.course.lane.setup.data.is_numbers
             self.course.metrics[f"validation_{'loss' if numbers else 'error'}"] = self.error
@@ -374,7 +377,7 @@ class Best:
 
 
 def _hold_out(course: Course, share: float) -> Tensor:
-    """Train on a part of the subset from here on; give the rows of the other."""
+    """Train on a part of the subset from here on; return the rows of the other part."""
     lane, assignment = course.lane, course.assignments[0]
     train, held = split_rows(assignment.rows, lane.setup.data.strata, share)
     if not len(held) or not len(train):
@@ -388,28 +391,6 @@ def _hold_out(course: Course, share: float) -> Tensor:
         return torch.from_numpy(held).to(lane.setup.device)
 
 
-def _validation(course: Course, held: Tensor) -> tuple[float, float]:
-    """Error and loss on held-out rows; infinite once the network has diverged.
-
-    Numbers have no error: their loss takes its place.
-    """
-    lane = course.lane
-    if lane.setup.data.is_numbers:
-        with lane.at_work():
-            loss = course.judge(held)[1]
-        return (loss, loss) if math.isfinite(loss) else (math.inf, math.inf)
-    with lane.at_work():
-        logits, y = lane.predict(lane.setup.data, held)[0], lane.setup.data.y[held]
-        loss = float(torch.nn.functional.cross_entropy(logits, y))
-        error = float((logits.argmax(dim=1) != y).double().mean())
-    return (error, loss) if math.isfinite(loss) else (math.inf, math.inf)
-
-
-def _train_loss(course: Course, steps: int) -> float:
-    with course.lane.at_work():
-        return float(course.lane.mean_losses(steps)[0])
-
-
 CONTROLS: dict[str, Callable[[Course], Iterator[None]]] = {
     "plateau": plateau,
     "early-stop": early_stop,
@@ -417,14 +398,8 @@ CONTROLS: dict[str, Callable[[Course], Iterator[None]]] = {
 }
 
 
-# Learning rates that are known before the training begins.
-
-DROP = 0.1
-"""What a drop leaves of the rate."""
-
-
 def rate_factors(training: Training, steps: int) -> NDArray[np.float32]:
-    """The rate of every step, as a share of the training's rate.
+    """Return the rate of every step, as a share of the training's rate.
 
     ``linear`` falls from 1 in the first step towards 0, which it would reach one step after the
     last; ``warmup`` rises in equal steps and ends at 1.
@@ -454,7 +429,7 @@ def rate_factors(training: Training, steps: int) -> NDArray[np.float32]:
 
 
 def drop_steps(training: Training, steps: int) -> list[int]:
-    """Steps before which the rate drops, where the schedule says so beforehand."""
+    """Return the steps before which the rate drops, where the schedule says so beforehand."""
     if training.schedule != "drops":
         return []
     done = np.arange(steps) / max(steps, 1)

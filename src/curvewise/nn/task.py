@@ -1,4 +1,4 @@
-"""What the training engine is given and what it gives back; plain arrays, no torch."""
+"""Inputs and results of the training engine in plain arrays, and checks that settings fit the targets; no torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.nn.training import NUMBER_LOSSES, Training
+from curvewise.nn.training import IMAGE_ARCHITECTURES, NUMBER_LOSSES, Training
+from curvewise.text import arg
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +27,10 @@ class Examples:
     y : ndarray of int, shape (examples,); or of float32, shape (examples, ...)
         Classes from 0 on; or numbers, (examples, k) or (examples, channels, height, width).
     classes : int
-        How many classes there are, seen or not; 0 where y holds numbers.
+        Number of classes, seen or not; 0 where y holds numbers.
     mean, std : tuple of float, optional
-        Per channel, on the scale 0 to 1, for images; per feature otherwise. What networks are given
-        has this mean subtracted and is divided by this spread.
+        Per channel, on the scale 0 to 1, for images; per feature otherwise. Networks are given inputs with this
+        mean subtracted, divided by this spread.
     padding : int, optional
         The token that stands for nothing, where x holds tokens.
     """
@@ -48,12 +49,12 @@ class Examples:
 
     @property
     def is_numbers(self) -> bool:
-        """Whether the targets are numbers."""
+        """True if the targets are numbers."""
         return not self.classes
 
     @property
     def outputs(self) -> int | tuple[int, ...]:
-        """What is predicted of one input: the number of classes, or the shape of its numbers."""
+        """Target of one input: the number of classes, or the shape of its numbers."""
         return self.classes or tuple(self.y.shape[1:])
 
 
@@ -68,7 +69,7 @@ class Poke:
     epoch : float
         When; 0 is right after the weights were drawn.
     factor : float
-        What the weight is multiplied with.
+        Multiplier of the weight.
     """
 
     seed: int
@@ -78,7 +79,7 @@ class Poke:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """One network to train: on which rows, from which three seeds.
+    """One network to train: the rows it is trained on, and its three seeds.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class Assignment:
         Seeds of the initial weights, of the order of the examples, and of their augmentation
         (dropout included). The three do not touch each other.
     poke : Poke, optional
-        Whether and when a weight is nudged.
+        A weight to nudge, and when.
     """
 
     rows: NDArray[np.int64]
@@ -100,7 +101,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Keep:
-    """What to keep of each run beside its predictions and errors.
+    """Results of each run to keep beside its predictions and errors.
 
     Attributes
     ----------
@@ -109,7 +110,7 @@ class Keep:
     checkpoints : {"none", "end", "drops"}
         Weights at the end, or also right before every drop of the learning rate.
     features : bool
-        What the last layer was given, for each evaluation example.
+        Inputs of the last layer, for each evaluation example.
     predictions : bool
         The predicted numbers for each evaluation example, where targets are numbers: their losses
         are kept always, and so are predicted classes.
@@ -123,7 +124,7 @@ class Keep:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What came of an :class:`Assignment`.
+    """Result of one :class:`Assignment`.
 
     Attributes
     ----------
@@ -131,7 +132,7 @@ class Trained:
         For each evaluation set, where targets are classes.
     metrics : dict of str to float
         ``train_error`` (of classes), ``train_loss`` on the rows trained on, in evaluation mode;
-        ``steps``, ``epochs``; ``rate``; what the schedule found.
+        ``steps``, ``epochs``; ``rate``; what the schedule settled on.
     checkpoints : dict of str to dict of str to ndarray
         ``"end"``, ``"drop-1"``, …: the weights by name.
     features : dict of str to ndarray of float32, shape (examples, features)
@@ -139,13 +140,13 @@ class Trained:
     seconds : float
         Time it took, its share where several were trained at once.
     path : str
-        How it was executed, such as ``"cuda graph, compiled"``.
+        Way of execution, such as ``"cuda graph, compiled"``.
     error : str, optional
         Why it failed; the other fields then hold what there was.
     notes : tuple of str
-        What a reader should know.
+        Remarks for a reader.
     hard : bool
-        Whether the probabilities are only 0 and 1, from predicted classes; then there is no loss.
+        True if the probabilities are only 0 and 1, from predicted classes; then there is no loss.
     losses : dict of str to ndarray of float32, shape (examples,)
         For each evaluation set, where targets are numbers.
     predictions : dict of str to ndarray of float32, shape (examples, ...)
@@ -169,23 +170,25 @@ class Trained:
 
 
 def is_pair(data: Any) -> bool:
-    """Whether there are inputs and labels, not a list of two examples with theirs."""
+    """Tell inputs with their labels from a list of two labelled examples."""
     if not isinstance(data, tuple | list) or len(data) != 2:
         return False
     return not (isinstance(data, list) and all(isinstance(item, tuple) for item in data))
 
 
 def standardised(examples: Examples) -> NDArray[Any]:
-    """Inputs as networks were trained on: features on one scale, the rest as it is."""
+    """Return inputs as networks are trained on: features on one scale, images and tokens as stored."""
     x = examples.x
-    if x.ndim != 2 or x.dtype.kind != "f" or examples.mean is None or examples.std is None:
+    plain = examples.padding is not None or x.ndim == 4
+    if plain or examples.mean is None or examples.std is None:
         return x
-    scaled: NDArray[Any] = (x - np.asarray(examples.mean)) / np.asarray(examples.std)
+    # In double precision first: a mean far from 0 would cost digits in single.
+    scaled: NDArray[Any] = (x.astype(np.float64) - np.asarray(examples.mean)) / np.asarray(examples.std)
     return scaled.astype(np.float32)
 
 
 def choose_rows(there: int, examples: float | None, random: np.random.Generator) -> NDArray[np.int64]:
-    """Positions of so many examples, or of a share below 1, out of those there are."""
+    """Draw the positions of so many examples, or of a share below 1, out of those there are."""
     if there == 0:
         raise InputError("data is empty: give at least one example.")
     wanted = there if examples is None else examples
@@ -194,24 +197,18 @@ def choose_rows(there: int, examples: float | None, random: np.random.Generator)
 
 
 def is_amount(examples: Any) -> bool:
-    """Whether it is a number of examples of at least 1, or a share of them below 1."""
+    """Tell whether a value is a number of examples of at least 1, or a share of them below 1."""
     if isinstance(examples, bool) or not isinstance(examples, int | float | np.number):
         return False
     amount = float(examples)
     return 0 < amount < 1 or (amount >= 1 and amount.is_integer())
 
 
-# What networks are to predict, classes or numbers, and which settings fit it; no torch.
-
 Outputs: TypeAlias = "int | tuple[int, ...]"
-"""What a network gives for one input: so many classes, or numbers of that shape."""
+"""Outputs of a network for one input: so many classes, or numbers of that shape."""
 
 MOVING = ("flip", "translate", "crop", "rotation", "shift-x", "shift-y")
 """Augmentations and perturbations after which a pixel is elsewhere."""
-
-
-IMAGES = ("unet",)
-"""Architectures that give images; the others of ours, of timm and of Hugging Face give a row."""
 
 
 def settle_training(training: Training, outputs: Outputs) -> Training:
@@ -247,8 +244,10 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
     if isinstance(outputs, int):
         if training.loss in NUMBER_LOSSES:
             raise InputError(
-                f"loss={training.loss!r} is for numbers, and the targets are classes: leave it "
-                "out, or say targets='numbers' where the data is loaded."
+                "for numbers, and the targets are classes.",
+                argument="loss",
+                value=training.loss,
+                remedy=f"Leave it out, or say {arg('targets', 'numbers')} where the data is loaded.",
             )
         return replace(training, loss=None)
     if not outputs:
@@ -256,10 +255,18 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
             "The targets have shape (examples,), without an axis for the numbers of an example: pass y[:, None]."
         )
     if training.loss == "cross-entropy":
-        raise InputError("loss='cross-entropy' is for classes, and the targets are numbers: use 'l1' or 'l2'.")
+        raise InputError(
+            "for classes, and the targets are numbers.",
+            argument="loss",
+            value="cross-entropy",
+            remedy="Use 'l1' or 'l2'.",
+        )
     if training.label_smoothing:
         raise InputError(
-            f"label_smoothing={training.label_smoothing:g} is for classes, and the targets are numbers: leave it out."
+            "for classes, and the targets are numbers.",
+            argument="label_smoothing",
+            value=training.label_smoothing,
+            remedy="Leave it out.",
         )
     if len(outputs) > 1:
         _check_dense(training, outputs)
@@ -267,18 +274,21 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
 
 
 def _check_dense(training: Training, outputs: tuple[int, ...]) -> None:
-    """Refuse what would take apart the pixels of an input and those of its target."""
+    """Refuse settings that do not fit targets which are images."""
     moving = [spec for spec in training.augmentation if spec.partition(":")[0] in MOVING]
     if moving:
         raise InputError(
-            f"augmentation={moving} moves the pixels of an input and not those of its target, "
-            f"which is an image of shape {outputs}: leave it out (noise, colour and cutout move "
-            "nothing)."
+            f"moves the pixels of an input and not those of its target, which is an image of shape {outputs}.",
+            argument="augmentation",
+            value=moving,
+            remedy="Leave it out (noise, colour and cutout move nothing).",
         )
     if training.trained == "head":
         raise InputError(
-            "trained='head' trains a linear layer, which gives a row of numbers, and the targets "
-            f"are images of shape {outputs}: use trained='all'."
+            f"trains a linear layer, which gives a row of numbers, and the targets are images of shape {outputs}.",
+            argument="trained",
+            value="head",
+            remedy=f"Use {arg('trained', 'all')}.",
         )
 
 
@@ -288,16 +298,20 @@ def check_outputs_of(architecture: str, outputs: Outputs) -> None:
     >>> check_outputs_of("unet", (1, 8, 8))
     """
     dense = isinstance(outputs, tuple) and len(outputs) > 1
-    if dense and architecture not in IMAGES:
+    if dense and architecture not in IMAGE_ARCHITECTURES:
         raise InputError(
-            f"architecture={architecture!r} gives a row of numbers, and the targets are images of "
-            f"shape {outputs}: use 'unet', or 'module:function' for a factory of your own."
+            f"gives a row of numbers, and the targets are images of shape {outputs}.",
+            argument="architecture",
+            value=architecture,
+            remedy="Use 'unet', or 'module:function' for a factory of your own.",
         )
-    if architecture in IMAGES and not dense:
+    if architecture in IMAGE_ARCHITECTURES and not dense:
         what = "classes" if isinstance(outputs, int) else "rows of numbers"
         raise InputError(
-            f"architecture={architecture!r} gives images, and the targets are {what}: use 'mlp', "
-            "'cnn' or 'resnet9', say."
+            f"gives images, and the targets are {what}.",
+            argument="architecture",
+            value=architecture,
+            remedy="Use 'mlp', 'cnn' or 'resnet9', say.",
         )
 
 
@@ -321,12 +335,12 @@ def check_alike(outputs: Outputs, others: Mapping[str, Outputs]) -> None:
     for name, found in others.items():
         if found != outputs and not (isinstance(found, int) and isinstance(outputs, int)):
             raise InputError(
-                f"The evaluation set {name!r} has targets of {_said(found)}, and what is trained "
-                f"on has {_said(outputs)}: bring both to one kind and shape."
+                f"The evaluation set {name!r} has targets of {_described(found)}, and what is trained "
+                f"on has {_described(outputs)}: bring both to one kind and shape."
             )
 
 
-def _said(outputs: Outputs) -> str:
+def _described(outputs: Outputs) -> str:
     if isinstance(outputs, int):
         return f"{outputs} classes"
     return f"numbers of shape {outputs}"

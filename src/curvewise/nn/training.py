@@ -1,4 +1,4 @@
-"""How a network is trained, in plain values: what a study file says of one learner."""
+"""Settings of a training in plain values, as a study file gives them for one learner; no torch."""
 
 from __future__ import annotations
 
@@ -8,23 +8,37 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from curvewise.errors import InputError
+from curvewise.text import arg
+
+ROW_ARCHITECTURES = (
+    *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
+    *("resnet9", "resnet18", "resnet34", "resnet50"),
+)
+IMAGE_ARCHITECTURES = ("unet",)
+"""Architectures of ours, by what they give for an input: a row of numbers, or an image.
+
+``curvewise.nn.networks`` has a factory of each name. Those of timm and of Hugging Face give a row.
+"""
 
 OPTIMISERS = ("sgd", "adam", "adamw", "ranger")
-SCHEDULES = ("constant", "linear", "cosine", "drops", "plateau", "early-stop", "searched")
 CONTROLLED = ("plateau", "early-stop", "searched")
-"""Schedules that look at a validation set, or at the training loss, while they go on."""
+"""Schedules that look at a validation set, or at the training loss, in the course of the training."""
 
-PRECISIONS = ("float32", "bfloat16")
-TRAINED = ("all", "head")
 NUMBER_LOSSES = ("l1", "l2")
-LOSSES = ("cross-entropy", *NUMBER_LOSSES)
+_CHOICES = {
+    "optimiser": OPTIMISERS,
+    "schedule": ("constant", "linear", "cosine", "drops", *CONTROLLED),
+    "precision": ("float32", "bfloat16"),
+    "trained": ("all", "head"),
+    "loss": ("cross-entropy", *NUMBER_LOSSES),
+}
 LATER = ("loss", "weights_into")
-"""Settings that came later: part of what identifies a training only where they are used."""
+"""Settings that came later: left out of :meth:`Training.as_dict` where unused, so that ids of older runs hold."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a network is trained.
+    """Settings of a training.
 
     Attributes
     ----------
@@ -35,7 +49,7 @@ class Training:
         of one's own is given the shape of a target instead of the classes, ``(3,)`` or
         ``(1, 32, 32)``; ``"unet"`` gives images.
     options : dict
-        What the factory takes beside shape and classes: width, depth, …
+        Arguments of the factory beside shape and classes: width, depth, …
     weights : str, optional
         File with initial weights (``.safetensors``, ``.pt``, ``.th``); None for random ones.
     trained : {"all", "head"}
@@ -74,7 +88,7 @@ class Training:
     precision : {"float32", "bfloat16"}
         Of the arithmetic; weights are float32 always.
     loss : {"cross-entropy", "l1", "l2"}, optional
-        What is lowered: for classes the cross-entropy; for numbers the mean of absolute (``l1``)
+        Loss to minimise: for classes the cross-entropy; for numbers the mean of absolute (``l1``)
         or squared (``l2``, the usual one) differences over the outputs of each example, then over
         examples.
     weights_into : str, optional
@@ -110,81 +124,80 @@ class Training:
     weights_into: str | None = None
 
     def __post_init__(self) -> None:
-        self._settle_types()
-        _one_of("optimiser", self.optimiser, OPTIMISERS)
-        _one_of("schedule", self.schedule, SCHEDULES)
-        _one_of("precision", self.precision, PRECISIONS)
-        _one_of("trained", self.trained, TRAINED)
-        if self.loss is not None:
-            _one_of("loss", self.loss, LOSSES)
-        for rate in self.rates:
-            _number("rate", rate, above=0)
-        _number("batch", self.batch, above=0, whole=True)
-        _number("epochs", self.epochs, least=0)
-        _number("momentum", self.momentum, least=0, below=1)
-        _number("weight_decay", self.weight_decay, least=0)
-        _number("label_smoothing", self.label_smoothing, least=0, below=1)
-        _number("warmup", self.warmup, least=0, below=1)
-        _number("validation", self.validation, least=0, below=1)
-        for drop in self.drops:
-            _number("drops", drop, above=0, below=1)
-        if self.steps is not None:
-            _number("steps", self.steps, least=0, whole=True)
-        if self.patience is not None:
-            _number("patience", self.patience, above=0)
-        self._check_agreement()
-        self._settle_numbers()
-
-    def _settle_types(self) -> None:
-        """Lists become tuples, so that settings compare alike wherever they came from."""
+        # Lists become tuples, so that settings compare alike wherever they came from.
         for name in ("rate", "drops", "augmentation"):
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         if isinstance(self.augmentation, str):
             object.__setattr__(self, "augmentation", (self.augmentation,))
-        _texts("augmentation", self.augmentation)
-        if not isinstance(self.drops, tuple):
-            raise InputError(f"drops={self.drops!r}: give a list of shares, such as [0.5, 0.75].")
-        if not isinstance(self.architecture, str) or not self.architecture:
-            raise InputError(f"architecture={self.architecture!r}: give a name such as 'mlp', or 'module:function'.")
-        if self.weights is not None and not isinstance(self.weights, str):
-            raise InputError(f"weights={self.weights!r}: give the path of a file.")
-        if self.weights_into is not None and not isinstance(self.weights_into, str):
-            raise InputError(f"weights_into={self.weights_into!r}: give the name of a part.")
-        if not isinstance(self.options, Mapping):
-            raise InputError(f"options={self.options!r}: give a dict of names and values.")
-
-    def _settle_numbers(self) -> None:
-        """20 and 20.0, one rate and a list of it, are one training and must have one id."""
-        names = ("momentum", "weight_decay", "label_smoothing", "epochs", "warmup", "validation")
-        for name in names:
-            object.__setattr__(self, name, float(getattr(self, name)))
+        self._check_kinds()
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed and not (name == "loss" and value is None):
+                raise InputError("not known.", argument=name, value=value, remedy=f"Use one of {', '.join(allowed)}.")
+        for rate in self.rates:
+            _check_number("rate", rate, above=0)
+        for drop in self.drops:
+            _check_number("drops", drop, above=0, below=1)
+        _check_number("batch", self.batch, above=0, whole=True)
+        for name in ("epochs", "weight_decay"):
+            _check_number(name, getattr(self, name), least=0)
+        for name in ("momentum", "label_smoothing", "warmup", "validation"):
+            _check_number(name, getattr(self, name), least=0, below=1)
+        if self.steps is not None:
+            _check_number("steps", self.steps, least=0, whole=True)
         if self.patience is not None:
-            object.__setattr__(self, "patience", float(self.patience))
+            _check_number("patience", self.patience, above=0)
+        self._check_agreement()
+        # 20 and 20.0, one rate and a list of it, are one training and must have one id.
+        for name in ("momentum", "weight_decay", "label_smoothing", "epochs", "warmup", "validation", "patience"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "drops", tuple(float(drop) for drop in self.drops))
         rates = sorted(float(rate) for rate in self.rates)
         object.__setattr__(self, "rate", tuple(rates) if len(rates) > 1 else rates[0])
 
+    def _check_kinds(self) -> None:
+        if not isinstance(self.augmentation, tuple) or not all(isinstance(v, str) for v in self.augmentation):
+            raise _misfit("augmentation", self.augmentation, "Give a list of words, such as ['flip'].")
+        if not isinstance(self.drops, tuple):
+            raise _misfit("drops", self.drops, "Give a list of shares, such as [0.5, 0.75].")
+        if not isinstance(self.architecture, str) or not self.architecture:
+            raise _misfit("architecture", self.architecture, "Give a name such as 'mlp', or 'module:function'.")
+        if self.weights is not None and not isinstance(self.weights, str):
+            raise _misfit("weights", self.weights, "Give the path of a file.")
+        if self.weights_into is not None and not isinstance(self.weights_into, str):
+            raise _misfit("weights_into", self.weights_into, "Give the name of a part.")
+        if not isinstance(self.options, Mapping):
+            raise _misfit("options", self.options, "Give a dict of names and values.")
+
     def _check_agreement(self) -> None:
         if self.schedule == "drops" and not self.drops:
-            raise InputError("schedule='drops' needs drops=: the shares of the training, such as [0.5, 0.75].")
+            raise InputError(
+                f"{arg('schedule', 'drops')} needs {arg('drops')}: the shares of the training, such as [0.5, 0.75]."
+            )
         if self.schedule == "early-stop" and not self.validation:
             raise InputError(
-                "schedule='early-stop' needs validation=: the share of the subset to hold out, such as 0.2."
+                f"{arg('schedule', 'early-stop')} needs {arg('validation')}: the share of the subset to hold out, "
+                "such as 0.2."
             )
-        if len(self.rates) > 1 and len(set(self.rates)) < len(self.rates):
-            raise InputError(f"rate={list(self.rates)} holds a value twice: give each once.")
+        if len(set(self.rates)) < len(self.rates):
+            raise InputError("a value occurs twice.", argument="rate", value=list(self.rates), remedy="Give each once.")
         if not self.rates:
-            raise InputError("rate=[] is empty: give at least one learning rate.")
+            raise _misfit("rate", [], "Give at least one learning rate.")
         if self.trained == "head" and self.augmentation:
             raise InputError(
-                "trained='head' computes the features once, so augmentation= cannot be used: leave "
-                "it out, or use trained='all'."
+                f"{arg('trained', 'head')} computes the features once, so {arg('augmentation')} cannot be used.",
+                remedy=f"Leave it out, or use {arg('trained', 'all')}.",
             )
         if self.weights_into is not None and self.weights is None:
-            raise InputError(f"weights_into={self.weights_into!r} needs weights=: the file for that part.")
+            raise InputError(
+                f"{arg('weights_into', self.weights_into)} needs {arg('weights')}: the file for that part."
+            )
         if self.steps is not None and self.schedule in CONTROLLED:
-            raise InputError(f"schedule={self.schedule!r} counts epochs: give epochs=, not steps=.")
+            raise InputError(
+                f"{arg('schedule', self.schedule)} counts epochs.", remedy=f"Give {arg('epochs')}, not {arg('steps')}."
+            )
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -193,21 +206,22 @@ class Training:
 
     @property
     def controlled(self) -> bool:
-        """Whether the schedule depends on what is measured during the training."""
+        """True if the schedule depends on what is measured during the training."""
         return self.schedule in CONTROLLED
 
     def batch_for(self, n: int) -> int:
-        """Examples per step on n training examples."""
+        """Return the examples per step on n training examples."""
         return min(self.batch, n)
 
     def steps_for(self, n: int) -> int:
-        """Steps of a whole training on n examples; at most that many if it may stop earlier."""
+        """Return the steps of a whole training on n examples; at most that many if it may stop earlier."""
         if self.steps is not None:
             return self.steps
+        # Rounded first: 1.1 · 50 / 5 is a little above 11 in floating point, and would count as 12 steps.
         return math.ceil(round(self.epochs * n / self.batch_for(n), 9))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything that determines the training, ready for JSON."""
+        """Return everything that determines the training, ready for JSON."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {k: v for k, v in plain.items() if k not in LATER or v is not None}
         return {
@@ -215,17 +229,11 @@ class Training:
         }
 
 
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"{name}={value!r} is not known: use one of {', '.join(allowed)}.")
+def _misfit(name: str, value: Any, remedy: str) -> InputError:
+    return InputError(remedy, argument=name, value=value)
 
 
-def _texts(name: str, values: Any) -> None:
-    if not isinstance(values, tuple) or not all(isinstance(v, str) for v in values):
-        raise InputError(f"{name}={values!r}: give a list of words, such as ['flip'].")
-
-
-def _number(
+def _check_number(
     name: str,
     value: Any,
     *,
@@ -241,5 +249,4 @@ def _number(
     bounds = [f"at least {least:g}"] if least > -math.inf else []
     bounds += [f"above {above:g}"] if above > -math.inf else []
     bounds += [f"below {below:g}"] if below < math.inf else []
-    kind = "whole number" if whole else "number"
-    raise InputError(f"{name}={value!r}: give a {kind} {' and '.join(bounds)}.".replace(" .", "."))
+    raise _misfit(name, value, f"Give a {'whole number' if whole else 'number'} {' and '.join(bounds)}.")

@@ -224,7 +224,8 @@ class NetworkReading:
 
     def load(self, files: Sequence[str], examples: Examples, layer: str | int | None = None) -> dict[str, ModelFile]:
         """Load each network under its name, and try it on a few examples."""
-        from curvewise.nn.data import draw_sample, find_device
+        from curvewise.nn.data import draw_sample
+        from curvewise.nn.devices import find_device
         from curvewise.nn.files.model import check_answers, load_model
 
         options = read_options(self.factory_option)
@@ -396,20 +397,19 @@ class CorpusReading:
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures to judge, and their orientations."""
-        from curvewise.learning.load import read_source
+        from curvewise.reading.files import read_table
         from curvewise.response.load import load_corpus
 
         # The competition's layout says itself which measures there are.
         laid_out = Path(source).is_dir() or Path(source).suffix == ".json"
-        usual = _known_orientations(read_source(Path(source)).columns) if shelf and not laid_out else {}
+        usual = _known_orientations(read_table(Path(source)).columns) if shelf and not laid_out else {}
+        columns = {"gap": self.gap, "task": self.task, "train_accuracy": self.train_accuracy}
         corpus = load_corpus(
             source,
-            gap=self.gap,
+            columns={role: name for role, name in columns.items() if name is not None},
             hyperparameters=self.hyperparameter or None,
             measures=None if laid_out else list(signs) or None,
             orientation={k: v for k, v in usual.items() if not signs or k in signs},
-            task=self.task,
-            train_accuracy=self.train_accuracy,
             unit=self.unit,
             predictions=self.predictions,
             allow_large=self.allow_large,

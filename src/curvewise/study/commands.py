@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from cyclopts.validators import Number
 from curvewise.cli.console import DONE, FAILED, Page, UsageError, note, sentences, warn_each
 from curvewise.cli.options import Form, Showing
 from curvewise.errors import CurvewiseError, MissingDependencyError, os_reason
+from curvewise.nn.training import Training
 
 if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from curvewise.study.spec.study import Study
     from curvewise.study.status import Status
 
+
+OPTIONS = dict.fromkeys(field.name for field in fields(Training))
+"""Settings of a training stand in the study file: no option has their name."""
 
 study = App(
     name="study",

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError
-from curvewise.nn.task import IMAGES
-from curvewise.nn.training import Training
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training
 from curvewise.study.spec.learner import FIELDS
 from curvewise.study.spec.study import Job
 from curvewise.study.standing import Planned, planned_runs
@@ -28,12 +27,6 @@ if TYPE_CHECKING:
 
 
 SEARCH = " (search for the rate)"
-
-NETWORKS = (
-    *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
-    *("resnet9", "resnet18", "resnet34", "resnet50"),
-)
-"""Names of ``curvewise.nn.networks.ARCHITECTURES``, known here where torch is missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +289,7 @@ def _bad_learners(study: Study, jobs: Sequence[Job]) -> dict[str, list[str]]:
 def _check_network(_: Study, job: Job) -> None:
     assert job.learner.training is not None
     name = job.learner.training.architecture
-    known = (*NETWORKS, *IMAGES)
+    known = (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
     if ":" not in name and name not in known:
         close = get_close_matches(name, known, 1)
         raise InputError(

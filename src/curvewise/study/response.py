@@ -691,7 +691,7 @@ def _look_looking(task: Task) -> Measured:
 
 def _looked(study: Study, look: Look, task: Task) -> Measured:
     """What is found; whatever is wrong with one network, the others go on."""
-    from curvewise.nn.networks import one_thread
+    from curvewise.nn.devices import one_thread
 
     try:
         with one_thread():

@@ -13,7 +13,7 @@ from damaging import damaged, survives
 from torch import nn
 
 from curvewise.nn.files.model import load_model
-from curvewise.nn.files.tensors import _read as read_weights
+from curvewise.nn.files.tensors import read_weights
 from curvewise.ranking.networks.features import extract_features
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -156,7 +156,7 @@ def test_weights_with_a_factory(tmp_path, name):
         path, **options, options={"width": 5}
     )
     assert "holds weights alone" in refusal(path)
-    assert "its options are width" in refusal(path, **options, options={"wdth": 5})
+    assert "Its options are width" in refusal(path, **options, options={"wdth": 5})
     assert "has no 'mak'" in refusal(path, factory="nets_of_test:mak", folder=tmp_path)
 
 

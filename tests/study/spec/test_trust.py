@@ -165,7 +165,7 @@ def test_names_of_known_packages_need_no_trust(name: str) -> None:
 
 
 BROKEN = {
-    "syntax": ("def make(:\n", r"fails with SyntaxError: .*Mend the module 'broken_syntax'"),
+    "syntax": ("def make(:\n", r"fails with SyntaxError: .*Correct the module 'broken_syntax'"),
     "raises": ("\nraise ValueError('no')\n", "fails in broken_raises.py, line 2 with ValueError"),
     "exits": ("import sys\nsys.exit(3)\n", "line 2 with SystemExit: 3"),
     "needs": ("import nowhere_to_be_found\n", "'nowhere_to_be_found': broken_needs needs it"),

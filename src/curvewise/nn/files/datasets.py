@@ -1,4 +1,7 @@
-"""Data of torchvision, opened where it lies; nothing is downloaded."""
+"""Data by way of other packages: datasets of torchvision, and texts as tokens by a Hugging Face tokenizer.
+
+Opened where they lie: nothing is downloaded, and no code that comes with them is run.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,20 @@ import importlib
 import inspect
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.text import Message, arg
 
 PICKLED = ("LSUN", "LSUNClass")
-"""Datasets whose folder holds a pickle that torchvision loads unseen."""
+"""Datasets whose folder holds a pickle that torchvision loads without a check."""
 
 SPLITS = {True: ("train",), False: ("test", "val")}
 
@@ -30,32 +37,37 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
     root : path
         Folder it was downloaded to.
     train : bool
-        Which part.
+        The training part, or the test part.
 
     Returns
     -------
     object
         Gives a picture and its class for each position; None where there is no such part.
     """
+    asked = arg("torchvision", name)
     try:
         package = importlib.import_module("torchvision.datasets")
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"torchvision={name!r} needs torchvision, which is not installed: pip install torchvision."
+            Message(f"{asked} needs torchvision, which is not installed: pip install torchvision.")
         ) from error
     except (ImportError, RuntimeError) as error:  # RuntimeError: built for another torch
         raise MissingDependencyError(
-            f"torchvision={name!r}: the torchvision that is installed cannot be imported "
-            f"({error}): install the one that was built for this torch."
+            Message(
+                f"{asked}: the torchvision that is installed cannot be imported ({error}): install the one that was "
+                "built for this torch."
+            )
         ) from error
     if name in PICKLED:
         raise InputError(
-            f"torchvision={name!r} keeps a pickle in its folder, which can run code and is never "
-            "read: save its pictures into a folder for each class, and give that as path."
+            "keeps a pickle in its folder, which can run code and is never read.",
+            argument="torchvision",
+            value=name,
+            remedy="Save its pictures into a folder for each class, and give that as path.",
         )
     maker = getattr(package, name, None)
     if not isinstance(maker, type) or not hasattr(maker, "__getitem__"):
-        raise InputError(f"torchvision={name!r}: torchvision.datasets has no dataset of that name.")
+        raise InputError("torchvision.datasets has no dataset of that name.", argument="torchvision", value=name)
     accepted = inspect.signature(maker).parameters
     offline = {"download": False} if "download" in accepted else {}
     try:
@@ -67,8 +79,10 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
             return maker(root=str(Path(root)), **offline) if train else None
     except (RuntimeError, OSError, ValueError, TypeError, pickle.UnpicklingError) as error:
         raise InputError(
-            f"torchvision={name!r} cannot be opened in {str(root)!r} ({error}): download it there "
-            "first, with download=True."
+            f"cannot be opened in {str(root)!r} ({error}).",
+            argument="torchvision",
+            value=name,
+            remedy="Download it there first, with download=True.",
         ) from error
 
 
@@ -87,10 +101,82 @@ def _weights_only() -> Iterator[None]:
 
 
 def _split(maker: Any, root: str, names: tuple[str, ...], offline: dict[str, bool]) -> Any:
-    """The first split of these names that the dataset knows."""
+    """Open the first split of these names that the dataset knows."""
     for name in names[:-1]:
         try:
             return maker(root=root, split=name, **offline)
         except ValueError:  # it has no split of that name
             continue
     return maker(root=root, split=names[-1], **offline)
+
+
+def load_tokenizer(folder: str | PathLike[str]) -> Any:
+    """Load a tokenizer from its folder; nothing is downloaded and no code of its own is run.
+
+    Parameters
+    ----------
+    folder : path
+        With ``tokenizer.json`` or the files that stand for it.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError("there is no such folder.", argument="tokenizer", value=str(path))
+    try:
+        from transformers import AutoTokenizer
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f'Texts need {error.name}, which is not installed: pip install "curvewise[text]".'
+        ) from error
+    try:
+        return AutoTokenizer.from_pretrained(str(path), local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # what is raised for a missing file depends on the version
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f"cannot be loaded ({reason}).",
+            argument="tokenizer",
+            value=str(path),
+            remedy="Give a folder that tokenizer.save_pretrained wrote.",
+        ) from error
+
+
+def padding_of(tokenizer: Any, folder: str | PathLike[str]) -> int:
+    """Return the token that fills short texts up."""
+    if tokenizer.pad_token_id is None:
+        raise InputError(
+            f"The tokenizer in {str(folder)!r} has no padding token: set tokenizer.pad_token and save it again."
+        )
+    return int(tokenizer.pad_token_id)
+
+
+def tokenise(
+    tokenizer: Any, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int
+) -> tuple[NDArray[np.int32], int]:
+    """Encode texts, or pairs of texts, as tokens, all of one length.
+
+    Parameters
+    ----------
+    tokenizer : object
+        As :func:`load_tokenizer` gives it.
+    texts, pairs : sequence of str
+        Texts to encode; the second texts where two belong together.
+    length : int
+        Longer ones are cut, shorter ones padded.
+
+    Returns
+    -------
+    ids : ndarray of int32, shape (examples, length)
+        The tokens, padded on the tokenizer's side.
+    cut : int
+        Number of texts that were too long.
+    """
+    texts, pairs = list(texts), None if pairs is None else list(pairs)
+    ids = np.empty((len(texts), length), dtype=np.int32)
+    cut = 0
+    for first in range(0, len(texts), 4096):
+        here = slice(first, first + 4096)
+        seconds = None if pairs is None else pairs[here]
+        whole = tokenizer(texts[here], seconds, truncation=False, verbose=False)["input_ids"]
+        cut += sum(len(tokens) > length for tokens in whole)
+        padded = tokenizer(texts[here], seconds, truncation=True, padding="max_length", max_length=length)["input_ids"]
+        ids[here] = np.asarray(padded, dtype=np.int32)
+    return ids, cut

@@ -1,10 +1,12 @@
-"""Files of networks: what they hold, told by their content; needs no torch."""
+"""Kinds of model files, recognised by their content; no torch."""
 
 from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from curvewise.errors import InputError
 
@@ -28,7 +30,7 @@ KNOWN = (
 
 
 def kind_of(path: Path) -> str:
-    """Tell from its content what a file holds, a key of ``model_files.KINDS``."""
+    """Recognise a model file by its content: a key of :data:`curvewise.nn.files.model.KINDS`."""
     if not path.exists():
         raise InputError(f"{path}: there is no such file. Check the path.")
     if path.is_dir():
@@ -48,7 +50,7 @@ def kind_of(path: Path) -> str:
         if start in (head[:4], head[4:8]):
             raise InputError(f"{path} is {what}.")
     ending = _ENDINGS.get(path.suffix.lower())
-    if ending is None and head[:1] == b"\x08":  # how every ONNX file begins: its version
+    if ending is None and head[:1] == b"\x08":  # every ONNX file begins with its version, field 1 of its protocol
         return "onnx"
     if ending is None:
         raise InputError(f"{path} is no network that is known: give a file made by {KNOWN}.")
@@ -74,7 +76,7 @@ def _kind_of_archive(path: Path) -> str:
 
 
 def file_digest(*paths: Path) -> str:
-    """A hash of what files hold."""
+    """Return a hash of the content of files."""
     found = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as stream:
@@ -82,10 +84,29 @@ def file_digest(*paths: Path) -> str:
     return found.hexdigest()
 
 
-def unreadable(path: Path, error: Exception) -> InputError:
-    """What to say of a file that breaks off or makes no sense."""
-    said = str(error).strip().split("\n")[0][:200]
-    said = said if " " in said else f"{type(error).__name__} {said}".strip()
+def fits_axes(axes: Sequence[Any], shape: tuple[int, ...]) -> bool:
+    """Tell whether an input has the shape that a network takes; an axis that is no number takes any size.
+
+    >>> fits_axes([3, "height", "width"], (3, 8, 8)), fits_axes([3, 9, 9], (3, 8, 8))
+    (True, False)
+    """
+    both = zip(axes, shape, strict=False)
+    return len(axes) == len(shape) and all(not isinstance(axis, int) or axis == size for axis, size in both)
+
+
+def other_shape(path: Path, axes: Sequence[Any], shape: tuple[int, ...]) -> InputError:
+    """Return the error for data of another shape than a network takes."""
+    wanted = ", ".join(str(axis) if isinstance(axis, int) else "any" for axis in axes)
     return InputError(
-        f"{path} cannot be read ({said}): it may be damaged or cut short. Copy it again, or save it anew."
+        f"{path} takes inputs of shape ({wanted}), and the data has {shape}.",
+        remedy="Bring the data to this shape, or export the network anew.",
+    )
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """Return the error for a file that breaks off or makes no sense."""
+    reason = str(error).strip().split("\n")[0][:200]
+    reason = reason if " " in reason else f"{type(error).__name__} {reason}".strip()
+    return InputError(
+        f"{path} cannot be read ({reason}): it may be damaged or cut short. Copy it again, or save it anew."
     )

@@ -1,4 +1,4 @@
-"""Trained networks out of files: exported programs, TorchScript, weights with a factory, ONNX."""
+"""Trained networks out of files: exported programs, TorchScript, ONNX, and weights with a factory."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from torch.export import ExportedProgram
 from curvewise.errors import InputError
 from curvewise.nn.devices import own_generator
 from curvewise.nn.files.hugging_face import HuggingFace
-from curvewise.nn.files.kinds import kind_of, unreadable
+from curvewise.nn.files.kinds import fits_axes, kind_of, other_shape, unreadable
 from curvewise.nn.files.onnx import OnnxModel
 from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.nn.networks import make_network
 from curvewise.nn.training import Training
+from curvewise.text import arg
 
 KINDS = {
     "exported": "exported program",
@@ -37,7 +38,7 @@ KINDS = {
     "torch": "weights (torch.save)",
     "onnx": "ONNX",
 }
-"""Kinds of files that can be loaded, in words."""
+"""Kinds of files that can be loaded, and their names for people."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +51,11 @@ class ModelFile:
         In evaluation mode, on the CPU unless exported for elsewhere. A network of an ONNX file is
         a plain callable, arrays in and arrays out.
     kind : str
-        What the file is, in words.
+        Kind of the file, for people.
     path : Path
         The file.
     notes : tuple of str
-        What was taken for what.
+        Choices made where the file leaves some.
     """
 
     model: nn.Module | Callable[[Any], Any]
@@ -74,7 +75,7 @@ def load_model(
     device: str | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> ModelFile:
-    """Load a trained network; what the file holds decides how, not how it is called.
+    """Load a trained network; the content of the file decides how, not its name.
 
     Files with pickled code are refused. An exported program and TorchScript are programs all the
     same: use those that come from people you trust.
@@ -87,18 +88,18 @@ def load_model(
     shape : tuple of int
         Shape of one input.
     classes : int
-        How many classes there are.
+        Number of classes.
     factory : str, optional
-        What makes the network for a state_dict: ``"module:function"``, called with shape, classes
+        Factory of the network for a state_dict: ``"module:function"``, called with shape, classes
         and options; a name such as ``"cnn"`` or ``"resnet18"``; ``"timm:NAME"``; ``"hf:FOLDER"``.
     options : dict, optional
         Further options of the factory.
     layer : str or int, optional
-        Something inside of the network will be looked at: raise where the file does not allow it.
+        Layer that will be looked into: raise where the file does not allow it.
     device : str, optional
-        Where the network will run.
+        Device that the network will run on.
     folder : path, optional
-        Where the module of a factory may lie; the current folder by default.
+        Folder with the module of a factory; the current one by default.
 
     Raises
     ------
@@ -110,8 +111,14 @@ def load_model(
     file = Path(path)
     kind = kind_of(file)
     if kind in ("safetensors", "torch"):
-        training = _training(file, kind, factory, options)
-        tensors = read_tensors(file, safetensors=kind == "safetensors")
+        tensors = read_tensors(file, safetensors=kind == "safetensors")  # before all else: a whole module is refused
+        if factory is None:
+            raise InputError(
+                f"{path} holds weights alone.",
+                remedy=f"Name what makes their network with {arg('factory', 'module:function')} (called with shape, "
+                f"classes and options), or a name such as {arg('factory', 'resnet18')}.",
+            )
+        training = Training(factory, options=dict(options or {}))
         with own_generator():  # its first weights are drawn, and not used
             network = make_network(training, tuple(shape), classes, Path(folder or "."))
         inner = network.network if isinstance(network, HuggingFace) else network
@@ -120,8 +127,10 @@ def load_model(
     ignored = () if factory is None else ("it holds its network: the factory is not used",)
     if layer is not None and kind != "exported":
         raise InputError(
-            f"layer={layer!r}: the layers inside {KINDS[kind]} cannot be reached. Give an exported "
-            "program (.pt2), or weights with a factory."
+            f"the layers inside {KINDS[kind]} cannot be reached.",
+            argument="layer",
+            value=layer,
+            remedy="Give an exported program (.pt2), or weights with a factory.",
         )
     if kind == "onnx":
         model = OnnxModel(file, tuple(shape), device)
@@ -131,18 +140,6 @@ def load_model(
     on = None if device is None else torch.device(device)
     network = load_exported(file, tuple(shape), layers=layer is not None, device=on)
     return ModelFile(network, KINDS[kind], file, ignored)
-
-
-def _training(path: Path, kind: str, factory: str | None, options: Mapping[str, Any] | None) -> Training:
-    if factory is None:
-        if kind == "torch":
-            read_tensors(path, safetensors=False)  # a whole module is refused first
-        raise InputError(
-            f"{path} holds weights alone: name what makes their network with "
-            "factory='module:function' (called with shape, classes and options), or a name such "
-            "as factory='resnet18'."
-        )
-    return Training(factory, options=dict(options or {}))
 
 
 def check_answers(file: ModelFile, x: Tensor) -> None:
@@ -160,7 +157,8 @@ def check_answers(file: ModelFile, x: Tensor) -> None:
     """
     whole, again, half = (_answers(file, part) for part in (x, x, x[: max(1, len(x) // 2)]))
     if not all(isinstance(a, np.ndarray) for a in (whole, again, half)):
-        return  # no plain answers: whoever asks for them says so
+        return  # no plain answers: the caller who needs them reports it
+    # Far above rounding, which may differ with the size of a batch.
     scale = 1e-3 * max(1.0, float(np.abs(whole).max(initial=0)))
     same = {"differently each time": (whole, again), "by what else is in the batch": (whole[: len(half)], half)}
     for how, (a, b) in same.items():
@@ -178,12 +176,12 @@ def _answers(file: ModelFile, x: Tensor) -> Any:
         with torch.inference_mode():
             found = file.model(x.to(device))
     except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
-        said = str(error).strip().split("\n")[-1][:300]
-        raise InputError(f"{file.path} cannot be run on inputs of shape {tuple(x.shape)}, {x.dtype}: {said}") from error
+        reason = str(error).strip().split("\n")[-1][:300]
+        raise InputError(
+            f"{file.path} cannot be run on inputs of shape {tuple(x.shape)}, {x.dtype}: {reason}"
+        ) from error
     return found.float().cpu().numpy() if isinstance(found, Tensor) else found
 
-
-# Programs of torch out of files: ExportedProgram and TorchScript.
 
 PICKLED = (
     "holds {what}, which could run code when read, and is refused. Export the network anew with plain tensors only."
@@ -219,7 +217,7 @@ class Program(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Any:
-        """Answers; where the batch size is fixed, the last row fills up the last batch."""
+        """Return answers; where the batch size is fixed, the last row fills up the last batch."""
         x = x.contiguous()  # programs rely on the strides they were exported with
         if self._dtype is not None and x.is_floating_point():
             x = x.to(self._dtype)
@@ -259,19 +257,26 @@ def load_exported(path: Path, shape: tuple[int, ...], *, layers: bool, device: t
     shape : tuple of int
         Shape of one input that it will be given.
     layers : bool
-        Whether its submodules must be there to be looked into.
+        Keep its submodules, so that they can be looked into.
     device : device, optional
-        Where it will run.
+        Device that it will run on.
     """
-    program = _program(path, device)
+    try:
+        refuse_pickles(path)
+        with _quietly(), open(path, "rb") as stream:
+            program = torch.export.load(stream)
+            if device is not None and device.type != "cpu":
+                from torch.export.passes import move_to_device_pass
+
+                program = move_to_device_pass(program, device)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged file leads to, in whatever part of torch
+        raise unreadable(path, error) from error
     given = _input(path, program)
     batch, *rest = given.shape
-    if len(rest) != len(shape) or any(isinstance(a, int) and a != b for a, b in zip(rest, shape, strict=True)):
-        wanted = ", ".join(str(a) if isinstance(a, int) else "any" for a in rest)
-        raise InputError(
-            f"{path} was exported for inputs of shape ({wanted}), and the data has {shape}: bring "
-            "the data to this shape, or export the network anew."
-        )
+    if not fits_axes(rest, shape):
+        raise other_shape(path, rest, shape)
     fixed, most = (batch, None) if isinstance(batch, int) else (None, _most(program, batch))
     if layers and (fixed or most):
         raise InputError(
@@ -289,22 +294,6 @@ def load_exported(path: Path, shape: tuple[int, ...], *, layers: bool, device: t
     return Program(network, dtype, fixed, most)
 
 
-def _program(path: Path, device: torch.device | None) -> ExportedProgram:
-    try:
-        refuse_pickles(path)
-        with _quietly(), open(path, "rb") as stream:
-            program = torch.export.load(stream)
-            if device is not None and device.type != "cpu":
-                from torch.export.passes import move_to_device_pass
-
-                program = move_to_device_pass(program, device)
-    except InputError:
-        raise
-    except Exception as error:  # whatever a damaged file leads to, in whatever part of torch
-        raise unreadable(path, error) from error
-    return program
-
-
 def refuse_pickles(path: Path) -> None:
     """Refuse an exported program that torch would unpickle parts of, or that holds machine code."""
     with zipfile.ZipFile(path) as archive:
@@ -312,28 +301,23 @@ def refuse_pickles(path: Path) -> None:
         if len(set(names)) < len(names):  # one might be checked, and the other one read
             raise InputError(f"{path} holds a part twice: export the network anew.")
         for name in names:
-            _check_member(path, name, archive)
-
-
-def _check_member(path: Path, name: str, archive: zipfile.ZipFile) -> None:
-    if "/aotinductor/" in name:
-        raise InputError(f"{path} " + PICKLED.format(what="compiled machine code"))
-    if name.endswith("_config.json"):
-        for about in json.loads(archive.read(name)).get("config", {}).values():
-            stored = str(about.get("path_name"))
-            if about.get("use_pickle") or not stored.startswith(("weight_", "tensor_")):
-                raise InputError(f"{path} " + PICKLED.format(what=f"the pickled object {stored}"))
-    elif name.endswith(".pt"):
-        data = archive.read(name)
-        try:
-            if data:
-                torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
-            raise InputError(f"{path} " + PICKLED.format(what=f"pickles in {name}")) from error
+            if "/aotinductor/" in name:
+                raise InputError(f"{path} " + PICKLED.format(what="compiled machine code"))
+            if name.endswith("_config.json"):
+                # torch unpickles what its table of weights and constants marks so, or names otherwise.
+                for about in json.loads(archive.read(name)).get("config", {}).values():
+                    stored = str(about.get("path_name"))
+                    if about.get("use_pickle") or not stored.startswith(("weight_", "tensor_")):
+                        raise InputError(f"{path} " + PICKLED.format(what=f"the pickled object {stored}"))
+            elif name.endswith(".pt") and (data := archive.read(name)):
+                try:
+                    torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+                except pickle.UnpicklingError as error:
+                    raise InputError(f"{path} " + PICKLED.format(what=f"pickles in {name}")) from error
 
 
 def _input(path: Path, program: ExportedProgram) -> Tensor:
-    """What stands for the one input in the program: its shape, perhaps symbolic, and its type."""
+    """Return the placeholder of the one input in the program: its shape, perhaps symbolic, and its type."""
     names = program.graph_signature.user_inputs
     found = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
     if len(found) != 1 or not isinstance(found[0], Tensor):
@@ -342,7 +326,7 @@ def _input(path: Path, program: ExportedProgram) -> Tensor:
 
 
 def _with_activations(network: nn.Module) -> nn.Module:
-    """Let submodules that were activations say so by their class, as they did before."""
+    """Restore the classes of activations, by which a perturbation finds its layers: unflattening loses them."""
     for module in network.modules():
         tell = getattr(module, "type_name", None)
         home, _, name = str(tell() if callable(tell) else "").rpartition(".")
@@ -352,7 +336,7 @@ def _with_activations(network: nn.Module) -> nn.Module:
 
 
 def _most(program: ExportedProgram, size: Any) -> int | None:
-    """The largest size that a symbolic axis was exported for."""
+    """Return the largest size that a symbolic axis was exported for."""
     limits = program.range_constraints.get(size.node.expr)
     if limits is None or not limits.upper.is_Integer or int(limits.upper) > 2**31:
         return None  # unlimited, in one of the ways to write that
@@ -361,7 +345,7 @@ def _most(program: ExportedProgram, size: Any) -> int | None:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Without tracebacks in torch's log and warnings about torch itself; errors are raised."""
+    """Silence tracebacks in torch's log and warnings about torch itself inside the block; errors are raised."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn.files.kinds import unreadable
+from curvewise.nn.files.kinds import fits_axes, other_shape, unreadable
 
 DTYPES = {
     "tensor(float)": np.float32,
@@ -19,7 +19,7 @@ DTYPES = {
     "tensor(int32)": np.int32,
     "tensor(uint8)": np.uint8,
 }
-"""What inputs are given as, by onnxruntime's name for it."""
+"""Types of inputs, by onnxruntime's name for them."""
 
 
 class OnnxModel:
@@ -37,11 +37,11 @@ class OnnxModel:
     Attributes
     ----------
     notes : tuple of str
-        What was taken for what.
+        Choices made where the file leaves some.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...], device: str | None = None) -> None:
-        self._session, told = open_session(path, device)
+        self._session, remarks = open_session(path, device)
         self._path = path
         inputs = self._session.get_inputs()
         if len(inputs) != 1:
@@ -57,10 +57,10 @@ class OnnxModel:
         self._last = _channels_last(path, rest, shape)
         self._batch = size if isinstance(size, int) and size > 0 else None
         self._output, chosen = self._choose_output()
-        self.notes = (*told, *chosen)
+        self.notes = (*remarks, *chosen)
 
     def __call__(self, x: NDArray[Any]) -> NDArray[Any]:
-        """Answers for inputs; where the batch size is fixed, the last row fills up the batch."""
+        """Return answers for inputs."""
         if (x.dtype.kind == "f") != (np.dtype(self._dtype).kind == "f"):
             raise InputError(f"{self._path} takes {self._input.type}, and the data is {x.dtype}.")
         x = np.moveaxis(x, 1, -1) if self._last else x
@@ -70,7 +70,7 @@ class OnnxModel:
         return found
 
     def _choose_output(self) -> tuple[str, tuple[str, ...]]:
-        """Scores of the classes, where there is more than one output."""
+        """Choose the scores of the classes, where there is more than one output."""
         outputs = self._session.get_outputs()
         scores = [o for o in outputs if len(o.shape or ()) == 2 and "float" in o.type]
         chosen = (scores or outputs)[0].name
@@ -83,7 +83,7 @@ class OnnxModel:
 def run_session(
     session: Any, path: Path, outputs: list[str], feeds: dict[str, NDArray[Any]], batch: int | None
 ) -> list[NDArray[Any]]:
-    """Outputs for inputs by name; where the batch size is fixed, the last row fills it up."""
+    """Return outputs for inputs by name; where the batch size is fixed, the last row fills it up."""
     count = len(next(iter(feeds.values())))
     size = batch or count
     parts = []
@@ -97,15 +97,15 @@ def run_session(
         try:
             found = session.run(outputs, filled)
         except Exception as error:  # onnxruntime's errors have no common base
-            said = str(error).split(" : ")[-1].strip().split("\n")[0]
+            reason = str(error).split(" : ")[-1].strip().split("\n")[0]
             shape = next(iter(filled.values())).shape
-            raise InputError(f"{path} cannot be run on inputs of shape {shape} ({said}).") from error
+            raise InputError(f"{path} cannot be run on inputs of shape {shape} ({reason}).") from error
         parts.append([values[:here] for values in found])
     return [np.concatenate(values) for values in zip(*parts, strict=True)]
 
 
 def open_session(path: Path, device: str | None, content: bytes | None = None) -> tuple[Any, tuple[str, ...]]:
-    """Have onnxruntime load a file, or changed content of it; and what there is to say of it."""
+    """Load a file, or changed content of it, with onnxruntime; return the session and remarks."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -114,34 +114,24 @@ def open_session(path: Path, device: str | None, content: bytes | None = None) -
         ) from error
     gpu = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
     wanted = device is not None and device.startswith("cuda")
-    told = ("the onnxruntime here has no GPU: it runs on the CPU",) if wanted and not gpu else ()
+    remarks = ("the onnxruntime here has no GPU: it runs on the CPU",) if wanted and not gpu else ()
     use = ["CUDAExecutionProvider"] if gpu and (wanted or device is None) else []
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors, which are raised as well
-    if content is not None:  # weights in files of their own lie beside the file
+    if content is not None:  # content has no path: weights that lie beside the file would not be found
         beside = str(path.resolve().parent)
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", beside)
     try:
         session = onnxruntime.InferenceSession(content or str(path), options, providers=[*use, "CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base
         raise unreadable(path, error) from error
-    return session, told
+    return session, remarks
 
 
 def _channels_last(path: Path, rest: list[Any], shape: tuple[int, ...]) -> bool:
-    """Whether images go in as (height, width, channels); raise where no layout fits."""
-
-    def fits(sizes: tuple[int, ...]) -> bool:
-        return len(rest) == len(sizes) and all(
-            not isinstance(a, int) or a == b for a, b in zip(rest, sizes, strict=True)
-        )
-
-    if fits(shape):
+    """Tell whether images go in as (height, width, channels); raise where no layout fits."""
+    if fits_axes(rest, shape):
         return False
-    if len(shape) == 3 and fits((shape[1], shape[2], shape[0])):
+    if len(shape) == 3 and fits_axes(rest, (shape[1], shape[2], shape[0])):
         return True
-    wanted = ", ".join(str(a) if isinstance(a, int) else "any" for a in rest)
-    raise InputError(
-        f"{path} takes inputs of shape ({wanted}), and the data has {shape}: bring the data to "
-        "this shape, or export the network anew."
-    )
+    raise other_shape(path, rest, shape)

@@ -1,4 +1,7 @@
-"""Initial weights out of a file."""
+"""Tensors by name out of files, and networks filled with them: wholly, but for the head, or in one part.
+
+No code that a file may hold is run: files of pickles are read with ``weights_only``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".th")
 
 
 def load_weights(model: nn.Module, path: Path, head: str | None) -> tuple[str, ...]:
-    """Fill a network with a file's weights; return what a reader should know.
+    """Fill a network with a file's weights; return remarks for a reader.
 
     A head of another shape than the file's, or that the file lacks, keeps the weights it was
     drawn with. Everything else must fit.
@@ -39,27 +42,22 @@ def load_weights(model: nn.Module, path: Path, head: str | None) -> tuple[str, .
     """
     if isinstance(model, HuggingFace):  # its files do not know of the wrapper
         model, head = model.network, (head or "").removeprefix("network.")
-    given = _read(path)
+    given = read_weights(path)
     wanted = model.state_dict()
-    # a head that does not fit is left as drawn, with all of its tensors
+    # A head that does not fit is left as drawn, with all of its tensors.
     ours = [name for name in wanted if head is not None and name.startswith(f"{head}.")]
     redrawn = any(n not in given or given[n].shape != wanted[n].shape for n in ours)
     if redrawn:
         given = {n: t for n, t in given.items() if not n.startswith(f"{head}.")}
     skipped = ours if redrawn else []
-    if problems := list(misfits(given, wanted, skipped)):
-        raise InputError(
-            f"weights={str(path)!r} do not fit the network: {'; '.join(problems)}. Use the "
-            "architecture and options they were trained with, or rename the tensors."
-        )
-    model.load_state_dict({**wanted, **given})
+    _fill(model, given, path, "the network", skipped)
     if not redrawn:
         return ()
     return (f"The last layer ({head}) does not fit the one in {path.name}: it was drawn anew.",)
 
 
 def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
-    """Fill a part of a network with a file's weights; say what was filled and what was not.
+    """Fill a part of a network with a file's weights; return a remark on what was filled and what was not.
 
     Every weight of the part must be in the file, by its name within the part or within the whole
     network. What else the file holds, such as the last layer of a classifier, is left out.
@@ -77,74 +75,75 @@ def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
     if not part or part not in parts:
         names = [name for name, _ in model.named_children()]
         raise InputError(
-            f"weights_into={part!r} is no part of the network {type(model).__name__}: it has "
-            f"{', '.join(names) or 'none'}."
+            f"no part of the network {type(model).__name__}, which has {', '.join(names) or 'none'}.",
+            argument="weights_into",
+            value=part,
         )
-    given, wanted = _read(path), parts[part].state_dict()
+    given, wanted = read_weights(path), parts[part].state_dict()
     if not wanted:
-        raise InputError(f"weights_into={part!r} has no weights: name a part that has some.")
+        raise InputError("it has no weights.", argument="weights_into", value=part, remedy="Name a part that has some.")
     if any(name.startswith(f"{part}.") for name in given):  # of a network with the same part
         left = [name for name in given if not name.startswith(f"{part}.")]
         fitting = {n.removeprefix(f"{part}."): t for n, t in given.items() if n not in left}
     else:
         left = [name for name in given if name not in wanted]
         fitting = {name: tensor for name, tensor in given.items() if name not in left}
-    if problems := list(misfits(fitting, wanted)):
-        raise InputError(
-            f"weights={str(path)!r} do not fit the part {part!r} of the network: "
-            f"{'; '.join(problems)}. Use the architecture and options they were trained with, or "
-            "rename the tensors."
-        )
-    parts[part].load_state_dict({**wanted, **fitting})
+    _fill(parts[part], fitting, path, f"the part {part!r} of the network")
     drawn = [name for name in model.state_dict() if not name.startswith(f"{part}.")]
     return (
         f"Of {path.name}, {len(fitting)} arrays were loaded into {part}; left out of it: "
-        f"{_said(left)}. Drawn anew in the network: {_said(drawn)}.",
+        f"{_listed(left)}. Drawn anew in the network: {_listed(drawn)}.",
     )
 
 
-def _said(names: list[str]) -> str:
+def _fill(
+    module: nn.Module, tensors: Mapping[str, Tensor], path: Path, what: str, spared: Collection[str] = ()
+) -> None:
+    wanted = module.state_dict()
+    if problems := list(misfits(tensors, wanted, spared)):
+        raise InputError(
+            f"they do not fit {what}: {'; '.join(problems)}.",
+            argument="weights",
+            value=str(path),
+            remedy="Use the architecture and options they were trained with, or rename the tensors.",
+        )
+    module.load_state_dict({**wanted, **tensors})
+
+
+def _listed(names: list[str]) -> str:
     shown = ", ".join(sorted(names)[:4]) or "none"
     return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read weights that a training starts from, as of :func:`load_weights`."""
     if path.suffix not in _SUFFIXES:
-        raise InputError(f"weights={str(path)!r}: files that end in {', '.join(_SUFFIXES)} can be read.")
+        known = f"files that end in {', '.join(_SUFFIXES)} can be read."
+        raise InputError(known, argument="weights", value=str(path))
     if not path.is_file():
-        raise InputError(f"weights={str(path)!r}: there is no such file. Check the path.")
+        raise InputError("there is no such file.", argument="weights", value=str(path), remedy="Check the path.")
     try:
         if path.suffix == ".npz":
-            found = _read_arrays(path)
+            try:
+                names, get = named_arrays(path)
+                found = {name: torch.from_numpy(get(name)) for name in names}
+            except (ValueError, TypeError) as error:
+                raise unreadable(path, error) from error
         else:
             found = read_tensors(path, safetensors=path.suffix == ".safetensors")
-        _check_values(found)
+        # A training that starts from such values would only be reported as diverged.
+        for name, tensor in found.items():
+            if tensor.is_complex() or bool(tensor.isnan().any()):
+                what = "complex numbers" if tensor.is_complex() else "NaN"
+                raise InputError(f"{name} holds {what}: these are no weights to start from.")
     except InputError as error:
-        raise InputError(f"weights={str(path)!r}: {error}") from error
+        raise InputError(error.message, argument="weights", value=str(path)) from error
     return found
 
 
-def _check_values(tensors: dict[str, Tensor]) -> None:
-    """Refuse what no training can start from, and would only be told of as a divergence."""
-    for name, tensor in tensors.items():
-        if tensor.is_complex() or bool(tensor.isnan().any()):
-            what = "complex numbers" if tensor.is_complex() else "NaN"
-            raise InputError(f"{name} holds {what}: these are no weights to start from.")
-
-
-def _read_arrays(path: Path) -> dict[str, Tensor]:
-    try:
-        names, get = named_arrays(path)
-        return {name: torch.from_numpy(get(name)) for name in names}
-    except (ValueError, TypeError) as error:
-        raise unreadable(path, error) from error
-
-
-# Tensors by name out of a file, and a network filled with them, strictly.
-
 _NESTED = ("state_dict", "model_state_dict", "model")
 _PREFIXES = ("module.", "_orig_mod.")
-"""What wrappers for many devices and for compiling put in front of every name."""
+"""Prefixes that wrappers for many devices and for compiling put in front of every name."""
 
 UNSAFE = (
     "is damaged, or would run code when read (torch.save of a whole module does), which is "
@@ -163,7 +162,7 @@ def read_tensors(path: Path, *, safetensors: bool) -> dict[str, Tensor]:
         File of safetensors, or of ``torch.save`` with tensors and nothing else, alone or under
         ``"state_dict"``, ``"model_state_dict"`` or ``"model"``.
     safetensors : bool
-        Which of the two it is.
+        True for the first kind, False for the second.
     """
     content = _safetensors(path) if safetensors else _torch_file(path)
     for key in _NESTED:
@@ -194,7 +193,7 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
     tensors : dict of str to Tensor
         Its state_dict; counters of batches seen may be missing.
     path : Path
-        Where they are from, for messages.
+        File that they come from, for messages.
     """
     wanted = network.state_dict()
     problems = list(misfits(tensors, wanted))
@@ -207,7 +206,7 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
 
 
 def misfits(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], spared: Collection[str] = ()) -> Iterator[str]:
-    """Say what does not fit: names that either side lacks, and shapes.
+    """Describe what does not fit: names that either side lacks, and shapes.
 
     Counters of batches seen, and the names ``spared``, may be missing among those given.
     """
@@ -249,7 +248,7 @@ def _safetensors(path: Path) -> Any:
 def _torch_file(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of other protocols: refused if so
+            warnings.simplefilter("ignore", UserWarning)  # about other pickle protocols: refused below if unsafe
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InputError(f"{path} {UNSAFE}") from error

@@ -390,7 +390,7 @@ def text_part(
 
 def _tokens() -> Any:
     try:
-        from curvewise.nn.files import tokens
+        from curvewise.nn.files import datasets as tokens
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             f'Texts need {error.name}, which is not installed: pip install "curvewise[text]".'
