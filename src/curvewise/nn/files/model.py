@@ -177,7 +177,9 @@ def _answers(file: ModelFile, x: Tensor) -> Any:
             found = file.model(x.to(device))
     except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
         reason = str(error).strip().split("\n")[-1][:300]
-        raise InputError(f"{file.path} cannot be run on inputs of shape {tuple(x.shape)}, {x.dtype}: {reason}") from error
+        raise InputError(
+            f"{file.path} cannot be run on inputs of shape {tuple(x.shape)}, {x.dtype}: {reason}"
+        ) from error
     return found.float().cpu().numpy() if isinstance(found, Tensor) else found
 
 
