@@ -21,7 +21,7 @@ EXTRAS = {
 }
 MODULES = {"scikit-learn": "sklearn", "pillow": "PIL"}
 """Where a module is not called as its distribution, with _ for -."""
-USERS_OWN = {"timm", "torchvision"}
+USERS_OWN = {"timm", "torchvision", "lightning"}
 """Used where a user has them, and never asked for."""
 
 

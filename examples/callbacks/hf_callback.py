@@ -1,4 +1,4 @@
-"""Runs from the Trainer of Hugging Face: a callback that puts each finished training into a store.
+"""Runs from the Trainer of Hugging Face: a callback puts each finished training into a store.
 
 Fine-tunes a very small BERT, made on the spot, to tell which of two words a sentence has more of;
 stores the runs in ``hf-runs`` in the current folder, and splits the spread between seeds. Nothing
@@ -6,7 +6,6 @@ is downloaded. Takes seconds.
 """
 
 import tempfile
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,38 +14,13 @@ from transformers import (
     BertForSequenceClassification,
     PrinterCallback,
     Trainer,
-    TrainerCallback,
     TrainingArguments,
     set_seed,
 )
 from transformers.utils import logging
 
 import curvewise as cw
-
-
-class StoreRun(TrainerCallback):
-    """Predicts the test examples when a training ends, and stores the run."""
-
-    def __init__(self, trainer: Trainer, test: Any, store: str, coordinates: dict[str, Any]) -> None:
-        self.trainer, self.test, self.store, self.coordinates = trainer, test, store, coordinates
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Store what the trained model predicts."""
-        out = self.trainer.predict(self.test)
-        if not state.is_world_process_zero:  # all predict, one of them stores
-            return
-        predictions = out.predictions.argmax(axis=1)
-        cw.write_run(
-            self.store,
-            self.coordinates,
-            predictions,
-            {
-                "error": float(np.mean(predictions != out.label_ids)),
-                "loss": out.metrics["test_loss"],
-                "epochs": state.epoch,
-            },
-            labels=out.label_ids,
-        )
+from curvewise.integrations.hugging_face import StoreTrainerRun
 
 
 def sentences(count: int, seed: int) -> list[dict[str, torch.Tensor]]:
@@ -85,7 +59,7 @@ def main(store: str = "hf-runs", seeds: int = 6) -> None:
             trainer = Trainer(model, settings, train_dataset=train)
             trainer.remove_callback(PrinterCallback)
             coordinates = {"learner": "bert-tiny", "n": len(train), "seed": seed}
-            trainer.add_callback(StoreRun(trainer, test, store, coordinates))
+            trainer.add_callback(StoreTrainerRun(trainer, test, store, coordinates))
             trainer.train()
     print(cw.decompose_variance(cw.load_predictions(store, learner="bert-tiny")).summary())
 

@@ -1,11 +1,10 @@
-"""Runs from Lightning: a callback that puts each finished training into a store.
+"""Runs from Lightning: a callback puts each finished training into a store.
 
 Trains a small network on handwritten digits with six seeds, stores the runs in ``lightning-runs``
 in the current folder, and splits the spread between seeds. Takes seconds.
 """
 
 import logging
-from typing import Any
 
 import lightning as L
 import torch
@@ -14,35 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import curvewise as cw
-
-
-class StoreRun(L.Callback):
-    """Predicts the test examples when a training ends, and stores the run; a failed one, too."""
-
-    def __init__(self, store: str, coordinates: dict[str, Any], test: DataLoader) -> None:
-        self.store, self.coordinates, self.test = store, coordinates, test
-
-    @torch.no_grad()
-    def on_fit_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        """Store what the trained model predicts."""
-        if not trainer.is_global_zero:  # one of several processes is enough
-            return
-        module.eval()
-        found = [(module(x.to(module.device)).cpu(), y) for x, y in self.test]
-        logits, labels = (torch.cat(parts) for parts in zip(*found, strict=True))
-        error = (logits.argmax(dim=1) != labels).float().mean().item()
-        loss = nn.functional.cross_entropy(logits, labels).item()
-        cw.write_run(
-            self.store,
-            self.coordinates,
-            logits.argmax(dim=1).numpy(),
-            {"error": error, "loss": loss, "epochs": trainer.current_epoch},
-            labels=labels.numpy(),
-        )
-
-    def on_exception(self, trainer: L.Trainer, module: Any, exception: BaseException) -> None:
-        """Store that it failed, and why."""
-        cw.write_run(self.store, self.coordinates, status="failed", error=exception)
+from curvewise.integrations.lightning import StoreLightningRun
 
 
 class Network(L.LightningModule):
@@ -84,7 +55,7 @@ def main(store: str = "lightning-runs", seeds: int = 6) -> None:
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            callbacks=[StoreRun(store, coordinates, test)],
+            callbacks=[StoreLightningRun(store, coordinates, test)],
         )
         trainer.fit(Network(), train)
     print(cw.decompose_variance(cw.load_predictions(store, learner="mlp-32")).summary())
