@@ -158,7 +158,7 @@ class TextEncoding:
     columns : list of str
         The text, or the two that belong together.
     tokenizer : object
-        As :func:`curvewise.nn.files.tokens.load_tokenizer` gives it.
+        As :func:`curvewise.nn.files.datasets.load_tokenizer` gives it.
     padding : int
         The token that stands for nothing.
     length : int
