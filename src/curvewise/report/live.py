@@ -97,7 +97,7 @@ def _progress(status: Status) -> dict[str, Any]:
 
 def _left(status: Status) -> str:
     """Estimate the time left if the processes at work now continue."""
-    from curvewise.study.plan import duration
+    from curvewise.study.status import duration
 
     if status.is_finished:
         return "nothing is left to do"
