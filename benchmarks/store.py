@@ -27,8 +27,8 @@ import pandas as pd
 
 from curvewise.store import record as record_module
 from curvewise.store.export import export_store
-from curvewise.store.verify import verify_store
 from curvewise.store.read import list_runs
+from curvewise.store.verify import verify_store
 from curvewise.store.write import write_run
 
 RUNS, EXAMPLES = 60_000, 1_000

@@ -105,6 +105,7 @@ def show_transfer(findings: StudyFindings) -> None:
     from curvewise.study.transfer import transfer_risks
     from curvewise.transfer.measure import measure_transfer
 
+    # Transfer is a question only where weights stand beside training from scratch.
     learners = findings.study.learners.values()
     starts = [k.training is not None and k.training.weights is not None for k in learners]
     if all(starts) or not any(starts):
@@ -125,6 +126,7 @@ def show_curves(findings: StudyFindings) -> None:
     from curvewise.learning.fit import fit_learning_curves
 
     assert findings.runs is not None
+    # Runs on one training subset are not independent: their mean counts as one run.
     means = findings.runs.subset_means()
     kept = _chosen(means, np.isfinite(means.error))
     sizes: dict[str, set[float]] = {}
@@ -173,6 +175,7 @@ def compare_best(findings: StudyFindings) -> None:
     several = len(findings.study.design.variations) > 1
     if "curves" in findings.found or several or len({t.n for t in found}) != 1 or len(found) < 2:
         return
+    # The two best by their mean: a comparison of all pairs would need a correction that few runs cannot pay.
     a, b = sorted(found, key=lambda t: t.error)[:2]
     title = f"Which learner is better at n = {a.n:,}?"
     picked = f"{a.label} and {b.label} are the two best of {len(found)} by the same runs, which flatters them a little."
@@ -220,6 +223,7 @@ def show_sources(findings: StudyFindings) -> None:
     if len(variations) < 2:
         return
     groups: dict[str, dict[str, Any]] = {}
+    # The variation with the most sources stands for all of them together.
     widest = max(variations, key=len)
     for training in _trainings(findings):
         varied = re.search(r", vary=([a-z+]+)", training.title)
@@ -288,6 +292,7 @@ def _ahead(findings: StudyFindings, left: Iterable[str]) -> list[str]:
     columns = findings.found["errors"]
     rows = zip(columns["n"], columns[findings.word], columns["learner"], strict=True)
     known = [row for row in rows if row[1] is not None]
+    # The largest size first, then the lowest mean.
     n, value, learner = min(known, key=lambda row: (-row[0], row[1]))
     if learner not in left:
         return []
@@ -302,6 +307,7 @@ def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
     if len(curves) < 2:
         return
     title = "Which learner is better?" if len(curves) == 2 else "Which learner is best?"
+    # A cross-entropy beside a squared error: neither is lower than the other.
     if mixed_losses(findings.study):
         text = "The curves are not compared: the learners are judged by different losses."
         findings.sections.append(Section(title, (text,)))
@@ -368,6 +374,7 @@ def _trainings(findings: StudyFindings) -> list[_Training]:
     for label, at in cells.items():
         enough = [key for key, runs in at.items() if len(runs) >= FEWEST_RUNS]
         if enough:
+            # The largest size with enough runs; of its folds the first, as the key holds the negative fold.
             runs = at[max(enough)]
             values = [run.standing.metrics.get(findings.word) for run in runs]
             mean = float(np.mean([np.nan if v is None else v for v in values]))

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.reading.arrays import check_file, named_arrays
-from curvewise.reading.files import LARGEST_ARRAYS, check_unpacked
+from curvewise.reading.arrays import named_arrays
+from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.study.data import images as jpeg_archive
 from curvewise.study.data.dataset import TARGETS
 from curvewise.study.data.source import DataPart, DataSource, Request, array_part

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
-from curvewise.reading.arrays import check_file
-from curvewise.reading.files import parquet_frame
+from curvewise.reading.files import check_file, parquet_frame
 from curvewise.reading.table import check_names
 from curvewise.study.data import arrays as npz
 from curvewise.study.data.images import decode, decode_all
@@ -159,7 +158,7 @@ class TextEncoding:
     columns : list of str
         The text, or the two that belong together.
     tokenizer : object
-        As :func:`curvewise.nn.files.tokens.load_tokenizer` gives it.
+        As :func:`curvewise.nn.files.datasets.load_tokenizer` gives it.
     padding : int
         The token that stands for nothing.
     length : int
