@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 # Arguments of Python that have an option of another name.
 OPTIONS = {
-    **{role: f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
+    **{f"columns.{role}": f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
     "methods": "method",
     "tasks": "task",
     "test_targets": "test",
