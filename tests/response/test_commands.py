@@ -250,7 +250,7 @@ def test_files_and_data_that_cannot_be_used(call, files, measure, tmp_path):
 
 
 def test_torch_itself_says_nothing(start, files):
-    done = start("response", "measure", files / "good.pt2", "--data", "digits", "--json")
+    done = start("response", "measure", files / "good.pt2", "--data", "digits", "--examples", 200, "--json")
     assert done.document["type"] == "ResponseCurve"
     assert [line.partition(":")[0] for line in done.err.splitlines()] == ["note", "note"]
 

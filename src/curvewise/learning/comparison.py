@@ -1,4 +1,4 @@
-"""Two learners, or many: which is better where, and how sure that is."""
+"""Comparison of two fitted curves, and ranking of many."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEARCH = 1e3
 
 @dataclass(frozen=True)
 class CurveComparison(Result):
-    """How learner a compares with learner b.
+    """A comparison of learner a with learner b.
 
     Attributes
     ----------
@@ -196,7 +196,8 @@ def _difference(
 
 
 def _crossing(a: Curve, b: Curve, level: float) -> Interval:
-    """Where the better of the two changes; its interval is where neither is ruled out."""
+    """Find where the better of the two changes; its interval is where neither is ruled out."""
+    # From the smallest size measured: below it both curves are only their form.
     start = np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))
@@ -211,6 +212,7 @@ def _crossing(a: Curve, b: Curve, level: float) -> Interval:
 
 def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
     """The factor k with e_b(kN) = e_a(N); its interval holds the k at which they may be equal."""
+    # Symmetric in log k, as either learner may be the one that is worth more data.
     factors = np.exp(np.linspace(-np.log(SEARCH), np.log(SEARCH), 601))
     point = np.array([n])
     estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
@@ -314,6 +316,7 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
         raise InputError("curves are in different units: fit all of them in the same unit.")
     size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
     point = np.array([size])
+    # Chances come from the quantiles of each curve, which need not be normal or symmetric.
     probabilities, quantiles = _quantiles(all_curves, point)
     chance = probability_lowest(quantiles, probabilities)
     bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]

@@ -265,7 +265,7 @@ class Member:
 
     @property
     def fits_whole_curve(self) -> bool:
-        """Whether this is a law that all sizes determine, not the last ones alone."""
+        """True for a law that all sizes determine, not the last ones alone."""
         return self.family is not None and self.tail <= WHOLE_CURVE
 
     def __call__(self, n: Array, mean: Array, stderr: Array | None = None, floor: float | None = 0.0) -> Array:

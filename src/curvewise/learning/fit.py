@@ -99,7 +99,7 @@ def fit_learning_curve(
     if largest is not None:
         if largest < 1:
             raise InputError("must be at least 1: how many sizes to use.", argument="largest", value=largest)
-        data = data.only(slice(-largest, None))
+        data = data.only(slice(-largest, None))  # sizes are in increasing order
     notes = []
     if read_as.bounded and higher_is_better:
         notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
@@ -155,6 +155,7 @@ def fit_learning_curves(
         Seed of the refits; the refits of one curve do not depend on the other curves.
     """
     check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
+    # Checked first: a wrong form would otherwise fail for each learner separately.
     read_as, groups = _group_by_learner(frame, by, unit, higher_is_better)
     kind = read_as.once_read
     data: dict[str, Replicates] = {}
@@ -286,7 +287,7 @@ class LearningCurves(Result):
         return f"{text}: {said[0]}; then {', '.join(then)}."
 
     def _flagged(self) -> int:
-        """How many curves have warnings, counted as ``all_warnings`` does."""
+        """Count the curves that have warnings, as ``all_warnings`` does."""
         few = len(self.curves) <= 20
         return sum(bool(c.all_warnings if few else c.warnings) for c in self)
 
@@ -630,6 +631,7 @@ def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
 
 
 def _misshapen(data: Replicates, noise: FloatArray, flat: str) -> Iterator[str]:
+    # Three standard errors: over the usual five sizes noise alone flags about one curve in two hundred.
     rise = data.mean[1:] - data.mean[:-1]
     limit = 3.0 * np.hypot(noise[1:], noise[:-1])
     total = float(data.mean[0] - data.mean[-1])
@@ -686,6 +688,7 @@ def near_chance(data: Replicates, chance: float, *, extrapolator: bool = False) 
 
 def is_near_chance(mean: FloatArray, chance: float) -> NDArray[np.bool_]:
     """Return where errors (S,) are within a tenth of a blind guess, both in points."""
+    # Near chance curves are flat, whatever law they follow later.
     return np.asarray(mean > chance - 0.1 * abs(chance))
 
 
@@ -699,7 +702,9 @@ def _ill_fitting(
             " hyperparameters, or of sizes so small that error is near chance."
         )
     p = lack_of_fit(data, fitted, variance, parameters)
+    # The grid ends at −0.99 and −0.01: there γ is not an estimate but a bound.
     at_end = gamma <= -0.985 or gamma >= -0.015
+    # Strict, because a study fits many curves and each is tested.
     if p < 1e-3:
         yield (
             f"The fitted form misses the means by more than the spread of the runs allows"

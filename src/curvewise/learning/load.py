@@ -216,7 +216,7 @@ def load_measurements(
     hint = f". If it numbers folds, pass {ask('fold', 'split')}"
     table, _ = select_one(table, "split", roles.get("split"), split, hint)
     readings = _read_values(table, roles, wide)
-    if drop_failed or not folder:
+    if drop_failed or not folder:  # failed runs of a store stay, as NaN: their status says so
         readings = _drop_failed(readings, drop_failed)
     # Only in these forms the name of a column speaks of the values: in the others it is a learner or a size.
     value_names = readings.measured if readings.form in ("long", "runs") else ()

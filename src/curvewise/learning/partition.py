@@ -74,11 +74,11 @@ class Partition:
 
     @property
     def folds(self) -> tuple[int, ...]:
-        """How many subsets there are of each size."""
+        """Number of subsets of each size."""
         return tuple(len(self.at(n)) for n in self.sizes)
 
     def at(self, n: int) -> tuple[Subset, ...]:
-        """Give the subsets of one size."""
+        """Return the subsets of one size."""
         return tuple(s for s in self.subsets if s.n == n)
 
     def __iter__(self) -> Iterator[Subset]:
@@ -226,7 +226,7 @@ def geometric_sizes(total: int, count: int = 5, ratio: float = 2.0, *, minimum: 
 
 
 def _notes(subsets: list[IntArray], codes: IntArray) -> Iterator[str]:
-    """Say what a reader should know about the subsets of one size."""
+    """Warn of subsets of one size that share examples or lack classes."""
     n, classes = len(subsets[0]), int(codes.max()) + 1
     uses = np.bincount(np.concatenate(subsets), minlength=len(codes))
     if uses.max() > 1:
@@ -318,7 +318,7 @@ def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_
 
 
 def fold_counts(folds: Sequence[int] | int | None, counts: list[int], available: int) -> list[int]:
-    """Say how many subsets there are of each size: by default as many as fit."""
+    """Return the number of subsets of each size: by default as many as fit."""
     if folds is None:
         return [min(MOST_FOLDS, available // n) for n in counts]
     given = list(np.atleast_1d(np.asarray(folds, dtype=object)))
@@ -374,7 +374,7 @@ def put_smaller_first(indices: dict[int, list[IntArray]]) -> None:
 
 
 def _allocate(weights: IntArray, members: IntArray, n: int, folds: int, rng: np.random.Generator) -> IntArray:
-    """Say how many examples each subset takes from each class, shape (folds, classes).
+    """Decide how many examples each subset takes from each class, shape (folds, classes).
 
     Each entry is its class's target rounded down or up. The roundings up of a class go to different
     subsets, and no class is used up before its last subset unless examples must be shared anyway.

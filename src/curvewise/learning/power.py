@@ -273,7 +273,7 @@ def size_variance(
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """What a fit needs to know of the runs at each size.
+    """Runs grouped by training size.
 
     Attributes
     ----------
@@ -310,7 +310,7 @@ class Replicates:
 
     @property
     def replicated(self) -> bool:
-        """Whether any size has a variance to go by."""
+        """True if any size has a known variance."""
         return bool(self.freedom.any())
 
     def only(self, keep: slice | NDArray[Any]) -> Replicates:

@@ -65,7 +65,7 @@ Coefficients: TypeAlias = Callable[[Basis, FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What the replicates of B curves say about how variance depends on n.
+    """Dependence of the variance on n, estimated from the replicates of B curves.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How well a form predicts the sizes it has not seen: the table in the paper's Fig. 2."""
+"""Checks of the method: leave one size out (the paper's Fig. 2), stability (Fig. 9), the variance model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAPER_ROWS = (
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneSizeOut(Result):
-    """How well each form and weighting predicts the mean error at a size left out.
+    """Errors of each form and weighting in predicting the mean at a size left out.
 
     Attributes
     ----------
@@ -146,6 +146,7 @@ def leave_one_size_out(
     if len(sizes) == 0:
         raise InputError("the curves share no size, so no size can be scored for all.", argument="learner")
     misses = np.array([[_misses(d, sizes, f, w, kind, constants) for d in curves] for f, w in rows])
+    # Every curve at every size is one pair of the t-test.
     flat = np.abs(misses).reshape(len(rows), -1)
     p = [np.nan, *(paired_t_test(row, flat[0]) for row in flat[1:])]
     rmse = np.sqrt((misses**2).mean(axis=1))
@@ -181,6 +182,7 @@ def _misses(
     for size in sizes:
         held = data.n == size
         rest = data.only(~held)
+        # Nearest in log n, the scale on which curves are smooth.
         if form == "last":
             nearest = int(np.abs(np.log(rest.n / size)).argmin())
             predicted = float(rest.mean[nearest])
@@ -394,6 +396,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
         raise InputError("curves hold no replicated size: there is no spread to check.")
     measured = [p.variance[None] for p in parts]
     sizes, freedom, pooled, expected = _pool(parts, measured)
+    # The null is simulated, because σ̂² is estimated anew from each draw and χ² would not hold.
     generator = np.random.default_rng(rng)
     null = [p.modelled(p.variance[None]) * generator.chisquare(p.freedom, (draws, len(p.n))) / p.freedom for p in parts]
     _, _, null_pooled, null_expected = _pool(parts, null)

@@ -22,10 +22,10 @@ from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
     Named,
-    Replicates,
     Rows,
     Score,
     Scorer,
+    ScoreReplicates,
     draw_parts,
     find_measures,
     hit_replicates,
@@ -39,9 +39,12 @@ from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
 DEFAULT_MEASURES = ("nleep", "logme")
-NAMED = 3  # checkpoints that a summary or a message names
-HIT_RESAMPLES = 1000  # more than of parts of the examples, as means of stored hits cost next to nothing
-GRID = 200  # values of the spread τ over which its posterior is computed
+# Checkpoints that a summary or a message names.
+NAMED = 3
+# More resamples than of parts of the examples: means of stored hits cost next to nothing.
+HIT_RESAMPLES = 1000
+# Values of the spread τ over which its posterior is computed.
+GRID = 200
 DRAWS = 4000
 
 
@@ -381,7 +384,7 @@ class CheckpointRanking(Result):
             "gflops": [_total(gflops) for _, gflops in parts.values()],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return a few sentences on the ranking."""
         count = self.ranked
         text = f"{count} checkpoint{'' if count == 1 else 's'} ranked by {self.by} "
@@ -442,11 +445,13 @@ class _Scoring:
     ) -> None:
         self.scorer, self.measures, self.leader = scorer, measures, leader
         self.train, self.test, self.rng = train, test, rng
+        # One seed for all checkpoints, so that chance in a measure favours none of them.
         self.seed = int(rng.integers(2**31))
         self.by_hits = leader.name in scorer.hits and test is not None
         self.resamples = resamples
         drawn = 0 if self.by_hits else resamples
         self.share = 0.5 if self.by_hits else share_for(leader)
+        # The same parts for every checkpoint: differences between checkpoints vary far less than scores.
         self.parts = [
             (*draw_parts(train, test, scorer.targets, self.share, rng), int(rng.integers(2**31))) for _ in range(drawn)
         ]
@@ -556,7 +561,7 @@ class _Scoring:
                 drawn = hit_replicates(hits, HIT_RESAMPLES, self.rng)
             else:
                 drawn = np.array([self.drawn[i] for i in ranked]).T
-            replicates = Replicates(drawn, self.share)
+            replicates = ScoreReplicates(drawn, self.share)
             found["rank_low"], found["rank_high"] = rank_limits(scores, replicates, level, self.rng)
             found["score_low"], found["score_high"] = score_limits(scores, replicates, level, self.leader.bounds)
             unknown = ~replicates.known
@@ -759,7 +764,7 @@ def as_reliability(value: Reliability | float | str) -> Reliability:
 
 
 def likely_scores(
-    scores: FloatArray, replicates: Replicates, rng: np.random.Generator, draws: int = DRAWS
+    scores: FloatArray, replicates: ScoreReplicates, rng: np.random.Generator, draws: int = DRAWS
 ) -> FloatArray:
     """Draw the scores in the population, given those of the sample.
 
@@ -777,10 +782,12 @@ def likely_scores(
     if count == 1:
         return np.zeros((draws, 1))
     covariance = _covariance(replicates)
+    # An orthonormal basis of all differences between checkpoints, in which the sampling error is then diagonal.
     contrasts = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, 1:]]))[0][:, 1:]
     noise, vectors = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
     noise = np.clip(noise, 0.0, None)
     turned = vectors.T @ contrasts.T @ scores
+    # Posterior of τ on a grid, marginal over the scores; three times the observed spread is beyond all its mass.
     top = 3 * math.sqrt(float(np.mean(turned**2 + noise))) or 1.0
     grid = top * (np.arange(GRID) + 0.5) / GRID
     total = grid[:, None] ** 2 + noise
@@ -794,7 +801,7 @@ def likely_scores(
     return found
 
 
-def _covariance(replicates: Replicates) -> FloatArray:
+def _covariance(replicates: ScoreReplicates) -> FloatArray:
     """Return the covariance of scores without their shared error, shrunk towards its diagonal as replicates are few.
 
     The weight of the diagonal is that of the oracle-approximating shrinkage (Chen et al. 2010),
@@ -822,7 +829,7 @@ def highest_shares(values: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def score_limits(
-    scores: FloatArray, replicates: Replicates, level: float, bounds: tuple[float, float] = (-np.inf, np.inf)
+    scores: FloatArray, replicates: ScoreReplicates, level: float, bounds: tuple[float, float] = (-np.inf, np.inf)
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval of each score, Student's t times the standard error to either side, within the bounds."""
     from scipy.special import stdtrit
@@ -833,7 +840,7 @@ def score_limits(
 
 
 def rank_limits(
-    scores: FloatArray, replicates: Replicates, level: float, rng: np.random.Generator
+    scores: FloatArray, replicates: ScoreReplicates, level: float, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval of each rank, from the significant differences between checkpoints.
 
@@ -865,7 +872,7 @@ def rank_limits(
 
 
 def _different(
-    j: int, scores: FloatArray, replicates: Replicates, noise: FloatArray, level: float
+    j: int, scores: FloatArray, replicates: ScoreReplicates, noise: FloatArray, level: float
 ) -> NDArray[np.bool_]:
     """Return a mask of the checkpoints that differ significantly from checkpoint j."""
     apart = replicates.deviations - replicates.deviations[:, [j]]

@@ -1,4 +1,4 @@
-"""Write a report to a file."""
+"""A report as one HTML file that needs nothing else, and a result as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -70,8 +70,11 @@ def write_report(
     """
     place = Path(path)
     if not place.parent.is_dir():
-        raise InputError(f"path={str(path)!r}: there is no folder {place.parent}. Make it first.")
+        raise InputError(
+            f"there is no folder {place.parent}.", argument="path", value=str(path), remedy="Make it first."
+        )
     text = page_of(report_of(source, title=title, question=question))
+    # Written aside and renamed, so that a page that is open is never half a page.
     aside = place.with_name(f".{uuid.uuid4().hex}.part")
     try:
         with aside.open("x", encoding="utf-8", newline="\n") as stream:
@@ -83,21 +86,19 @@ def write_report(
 
 
 def report_of(source: Any, *, title: str | None = None, question: str | None = None) -> Report:
-    """What a report of a source says; one that is a report already stays as it is."""
+    """Make the report of a source; one that is a report already stays as it is."""
     if isinstance(source, Report):
         return source
     if isinstance(source, Result | Mapping) or (isinstance(source, Sequence) and not isinstance(source, str | bytes)):
         return results_report(source, title=title, question=question)
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
 
     if not isinstance(source, Study):
-        raise InputError(f"source={source!r:.60}: give a result, several of them, or a study (cw.load_study).")
+        raise InputError("give a result, several of them, or a study (cw.load_study).", argument="source", value=source)
     from curvewise.report.study import study_report
 
     return study_report(source, title=title, question=question)
 
-
-# A report as one HTML file that needs nothing else.
 
 SCRIPTS = ("base.js", "curves.js", "panel.js", "chart.js", "tables.js", "start.js")
 """Each uses what those before it name."""
@@ -217,7 +218,9 @@ def svg_of(figure: Figure, prefix: str = "") -> str:
 
     svg = svg_text(figure.draw)
     svg = svg[svg.index("<svg") :]
+    # Metadata would differ between machines, and a style of one picture would apply to all on the page.
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
+    # Hundredths of a point are below what a screen or printer shows, and most of the size of a page.
     svg = re.sub(r"<path\b[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return _prefixed(svg, prefix)
 
@@ -233,6 +236,7 @@ def embedded(data: Any) -> Markup:
     >>> print(embedded({"name": "</script>"}))
     {"name":"\u003c/script>"}
     """
+    # "</script>" in a name would end the element, and U+2028 ends a line in JavaScript but not in JSON.
     text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _raw(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))
 
@@ -347,14 +351,12 @@ def script_hash(script: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-# What a table of a report shows: headings for people, intervals beside what they are of.
-
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η"}
 
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """What stands in a cell, the interval behind it, and by what it is sorted."""
+    """A cell of a table: its text, the interval behind it, and the value by which it is sorted."""
 
     text: str
     value: Any = None
@@ -399,11 +401,12 @@ def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
 def heading(name: str) -> str:
     """The name of a column for people; indices stay.
 
-    >>> heading("probability_best"), heading("beta_N"), heading("n_0.5"), heading("e_N")
-    ('probability best', 'β_N', 'n_0.5', 'e_N')
+    >>> heading("probability_best"), heading("beta_N"), heading("n_at_0_5"), heading("e_N")
+    ('probability best', 'β_N', 'n at 0.5', 'e_N')
     """
     greek = re.sub(r"^[a-z]+(?=_N\b|$)", lambda found: GREEK.get(found[0], found[0]), name)
-    return re.sub(r"(?<=\w\w)_", " ", greek)
+    levels = re.sub(r"(?<=\d)_(?=\d)", ".", greek.replace("_at_", " at "))  # n_at_0_5 is the size that reaches 0.5
+    return re.sub(r"(?<=\w\w)_", " ", levels)
 
 
 def cell_of(value: Any, digits: int = 4) -> HtmlCell:
@@ -416,7 +419,7 @@ def cell_of(value: Any, digits: int = 4) -> HtmlCell:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number and no answer of yes or no."""
+    """Return True for a number, and not for True and False."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
 
 
@@ -431,9 +434,6 @@ def _ends(columns: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, str]]:
         if both and all(v is None or is_number(v) for k in (name, *both) for v in columns[k]):
             found[name] = both
     return found
-
-
-# Results in a notebook: the same sentences, warnings, picture and tables as in a report.
 
 
 def html_of(result: Result) -> str:

@@ -211,7 +211,7 @@ class AccuracyDistribution(Result):
             "distance": [0.0, self.distance, self.binomial_distance],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The distribution in a few sentences."""
         return " ".join(
             [

@@ -251,7 +251,7 @@ class Calibration(Result):
         """Cells (example × class) by share of votes: confidence, frequency and its limits."""
         return self._reliability
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Predictions, measurement and verdict in a few sentences."""
         design = f" in {self.groups:,} groups" if self.groups else ""
         formulas = ", ".join(
@@ -710,7 +710,7 @@ class Bipartitions(Result):
             "pvalue": self.pvalues,
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Say how well the error predicts the variance, in a few sentences."""
         many = self.possible > 10**6
         possible = f"2^{self.classes - 1} − 1" if many else f"{self.possible:,}"

@@ -336,7 +336,7 @@ def examine(
     for name in asked:
         with quietly():
             results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level)
-        page.say(in_options(results[name].summary()))
+        page.say(in_options(results[name].sentences()))
         if page.markup:
             page.table(name, worded_columns(results[name]), None)
         warn_each(results[name].all_warnings)
@@ -595,7 +595,7 @@ def compare_many(
     with quietly():
         result = compare_trainings(trainings, **options, **(scores.options if scores.scores else {}))
     page.document = result.to_dict()
-    page.say(in_options(result.summary()))
+    page.say(in_options(result.sentences()))
     order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
     rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
     if page.markup is None:
@@ -624,7 +624,7 @@ def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]
 def show_result(page: Page, result: Any, title: str, style: str = "") -> None:
     """Print the summary, the table and the warnings of a result."""
     page.document = result.to_dict()
-    page.say(in_options(result.summary()), style=style)
+    page.say(in_options(result.sentences()), style=style)
     page.table(title, worded_columns(result), None)
     warn_each(result.all_warnings)
 

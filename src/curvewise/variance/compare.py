@@ -292,7 +292,7 @@ class RunComparison(Result):
         }
         return {**interval_columns(rows), "pvalue": [self.pvalue, self.test_set_pvalue, math.nan, math.nan]}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The verdict in a few sentences."""
         return " ".join([self._verdict(), *self._evidence()])
 
@@ -610,7 +610,7 @@ class TrainingComparison(Result):
             "verdict": list(self.verdicts),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Say how many differences are real, and which trainings remain."""
         found = sum(v != "undecided" for v in self.verdicts)
         best = self.contenders

@@ -239,7 +239,7 @@ class VarianceDecomposition(Result):
         }
         return interval_columns(rows)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The decomposition in a few sentences."""
         unit, what = self.unit, self.unit if self.unit in ("loss", "score") else "error"
         if math.isnan(self.distribution_share):

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
+from curvewise.stats.intervals import KNOWN, SampledMean
 from curvewise.text import arg
 from curvewise.types.predictions import Predictions
 from curvewise.types.units import FloatArray, Unit
 from curvewise.variance.anova import (
-    KNOWN,
-    SampledMean,
     Totals,
     VarianceSplit,
     both_sampled,

@@ -222,7 +222,7 @@ class SeedLuck(Result):
         rows |= {"gain_first": self.gain_first, "gain_second": self.gain_second}
         return interval_columns(rows)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Say what luck is worth in a few sentences."""
         unit, r = self.unit, self.correlation
         sets = "two test sets" if self.split == "pair" else "two parts of the test set"
@@ -535,7 +535,7 @@ class TestSetComparison(Result):
             "stable": [p.stable for p in self.pairs],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Variances and correlations in a few sentences."""
         sets = [(name, self.decompositions[name]) for name in self.names]
         stds = [

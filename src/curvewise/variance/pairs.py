@@ -229,7 +229,7 @@ class DependentPairs(Result):
             "adjusted_pvalue": self.adjusted_pvalues,
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The search in a few sentences."""
         effect = format_value(self.min_effect, "fraction")
         how = "Holm" if self.multiplicity == "holm" else "Benjamini–Hochberg"

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
+from curvewise.stats.intervals import SampledMean
 from curvewise.text import arg, format_interval, format_size, format_value
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, distinct_names
-from curvewise.variance.anova import SampledMean, interval_lists, measure_totals
+from curvewise.variance.anova import interval_lists, measure_totals
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples, read_scores, score_difference, top_of
 
@@ -217,7 +218,7 @@ class RunPlan(Result):
             "one_more": self.table_one_more,
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The plan in a few sentences."""
         lines = [self._answer()]
         if self.runs is not None:
@@ -740,7 +741,7 @@ class StoppingPlan(Result):
             "fixed_chance": list(self.fixed_chance),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The plan in a few sentences."""
         shown = [f"{n:,}" for n in self.looks]
         looks = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
@@ -982,7 +983,7 @@ class StoppingCheck(Result):
             "decision": list(self.decisions),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The decision in a few sentences."""
         a, b = self.names
         level = f"{self.plan.level:.0%}"

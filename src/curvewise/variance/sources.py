@@ -13,22 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import (
-    FEWEST,
-    SamplingUnits,
-    group_codes,
-    interval_lists,
-    satterthwaite,
-    true_std,
-    warn_all,
-)
+from curvewise.variance.anova import FEWEST, SamplingUnits, group_codes, interval_lists, true_std, warn_all
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
@@ -228,7 +220,7 @@ class SourceShares(Result):
             "verdict": ["", *self.verdicts],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The shares in a few sentences."""
         lines = [
             f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
@@ -419,7 +411,7 @@ class TwinDisagreement(Result):
             **interval_lists("fraction", parts, "fraction_"),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The disagreement in a few sentences."""
         what = "predictions" if self.measured == "predictions" else "right and wrong answers"
         design = f" in {self.groups:,} groups" if self.groups else ""

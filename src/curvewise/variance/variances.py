@@ -195,7 +195,7 @@ class VarianceComparison(Result):
         pvalues = [math.nan, math.nan, self.test_set_pvalue, math.nan, math.nan, self.distribution_pvalue]
         return {**interval_columns(rows), "pvalue": pvalues}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The comparison in a few sentences."""
         a, b = self.names
         parts = [
@@ -597,7 +597,7 @@ class VarianceSweep(Result):
             "adjusted_pvalue": list(self.adjusted_pvalues),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The sweep in a few sentences."""
         spot = self.values.index(self.best)
         lines = [

@@ -133,7 +133,7 @@ class Disagreement(Result):
         rows = {"disagreement": self.disagreement, "error": self.error, "gap": self.gap}
         return interval_columns(rows)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Disagreement and error in a few sentences."""
         design = f" in {self.groups:,} groups" if self.groups else ""
         if self.pvalue >= 1 - self.level:
@@ -307,7 +307,7 @@ class Ensemble(Result):
             "draws": self.draws,
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Say what the ensemble gains, in a few sentences."""
         how = {"vote": "vote by plurality", "average": "averaged scores"}[self.method]
         design = f" in {self.groups:,} groups" if self.groups else ""

@@ -124,15 +124,15 @@ def test_average_is_the_mean_over_noise(subject_of: Any, fitted: Any) -> None:
     subject = subject_of(model, x, y, batch=50)
     weights = weights_of(subject, 120)
     flat = weights.flat
-    noise = torch.randn(3000, len(flat), generator=torch.Generator().manual_seed(1))
+    noise = torch.randn(1000, len(flat), generator=torch.Generator().manual_seed(1))
     for function, scale in (
         (sharpness_average, flat.square().mean().sqrt() * torch.ones_like(flat)),
         (sharpness_adaptive_average, flat.abs()),
     ):
         rises = [float(weights.loss(flat + NOISE * scale * e)) for e in noise]
         wanted = np.mean(rises) - float(weights.loss(flat))
-        found = [float(function(subject_of(model, x, y, seed=s))) for s in range(40)]
-        tolerance = 4 * np.hypot(np.std(found) / 40**0.5, np.std(rises) / 3000**0.5)
+        found = [float(function(subject_of(model, x, y, seed=s))) for s in range(30)]
+        tolerance = 4 * np.hypot(np.std(found) / 30**0.5, np.std(rises) / 1000**0.5)
         assert np.mean(found) == pytest.approx(wanted, abs=tolerance)
         assert tolerance < 0.5 * wanted
 
@@ -186,11 +186,11 @@ def test_is_where_a_grid_search_finds_it(subject_of: Any, fitted: Any, by_size: 
     model, x, y = fitted
     subject = subject_of(model, x, y)
     found = (flatness_magnitude if by_size else flatness)(subject)
-    grid = np.geomspace(1e-2, 10, 300)
+    grid = np.geomspace(1e-2, 10, 120)
     lost = np.array([drop(model, x, y, s, subject, by_size) for s in grid])
     within = grid[lost <= 0.1]
     first = grid[np.argmax(lost > 0.1) - 1]  # of several crossings bisection finds one
-    assert 0.98 * first <= found <= 1.02 * within.max()
+    assert 0.94 * first <= found <= 1.07 * within.max()  # the grid has steps of 6%
     assert drop(model, x, y, found, subject, by_size) <= 0.1
 
 

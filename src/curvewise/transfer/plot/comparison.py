@@ -247,7 +247,10 @@ def _draw_ranks(
     own = ax is None
     drawn = {*chosen.methods, scratch}
     groups = [[r for r in ranks.rows if r.task == t] for t in chosen.tasks]
-    sizes = [_ranked_sizes(rows) for rows in groups]
+    sizes = []
+    for rows in groups:  # sizes at which enough methods were measured
+        most = max((r.among for r in rows), default=0)
+        sizes.append(sorted({r.n for r in rows if r.among >= most - max(1.0, MISSING * most)}))
     most = max((r.among for rows in groups for r in rows), default=1)
     longest = max((len(chosen.looks[m].name) for m in drawn), default=0)
     height, width = 1.3 + 0.23 * most, 3.6 + 0.15 * longest
@@ -255,7 +258,11 @@ def _draw_ranks(
     ends: list[tuple[list[CurveEnd], list[CurveEnd]]] = []
     for panel, rows, n in zip(axes, groups, sizes, strict=True):
         kept = [r for r in rows if r.n in n]
-        _others(panel, [r for r in kept if r.method not in drawn], n)
+        # Methods that were not chosen have their places all the same.
+        for method in dict.fromkeys(r.method for r in kept if r.method not in drawn):
+            path = sorted((r for r in kept if r.method == method), key=lambda r: r.n)
+            faint: dict[str, Any] = {"color": "#E4E4E4", "lw": 1.0, "marker": "o", "ms": 3.0, "zorder": 1.0}
+            panel.plot([n.index(r.n) for r in path], [r.rank for r in path], gid=OTHER, label="_other", **faint)
         paths = paths_of([r for r in kept if r.method in drawn], chosen, scratch)
         for method, path in paths.items():
             _rank_path(panel, path, n, chosen.looks[method], method == scratch)
@@ -271,21 +278,6 @@ def _draw_ranks(
                 panel.tick_params(axis="y", labelleft=False)
             name_ends(panel, last)
     return axes[0]
-
-
-def _ranked_sizes(rows: Sequence[MethodRank]) -> list[float]:
-    """Return the sizes at which enough methods were measured."""
-    most = max((r.among for r in rows), default=0)
-    return sorted({r.n for r in rows if r.among >= most - max(1.0, MISSING * most)})
-
-
-def _others(ax: Axes, rows: Sequence[MethodRank], sizes: Sequence[float]) -> None:
-    """Draw the methods that were not chosen, which have their places all the same."""
-    for method in dict.fromkeys(r.method for r in rows):
-        path = sorted((r for r in rows if r.method == method), key=lambda r: r.n)
-        x, y = [sizes.index(r.n) for r in path], [r.rank for r in path]
-        look: dict[str, Any] = {"color": "#E4E4E4", "lw": 1.0, "marker": "o", "ms": 3.0}
-        ax.plot(x, y, zorder=1.0, gid=OTHER, label="_other", **look)
 
 
 def _rank_path(ax: Axes, path: Sequence[MethodRank], sizes: Sequence[float], look: MethodLook, scratch: bool) -> None:

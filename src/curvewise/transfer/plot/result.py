@@ -466,7 +466,7 @@ def _cci_rows(
         bars(ax, [float(y)], *span, shade, limits=limits, horizontal=True, width=1.8)
         if row.borrowed:
             ax.collections[-1].set_linestyle((0, (1.6, 0.8)))
-        face: dict[str, Any] = {"mfc": shade if row.sure else "white", "mec": shade, "mew": 1.3}
+        face: dict[str, Any] = {"mfc": shade if row.significant else "white", "mec": shade, "mew": 1.3}
         ax.plot([value], [float(y)], "o", ms=6.0, gid=CCI, label="_cci", zorder=2.5, **face)
 
 
@@ -510,9 +510,14 @@ def _cci_bars(result: TransferResult) -> str:
 def draw_equivalence(
     result: TransferResult, ax: Axes | None, chosen: DrawnMethods, legend: bool, caption: bool | None
 ) -> Axes:
-    """A panel for each task; on the diagonal nothing is gained."""
+    """Draw a panel for each task; on the diagonal nothing is gained."""
     own = ax is None
-    groups = [_with_equivalence(result, task, chosen) for task in chosen.tasks]
+    groups, sizes = [], []
+    for task in chosen.tasks:
+        found = {i.method: i for i in result.improvements if i.task == task and i.data_equivalence}
+        groups.append([found[m] for m in chosen.back_first if m in found])
+        scratch = [c.n for c in result.curves if c.task == task and c.method == result.scratch]
+        sizes.append(np.unique(np.concatenate([*scratch, *([e.n for e in r.data_equivalence] for r in groups[-1])])))
     if not any(groups):
         raise InputError(
             "has nothing to draw: no method has a data equivalence, which needs two sizes of scratch at which its risk "
@@ -521,7 +526,6 @@ def draw_equivalence(
             value="equivalence",
         )
     axes = panels_of(ax, chosen.tasks)
-    sizes = [_equivalence_sizes(result, task, rows) for task, rows in zip(chosen.tasks, groups, strict=True)]
     limits = size_limits(sizes)
     ends: list[list[CurveEnd]] = []
     for panel, rows, n, span in zip(axes, groups, sizes, limits, strict=True):
@@ -535,24 +539,12 @@ def draw_equivalence(
         named = [row for row in rows if chosen.named(row.method)]
         ends.append([end_at(*_equivalents(row, edges), chosen.looks[row.method]) for row in named])
     name_tasks(axes, chosen.tasks)
-    scratch = chosen.looks[result.scratch].name
-    outer_labels(axes, "training size $n$ of the method", f"training size that {scratch} needs")
+    start = chosen.looks[result.scratch].name
+    outer_labels(axes, "training size $n$ of the method", f"training size that {start} needs")
     write_words(axes, own, _equivalence_caption(result, chosen, groups), caption)
     if legend:
         write_names(axes, ends)
     return axes[0]
-
-
-def _with_equivalence(result: TransferResult, task: str, chosen: DrawnMethods) -> list[Improvement]:
-    found = {i.method: i for i in result.improvements if i.task == task and i.data_equivalence}
-    return [found[m] for m in chosen.back_first if m in found]
-
-
-def _equivalence_sizes(result: TransferResult, task: str, rows: Sequence[Improvement]) -> FloatArray:
-    """Return the sizes of scratch, and of the methods."""
-    scratch = [c.n for c in result.curves if c.task == task and c.method == result.scratch]
-    mine = [np.array([e.n for e in row.data_equivalence]) for row in rows]
-    return np.unique(np.concatenate([*scratch, *mine])) if scratch or mine else np.array([])
 
 
 def _edges(sizes: FloatArray, rows: Sequence[Improvement], span: tuple[float, float]) -> tuple[float, float]:
@@ -608,12 +600,8 @@ def _equivalence_caption(
 ) -> list[str]:
     said = "Black: as many as the method had. Grey: more than was measured; triangles lie "
     said += "beyond."
-    if any(
-        np.isfinite(v).any()
-        for rows in groups
-        for r in rows
-        for v in ends_of(e.equivalent for e in r.data_equivalence)[1:]
-    ):
+    intervals = [e.equivalent for rows in groups for row in rows for e in row.data_equivalence]
+    if np.isfinite(ends_of(intervals)[1:]).any():
         said += f" Bars: {100 * result.level:.4g}% intervals."
     return [said, chosen.note, *warned(result)]
 
