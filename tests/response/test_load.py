@@ -302,5 +302,5 @@ def test_a_column_with_an_orientation_is_a_measure() -> None:
     told = rows() | {"error": np.linspace(0.1, 0.9, 12).tolist(), "width": [1.0, 2.0] * 6}
     corpus = load_corpus(told, orientation={"width": 1, "error": -1})
     assert set(corpus.measures) == {"gi", "width", "error"}
-    percent = {("Gap [%]" if k == "gap" else k): v for k, v in (rows() | {"gap": [10.0] * 12}).items()}
+    percent = {("gap_pct" if k == "gap" else k): v for k, v in (rows() | {"gap": [10.0] * 12}).items()}
     assert load_corpus(percent).gap.tolist() == [0.1] * 12
