@@ -242,7 +242,7 @@ def test_columns_rows_and_stdin(call, losses, start):
     renamed.write_text(text)
     seen = call("transfer", "measure", renamed)
     assert seen.code == 1
-    assert "Say which with --column method=COLUMN" in words(seen.err)
+    assert "Say which with --method-column COLUMN" in words(seen.err)
     roles = ("--task-column", "t", "--method-column", "m", "--n-column", "k", "--risk-column", "v")
     seen = call("transfer", "measure", renamed, *roles)
     assert seen.code == 1
@@ -267,8 +267,8 @@ def test_columns_rows_and_stdin(call, losses, start):
         ("", "empty"),
         ("method,n,loss\n", "no rows"),
         ("method,n,loss\nscratch,10,0.5\n", "blind"),
-        ("method,n,loss,error\nscratch,10,0.5,1\n", "Choose with --column risk=loss"),
-        ("method,n,loss,seed\nscratch,10,1,0\nscratch,10,2,0\n", "or pass --column seed= if"),
+        ("method,n,loss,error\nscratch,10,0.5,1\n", "Choose with --risk-column loss"),
+        ("method,n,loss,seed\nscratch,10,1,0\nscratch,10,2,0\n", "or pass --seed-column= if"),
         ("method,n,loss\nscratch,ten,0.5\n", "'ten', which is not a number"),
         ("method,n,loss\nscratch,1%,0.5\n", "Write 500 for 1% of 50,000"),
         ("n,scratch,other\n10,1,2\n", "pass --lower-is-better for losses"),

@@ -26,7 +26,19 @@ from curvewise.cli.console import (
     warn,
     width_of,
 )
-from curvewise.cli.options import READING, STDIN, Drawing, Level, Numbers, Showing, Texts, Words, read_where, save_plot, usage_panel
+from curvewise.cli.options import (
+    READING,
+    STDIN,
+    Drawing,
+    Level,
+    Numbers,
+    Showing,
+    Texts,
+    Words,
+    read_where,
+    save_plot,
+    usage_panel,
+)
 from curvewise.errors import InputError, quietly
 from curvewise.text import Message, arg, format_interval, format_number
 
@@ -42,7 +54,7 @@ if TYPE_CHECKING:
 
 # Arguments of Python that have an option of another name.
 OPTIONS = {
-    **{role: f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
+    **{f"columns.{role}": f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
     "methods": "method",
     "tasks": "task",
     "test_targets": "test",
@@ -912,14 +924,14 @@ def _answer(result: TransferResult, task: str) -> str:
     said = [f"{lead}{short(best.method)} has CCI {cci}{_second(result, known)}."]
     if best.data_equivalence:
         said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
-    told = [r for r in known if not math.isnan(r.pvalue)]
-    if best.gain_ends is not None and usage_panel:
+    tested = [r for r in known if not math.isnan(r.pvalue)]
+    if best.gain_ends is not None and tested:
         said.append(best.gain_ends.text)
-    if len(usage_panel) > 1:
+    if len(tested) > 1:
         share = 100 * (1 - result.level)
-        up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in usage_panel) for sign in (1, -1))
-        text = f"{up} of {len(usage_panel)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
-        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(usage_panel)} tests.")
+        up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in tested) for sign in (1, -1))
+        text = f"{up} of {len(tested)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
+        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(tested)} tests.")
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, said))
