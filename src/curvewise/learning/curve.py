@@ -17,9 +17,9 @@ from curvewise.learning.calibration import power_interval
 from curvewise.learning.power import (
     FORMS,
     Constants,
+    GroupedRuns,
+    PointScale,
     PowerFits,
-    Replicates,
-    Scale,
     bounds,
     check_choice,
     fit_means,
@@ -107,8 +107,8 @@ class Curve(Result):
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     constants: Constants
-    _data: Replicates
-    _scale: Scale
+    _data: GroupedRuns
+    _scale: PointScale
     _at_chance: bool  # whether the largest size is within a tenth of the blind guess named
 
     @abstractmethod
