@@ -57,7 +57,7 @@ PICTURES = {
     "RankingAgreement": "curvewise.ranking.plot.comparison:plot_ranking_agreement",
     "NleepGrid": "curvewise.ranking.plot.grid:plot_nleep_grid",
     "TransferResult": "curvewise.transfer.plot.result:plot_transfer",
-    "TransferRanks": "curvewise.transfer.plot.result:plot_transfer_ranks",
+    "TransferRanks": "curvewise.transfer.plot.comparison:plot_transfer_ranks",
     "TransferComparison": "curvewise.transfer.plot.comparison:plot_transfer_comparison",
     "BlindGuess": "curvewise.transfer.plot.tasks:plot_blind_guess",
     "TaskRanking": "curvewise.transfer.plot.tasks:plot_tasks",

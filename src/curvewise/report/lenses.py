@@ -16,8 +16,9 @@ from curvewise.text import format_number, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
-    from curvewise.study.spec.study import Job, Study
-    from curvewise.study.standing import Planned
+    from curvewise.study.spec.study import Job
+    from curvewise.study.status import Planned
+    from curvewise.study.study import Study
     from curvewise.types.measurements import Measurements
     from curvewise.types.predictions import Predictions
     from curvewise.types.results import Result
@@ -81,7 +82,7 @@ def error_columns(m: Measurements) -> dict[str, list[Any]]:
 
 def show_rates(findings: StudyFindings) -> None:
     """Learning rates that were searched for, of each learner and its settings."""
-    from curvewise.store.tables import said
+    from curvewise.store.tables import setting_text
 
     searches = [run for run in findings.planned if run.job.is_search]
     if not searches:
@@ -89,7 +90,7 @@ def show_rates(findings: StudyFindings) -> None:
     findings.found["rates"], text = {}, []
     for run in searches:
         job, rate = run.job, run.standing.metrics.get("rate")
-        label = ", ".join([job.name, *(f"{k}={said(v)}" for k, v in job.settings.items())])
+        label = ", ".join([job.name, *(f"{k}={setting_text(v)}" for k, v in job.settings.items())])
         tried = ", ".join(f"{r:g}" for r in job.learner.training.rates)  # type: ignore[union-attr]
         if run.state == "done" and rate is not None:
             findings.found["rates"][label] = rate

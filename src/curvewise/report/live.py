@@ -26,8 +26,8 @@ from curvewise.report.results import first_sentences
 from curvewise.types.results import plain
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
     from curvewise.study.status import Status
+    from curvewise.study.study import Study
 
 
 HOST = "127.0.0.1"
@@ -68,7 +68,7 @@ class Watched:
 
 def state_of(study: Study) -> dict[str, Any]:
     """Collect what the live page shows: counts, time left, means by learner and size, failures."""
-    from curvewise.study.standing import looked_up_once
+    from curvewise.study.status import looked_up_once
 
     try:
         with looked_up_once(study), quietly():
@@ -97,7 +97,7 @@ def _progress(status: Status) -> dict[str, Any]:
 
 def _left(status: Status) -> str:
     """Estimate the time left if the processes at work now continue."""
-    from curvewise.study.plan import duration
+    from curvewise.study.status import duration
 
     if status.is_finished:
         return "nothing is left to do"

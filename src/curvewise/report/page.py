@@ -91,7 +91,7 @@ def report_of(source: Any, *, title: str | None = None, question: str | None = N
         return source
     if isinstance(source, Result | Mapping) or (isinstance(source, Sequence) and not isinstance(source, str | bytes)):
         return results_report(source, title=title, question=question)
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
 
     if not isinstance(source, Study):
         raise InputError("give a result, several of them, or a study (cw.load_study).", argument="source", value=source)
@@ -401,11 +401,12 @@ def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
 def heading(name: str) -> str:
     """The name of a column for people; indices stay.
 
-    >>> heading("probability_best"), heading("beta_N"), heading("n_0.5"), heading("e_N")
-    ('probability best', 'β_N', 'n_0.5', 'e_N')
+    >>> heading("probability_best"), heading("beta_N"), heading("n_at_0_5"), heading("e_N")
+    ('probability best', 'β_N', 'n at 0.5', 'e_N')
     """
     greek = re.sub(r"^[a-z]+(?=_N\b|$)", lambda found: GREEK.get(found[0], found[0]), name)
-    return re.sub(r"(?<=\w\w)_", " ", greek)
+    levels = re.sub(r"(?<=\d)_(?=\d)", ".", greek.replace("_at_", " at "))  # n_at_0_5 is the size that reaches 0.5
+    return re.sub(r"(?<=\w\w)_", " ", levels)
 
 
 def cell_of(value: Any, digits: int = 4) -> HtmlCell:

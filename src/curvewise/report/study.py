@@ -22,9 +22,8 @@ from curvewise.text import format_interval, format_number
 from curvewise.types.results import Interval
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
-    from curvewise.study.standing import Planned
-    from curvewise.study.status import Status
+    from curvewise.study.status import Planned, Status
+    from curvewise.study.study import Study
 
 
 BEST = "Which learner is best, and how sure is that?"
@@ -78,7 +77,7 @@ def study_report(
     >>> study_report(study).answer[0]
     'study: 0 of 6 runs done, 6 to do.'
     """
-    from curvewise.study.standing import looked_up_once
+    from curvewise.study.status import looked_up_once
 
     with looked_up_once(study) as planned:
         status = study.status()
@@ -169,8 +168,8 @@ FEW = 4
 
 def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
     """Tabulate every run of a study with its state, what it measured and how long it took."""
+    from curvewise.store.tables import reason_of
     from curvewise.study.results import label_of
-    from curvewise.study.status import reason_of
 
     runs = [run for run in planned if not run.job.is_search]
     word = "loss" if study.dataset.is_numbers else "error"
