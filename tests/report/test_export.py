@@ -12,14 +12,13 @@ import pytest
 import curvewise as cw
 from curvewise.report.content import Figure, Report, ReportTable, Section
 from curvewise.report.export import export_report, exported_files
-from curvewise.report.study import study_report
 from curvewise.study import load_study
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_table_and_figure_of_a_study_is_written(ran, tmp_path):
-    report = study_report(load_study(ran), file=ran)
+def test_every_table_and_figure_of_a_study_is_written(ran_report, tmp_path):
+    report = ran_report
     formats, figures = ("markdown", "latex"), ("svg", "pdf")
     index = export_report(report, tmp_path, formats, figures)
     assert index == tmp_path / "index.md"
@@ -39,8 +38,8 @@ def test_every_table_and_figure_of_a_study_is_written(ran, tmp_path):
             assert path.read_text().strip() in text
 
 
-def test_runs_are_a_table_that_others_read(ran, tmp_path):
-    export_report(load_study(ran), tmp_path, [], [])
+def test_runs_are_a_table_that_others_read(ran, ran_report, tmp_path):
+    export_report(ran_report, tmp_path, [], [])
     with (tmp_path / "runs.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     frame = load_study(ran).frame()
