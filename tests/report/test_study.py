@@ -211,7 +211,7 @@ def test_the_interval_of_a_mean_is_that_of_student(tmp_path):
 
 def test_weights_make_it_a_question_of_transfer(tmp_path):
     pytest.importorskip("torch")
-    network = {"architecture": "mlp", "options": {"width": 8}, "epochs": 1.0, "rate": 0.1}
+    network = {"architecture": "mlp", "options": {"width": 8}, "epochs": 2.0, "rate": 0.1}
     from curvewise.nn.training import Training
 
     base = Study(

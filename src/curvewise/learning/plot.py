@@ -749,9 +749,9 @@ def draw_limits(at: Picture, curves: Iterable[Curve]) -> None:
 
 
 def mark_size(at: Picture, n: float, text: str, *, gid: str, ls: str = "-") -> None:
-    """Draw a thin vertical line at a size, with its text along it, at the end where curves are low."""
+    """Draw a thin vertical line at a size, with its text along it, at the top."""
     x = float(at.axis.place(n))
-    # Curves are low at the right of a log axis, and at the left of n^−½: the text stands where they are not.
+    # The text stands on the side of the smaller sizes, within the data.
     right = at.axis.name == "sqrt"
     # A second picture on the same Axes marks the same size again.
     if x in [float(np.asarray(line.get_xdata())[0]) for line in lines_of(at.ax, gid)]:
