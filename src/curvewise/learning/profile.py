@@ -6,7 +6,7 @@ the stretches where that parabola stays under the F threshold. It lets γ be unk
 paper's band does not.
 
 How the noise depends on n is unknown, too: a :class:`NoiseAverage` weighs the profile under the
-paper's variance model against the one under a power of n (see :mod:`curvewise.learning.noise`).
+paper's variance model against the one under a power of n (see :class:`Noise`).
 """
 
 from __future__ import annotations
