@@ -109,6 +109,7 @@ def paired_t_test(a: FloatArray, b: FloatArray) -> float:
     return float(2.0 * stdtr(len(d) - 1, -abs(d.mean() / spread)))
 
 
+Evaluate: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 """From points x, shape (T,), to a quantity there: centre, low and high, shape (T,) each."""
 
 
