@@ -292,6 +292,21 @@ def test_same_seed_same_interval_whatever_the_global_generator():
 # groups and repeats
 
 
+def test_error_of_the_mean_is_that_of_two_crossed_samples():
+    """MS_run + MS_example − MS_residual, over R n: what varies with both is counted once."""
+    rng = np.random.default_rng(16)
+    runs, n = 12, 40
+    losses = 5 + rng.normal(size=(runs, 1)) + rng.normal(size=n) + rng.normal(size=(runs, n))
+    v = decompose_variance(losses, kind="losses")
+    by_run, by_example = losses.mean(axis=1).var(ddof=1) / runs, losses.mean(axis=0).var(ddof=1) / n
+    rest = losses - losses.mean(axis=1, keepdims=True) - losses.mean(axis=0) + losses.mean()
+    both = (rest**2).sum() / ((runs - 1) * (n - 1)) / (runs * n)
+    parts = np.array([by_run, by_example - both])
+    degrees = parts.sum() ** 2 / (parts**2 / [runs - 1, n - 1]).sum()
+    half = stats.t.ppf(0.975, degrees) * np.sqrt(by_run + by_example - both)
+    assert tuple(v.error) == pytest.approx((losses.mean(), losses.mean() - half, losses.mean() + half))
+
+
 def test_error_of_the_mean_is_statsmodels_cluster_covariance():
     linear = pytest.importorskip("statsmodels.regression.linear_model")
     rng = np.random.default_rng(6)

@@ -282,6 +282,9 @@ class RunComparison(Result):
     def _decisive(self) -> Interval:
         return self.difference if self.scope == "distribution" else self.test_set_difference
 
+    def _headline(self) -> str:
+        return f"{self.a!r} minus {self.b!r}: difference={self.difference}, verdict={self.verdict!r}"
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high, p-value."""
         rows = {
@@ -598,6 +601,9 @@ class TrainingComparison(Result):
             if verdict != "undecided"
         }
         return tuple(name for name in self.names if name not in beaten)
+
+    def _headline(self) -> str:
+        return f"{len(self.names)} trainings, {len(self.pairs)} pairs, best={self.names[0]!r}, scope={self.scope!r}"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per pair."""
