@@ -100,6 +100,18 @@ def test_compare_variances_sees_what_is_there():
     assert tuple(swapped.test_set_ratio)[1:] == pytest.approx((1 / ratio.high, 1 / ratio.low), rel=1e-6)
 
 
+def test_deviations_are_those_of_the_decompositions():
+    rng = np.random.default_rng(21)
+    quiet = rng.random((12, 400)) < 0.1
+    loud = rng.random((12, 400)) < rng.normal(0.1, 0.03, (12, 1))
+    parts = [decompose_variance(e, kind="errors", interval="F") for e in (loud, quiet)]
+    assert parts[1].distribution_variance < 0
+    c = compare_variances(loud, quiet, kind="errors")
+    for found, v in zip(c.distribution_std, parts, strict=True):
+        assert tuple(found) == pytest.approx(tuple(v.distribution_interval))
+    assert [i.estimate for i in c.test_set_std] == pytest.approx([v.test_set_std for v in parts])
+
+
 def test_compare_variances_takes_decompositions_and_any_order():
     a, b = errors_of(40, 500, 0.02, 1), errors_of(30, 500, 0.01, 2)
     plain = compare_variances(a, b)
