@@ -16,7 +16,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
 from curvewise.variance import decompose_totals, decompose_variance
 from curvewise.variance.anova import example_variance, f_interval, judge_tails, measure_totals, split_variance
-from curvewise.variance.decompose import bootstrap_variances
+from curvewise.variance.decompose import bca_limits, bootstrap_variances, measure_influence
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
@@ -572,6 +572,17 @@ def test_failed_runs_ask_for_the_bootstrap():
         assert v.distribution_interval.low < plain[0] ** 0.5
     with pytest.warns(CurvewiseWarning, match="too narrow"):
         assert decompose_variance(errors, interval="F").method == "F"
+
+
+def test_the_bootstrap_interval_is_that_of_its_resamples():
+    rng = np.random.default_rng(14)
+    p = Predictions(rng.random((40, 200)) < rng.normal(0.2, 0.05, (40, 1)), "errors")
+    v = decompose_variance(p, interval="bootstrap", resamples=200, rng=3)
+    drawn = bootstrap_variances(p, 200, np.random.default_rng(3))
+    limits = bca_limits(drawn, v._split, v.run_errors, measure_influence(p).units, 0.95)
+    assert tuple(v.distribution_interval)[1:] == pytest.approx(tuple(np.sqrt(limits)))
+    assert drawn.min() <= limits[0] < v.distribution_variance < limits[1] <= drawn.max()
+    assert v.distribution_interval != v.robust_interval
 
 
 def test_bootstrap_covers_with_failed_runs_where_f_does_not():
