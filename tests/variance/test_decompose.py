@@ -690,6 +690,13 @@ def test_failed_runs_widen_the_other_intervals_too():
     assert min(hits.values()) >= 51
 
 
+def test_runs_that_agree_on_all_examples_may_differ_on_others():
+    """On a share q of unseen examples they may: Var ≤ q²/4, and n examples would show it unless q is small."""
+    v = decompose_variance(np.tile(np.arange(200) % 10 == 0, (12, 1)), kind="errors")
+    assert v.distribution_std == 0
+    assert v.distribution_interval.high == pytest.approx((1 - 0.025 ** (1 / 200)) / 2)
+
+
 def test_a_tie_of_two_runs_is_not_certainty():
     errors = np.zeros((2, 100), dtype=bool)
     errors[0, :5] = errors[1, 5:10] = True
