@@ -690,6 +690,7 @@ def test_failed_runs_widen_the_other_intervals_too():
     assert min(hits.values()) >= 51
 
 
+@quiet
 def test_runs_that_agree_on_all_examples_may_differ_on_others():
     """On a share q of unseen examples they may: Var ≤ q²/4, and n examples would show it unless q is small."""
     v = decompose_variance(np.tile(np.arange(200) % 10 == 0, (12, 1)), kind="errors")
