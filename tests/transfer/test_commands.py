@@ -251,6 +251,10 @@ def test_columns_rows_and_stdin(call, losses, start, monkeypatch):
     roles = (*roles, "--lower-is-better")
     seen = call("transfer", "measure", renamed, *roles, "--json")
     assert seen.document["improvements"] == (call("transfer", "measure", losses, "--json").document["improvements"])
+    same = ("--column", "task=t", "--column", "method=m", "--column", "n=k", "--column", "risk=v", "--lower-is-better")
+    assert call("transfer", "measure", renamed, *same, "--json").document == seen.document
+    seen = call("transfer", "measure", renamed, "--column", "method")
+    assert (seen.code, "--column 'method' must read ROLE=COLUMN" in words(seen.err)) == (2, True)
     seen = call("transfer", "measure", renamed, *roles, "--seed-column=", "--where", "m=bad")
     assert seen.code == 1
     assert "name it with --scratch." in words(seen.err)
