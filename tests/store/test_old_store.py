@@ -10,8 +10,9 @@ import pytest
 
 import curvewise as cw
 from curvewise.store.export import export_store
+from curvewise.store.read import list_runs, read_run
 from curvewise.store.verify import verify_store
-from curvewise.store.write import list_runs, read_run, write_run
+from curvewise.store.write import write_run
 
 WRITTEN = Path(__file__).parent / "data" / "written_by_0.1.0"
 STUDIES = ("estimators", "networks", "failed", "numbers")

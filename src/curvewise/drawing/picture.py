@@ -105,11 +105,8 @@ def picture_of(kind: type) -> Callable[..., Axes] | None:
     return None
 
 
-# Pictures into files.
-
-
 def save_picture(draw: Callable[[], Axes], path: Path) -> None:
-    """Let ``draw`` make Axes, save their figure and close it.
+    """Call ``draw`` to make Axes, save their figure and close it.
 
     Switches matplotlib to a backend that needs no display, so it is for commands, not notebooks.
     """
@@ -131,7 +128,7 @@ def use_no_display() -> None:
 
 
 def save_figure(draw: Callable[[], Axes], path: Path) -> None:
-    """Let ``draw`` make Axes, save their figure and close it.
+    """Call ``draw`` to make Axes, save their figure and close it.
 
     Texts stay texts, so that they can be found and changed in SVG and PDF.
     """
@@ -139,7 +136,7 @@ def save_figure(draw: Callable[[], Axes], path: Path) -> None:
 
 
 def svg_text(draw: Callable[[], Axes]) -> str:
-    """Let ``draw`` make Axes, and give their figure as the text of an SVG file."""
+    """Call ``draw`` to make Axes, and return their figure as the text of an SVG file."""
     stream = io.StringIO()
     _save(draw, stream, format="svg", metadata={"Date": None, "Creator": None})
     return stream.getvalue()

@@ -44,7 +44,7 @@ def test_simulated_tests_are_the_tests_that_are_made(paired):
 def test_error_rate_with_test_errors_of_a_finite_test_set(plan):
     """Runs whose errors are means of 0/1: stops with a difference in 5% at most."""
     rng = np.random.default_rng(1)
-    runs = rng.binomial(200, 0.1, (2, 1500, 20)) / 200
+    runs = rng.binomial(200, 0.1, (2, 900, 20)) / 200
     stopped = 0
     for a, b in zip(*runs, strict=True):
         for k in plan.looks:
@@ -52,7 +52,7 @@ def test_error_rate_with_test_errors_of_a_finite_test_set(plan):
             if decision != "go on":
                 break
         stopped += decision in ("stop: a better", "stop: b better")
-    assert stopped / 1500 == pytest.approx(0.05, abs=0.018)
+    assert stopped / 900 == pytest.approx(0.05, abs=0.018)
 
 
 def test_decisions_agree_with_scipy(plan):
@@ -134,9 +134,9 @@ def test_unequal_spreads_from_two_runs_on():
     assert (np.min(p, axis=0) <= found.nominal_level).mean() > 0.06
     wrong = sum(
         any(d.startswith(("stop: a", "stop: b")) for d in check_stopping(x, y, found, higher_is_better=False).decisions)
-        for x, y in zip(a[:1500], b[:1500], strict=True)
+        for x, y in zip(a[:700], b[:700], strict=True)
     )
-    assert wrong / 1500 < 0.055
+    assert wrong / 700 < 0.055
 
 
 def test_pairs_use_their_differences():

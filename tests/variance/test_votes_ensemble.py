@@ -48,7 +48,7 @@ def test_ties_count_as_a_random_choice():
 def test_subsets_average_to_all_subsets():
     rng = np.random.default_rng(1)
     votes, labels = rng.integers(0, 3, (6, 40)), rng.integers(0, 3, 40)
-    e = measure_ensemble(votes, labels, sizes=[2, 3], draws=3000)
+    e = measure_ensemble(votes, labels, sizes=[2, 3], draws=1500)
     for size, error in zip(e.sizes, e.errors, strict=True):
         subsets = itertools.combinations(range(6), int(size))
         truth = np.mean([brute(votes[list(s)], labels) for s in subsets])
