@@ -78,7 +78,7 @@ Names = Annotated[list[str], Parameter(negative="", show_default=False)]
 @Parameter(name="*", group=READING)
 @dataclass
 class RiskReading:
-    """How to read risks and their controls.
+    """Options that say how to read risks and their controls.
 
     Parameters
     ----------
@@ -143,6 +143,7 @@ class RiskReading:
         if Path(source).suffix.lower() == ".toml":
             found = self._study(Path(source))
         elif source == STDIN:
+            # The readers choose a format by the ending of a file, which stdin has not.
             with tempfile.TemporaryDirectory() as folder:
                 data = sys.stdin.buffer.read()
                 path = Path(folder) / f"stdin{ending_of(data)}"
@@ -284,7 +285,7 @@ def measure(
     if compare and (len(compare) != 2 or compare[0] == compare[1]):
         raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
     plot = drawing.plot if drawing else None
-    if plot is None and (kind or highlight):
+    if plot is None and (kind or highlight):  # refused before anything is read
         option = f"--kind {kind}" if kind else "--highlight"
         raise UsageError(f"{option} is about what --plot draws: add --plot FILE, or leave it out.")
     risks = (reading or RiskReading()).load(table)
@@ -770,6 +771,7 @@ def _draw(result: TransferResult, kind: Kind, highlight: list[str]) -> Any:
 def show_comparison(page: Page, result: TransferResult, compared: TransferComparison, every: bool = False) -> None:
     """Print differences of CCI, those that are clearest."""
     page.document["comparison"] = compared.to_dict()
+    # The clearest first; unknown p-values (NaN) after all others.
     rows = sorted(compared.rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)
     kept = rows if page.markup is not None else rows[:MOST_PAIRS]
     what = "Differences" if len(kept) == len(rows) else f"The {len(kept)} clearest differences"
@@ -790,6 +792,7 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
         "difference": by,
         **numbers,
     }
+    # Three columns of names are too wide for most terminals: put them into one.
     if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
         columns = {"difference": [_pair_name(r) for r in kept], "CCI": by, **numbers}
     table_in_parts(page, title, columns)
