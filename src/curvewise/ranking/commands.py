@@ -71,6 +71,8 @@ OPTIONS = {
     "accuracy": "accuracy-column",
     "architecture": "factory",
     "baselines": "baseline",
+    **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
+    "columns.accuracy": "accuracy-column",
     "options": "factory-option",
     "preprocessing": "preprocess",
     "rng": "seed",
