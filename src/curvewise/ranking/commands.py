@@ -68,8 +68,6 @@ ranking = App(
 # Options for arguments of another name.
 OPTIONS = {
     "accuracies": "accuracy",
-    "columns.accuracy": "accuracy-column",
-    **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
     "architecture": "factory",
     "baselines": "baseline",
     **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
