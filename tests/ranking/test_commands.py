@@ -642,3 +642,10 @@ def test_nothing_is_imported_that_listing_does_not_need(start):
         "print([m for m in ('torch', 'pandas', 'matplotlib', 'scipy.stats') if m in sys.modules])"
     )
     assert start("-c", code, python=True).out.strip() == "[]"
+
+
+def test_labels_in_a_folder_are_no_checkpoint(tmp_path):
+    for name in ("a", "b", "y"):
+        np.save(tmp_path / f"{name}.npy", np.zeros((4, 2)))
+    assert [one.name for one in find_checkpoints([str(tmp_path)])] == ["a", "b", "y"]
+    assert [one.name for one in find_checkpoints([str(tmp_path)], tmp_path / "y.npy")] == ["a", "b"]
