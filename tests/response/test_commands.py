@@ -494,4 +494,4 @@ def test_files_that_are_no_corpus(call, tmp_path):
     unclear.write_text("gap,thing\n0.1,1\n0.2,1\n0.3,2\n0.2,2\n0.1,3\n0.1,3\n")
     seen = call("response", "judge", unclear)
     assert seen.code == 1
-    assert "--hyperparameter … or --measure …" in " ".join(seen.err.split())
+    assert "--hyperparameter thing or --measure thing" in " ".join(seen.err.split())

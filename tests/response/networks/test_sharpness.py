@@ -222,3 +222,9 @@ def test_nothing_to_find_is_said() -> None:
         largest_within(lambda size: 0.0, 0.1)
     with pytest.raises(InputError, match="already"):
         largest_within(lambda size: 1.0, 0.1)
+
+
+def test_both_kinds_of_flatness_of_one_network_are_kept_apart(subject_of: Any, fitted: Any) -> None:
+    subject = subject_of(*fitted)
+    assert flatness(subject) != flatness_magnitude(subject)
+    assert flatness_magnitude(subject) == flatness_magnitude(subject_of(*fitted))

@@ -269,9 +269,6 @@ class ModelMeasures(Result):
     settings: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"ModelMeasures({self.model!r}, measures={len(self.values)})"
-
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each measure."""
         return {
