@@ -12,7 +12,7 @@ from curvewise.nn.networks import make_network
 from curvewise.types import Predictions
 from curvewise.variance import decompose_variance
 
-RUNS, ROWS = 100, 300
+RUNS, ROWS = 60, 300
 TRAINING = Training("mlp", options={"width": 32}, batch=50, epochs=8, rate=0.1)
 
 

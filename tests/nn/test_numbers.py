@@ -185,7 +185,7 @@ def test_least_squares_are_found() -> None:
 def test_least_absolute_differences_are_at_the_median() -> None:
     y = np.array([[0.0, 5.0], [1.0, 5.5], [2.0, 9.0], [7.0, 6.0], [100.0, 50.0]], dtype=np.float32)
     examples = Examples(np.zeros((5, 1), dtype=np.float32), y, 0)
-    training = Training("linear", rate=0.5, loss="l1", momentum=0.0, batch=5, steps=4000)
+    training = Training("linear", rate=0.5, loss="l1", momentum=0.0, batch=5, steps=1000)
     (found,) = trained(training, examples, examples, [Assignment(np.arange(5))])
     assert np.allclose(found.predictions["test"], np.median(y, axis=0), atol=0.05)
     assert found.metrics["train_loss"] == pytest.approx(np.abs(y - np.median(y, axis=0)).mean(), rel=1e-3)

@@ -28,9 +28,11 @@ def hashed(seed: Tensor, *counters: Tensor | int) -> Tensor:
     """Hash a seed with counters, one after the other; they are broadcast against each other."""
     state = mix(seed + _GOLDEN)
     for counter in counters:
-        step = (counter + 1) * _GOLDEN
-        if isinstance(step, int):  # Python's integers do not overflow as those of tensors do
-            step = (step + 2**63) % 2**64 - 2**63
+        if isinstance(counter, int):  # Python's integers do not overflow as those of tensors do
+            step: Tensor | int = ((counter + 1) * _GOLDEN + 2**63) % 2**64 - 2**63
+        else:
+            # Not (counter + 1) · golden, the same numbers: compiled for a GPU, the kernels around it round otherwise.
+            step = counter * _GOLDEN + _GOLDEN
         state = mix(state + step)
     return state
 

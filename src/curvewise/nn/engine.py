@@ -410,11 +410,14 @@ def find_lanes(setup: Setup, runs: int, in_flight: int | None, *, stacked: bool 
         count = -(-most // GPU_STACK)
         return POOL.grown("stack", lambda: make_stack(setup, GPU_STACK), min(count, MOST_LANES))
     if stacked and _is_stacked(setup):
-        tried = {}
-        for width in sorted({min(width, whole_groups(most)) for width in CPU_STACKS}):
-            lanes = _cpu_stack(setup, width)
-            tried[seconds_per_step(lanes, quick=True) / width] = lanes
-        return tried[min(tried)]
+        widths = sorted({min(width, whole_groups(most)) for width in CPU_STACKS})
+        name = f"width of {widths}"
+        if len(widths) == 1:  # nothing to choose: a stopwatch would take longer than a short training
+            POOL.settled[name] = widths[0]
+        if name not in POOL.settled:
+            seconds = {width: seconds_per_step(_cpu_stack(setup, width), quick=True) / width for width in widths}
+            POOL.settled[name] = min(widths, key=lambda width: seconds[width])
+        return _cpu_stack(setup, POOL.settled[name])
     if not setup.cuda:
         return POOL.existing("single", lambda: make_single(setup), 1)
     lanes_for = POOL.grown if in_flight is None else POOL.existing

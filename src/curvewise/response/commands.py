@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "architecture": "factory",
+    **{f"columns.{role}": role for role in ("gap", "task", "train_accuracy")},
     "data.name": "data",
     "data.path": "data",
     "hyperparameters": "hyperparameter",

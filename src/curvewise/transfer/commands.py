@@ -164,7 +164,7 @@ class RiskReading:
         asked |= {f"--{r}-column": getattr(self, f"{r}_column") for r in _ROLES if r != "risk"}
         if odd := [option for option, value in asked.items() if value]:
             raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
-        from curvewise.study.spec.document import load_study
+        from curvewise.study.study import load_study
         from curvewise.study.transfer import transfer_risks
 
         with quietly():
@@ -929,7 +929,7 @@ def _answer(result: TransferResult, task: str) -> str:
         said.append(best.gain_ends.text)
     if len(told) > 1:
         share = 100 * (1 - result.level)
-        up, down = (sum(r.sure and sign * r.cci.estimate > 0 for r in told) for sign in (1, -1))
+        up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in told) for sign in (1, -1))
         text = f"{up} of {len(told)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
         said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(told)} tests.")
     if (control := result.maximal[task]).assumed:
@@ -1010,9 +1010,9 @@ def ends(interval: Interval) -> str:
 def _sure(row: Improvement) -> str:
     """List the sizes at which the interval of the gain is above 0."""
     end = row.gain_ends
-    if end is None or not end.sure_at:
+    if end is None or not end.significant_at:
         return "–"
-    return "all n" if len(end.sure_at) == len(row.n) else spans(row.n.tolist(), end.sure_at)
+    return "all n" if len(end.significant_at) == len(row.n) else spans(row.n.tolist(), end.significant_at)
 
 
 def spans(sizes: Sequence[float], chosen: Sequence[float]) -> str:
