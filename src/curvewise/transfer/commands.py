@@ -26,19 +26,7 @@ from curvewise.cli.console import (
     warn,
     width_of,
 )
-from curvewise.cli.options import (
-    READING,
-    STDIN,
-    Drawing,
-    Level,
-    Numbers,
-    Showing,
-    Texts,
-    Words,
-    read_where,
-    save_plot,
-    told,
-)
+from curvewise.cli.options import READING, STDIN, Drawing, Level, Numbers, Showing, Texts, Words, read_where, save_plot, usage_panel
 from curvewise.errors import InputError, quietly
 from curvewise.text import Message, arg, format_interval, format_number
 
@@ -68,7 +56,7 @@ transfer = App(
     "was run) has a row for each run: method, "
     "training size and test loss, and task, seed and fold where there are several. The controls "
     "are methods of it, training from scratch, a blind guess and maximal supervision, or numbers.",
-    error_formatter=told,
+    error_formatter=usage_panel,
 )
 
 Table = Annotated[str, Parameter(name="TABLE")]
@@ -925,13 +913,13 @@ def _answer(result: TransferResult, task: str) -> str:
     if best.data_equivalence:
         said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
     told = [r for r in known if not math.isnan(r.pvalue)]
-    if best.gain_ends is not None and told:
+    if best.gain_ends is not None and usage_panel:
         said.append(best.gain_ends.text)
-    if len(told) > 1:
+    if len(usage_panel) > 1:
         share = 100 * (1 - result.level)
-        up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in told) for sign in (1, -1))
-        text = f"{up} of {len(told)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
-        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(told)} tests.")
+        up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in usage_panel) for sign in (1, -1))
+        text = f"{up} of {len(usage_panel)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
+        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(usage_panel)} tests.")
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, said))
