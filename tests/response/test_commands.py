@@ -255,6 +255,17 @@ def test_torch_itself_says_nothing(start, files):
     assert [line.partition(":")[0] for line in done.err.splitlines()] == ["note", "note"]
 
 
+def test_precision_and_fill_reach_the_measurement(measure):
+    few = ("--json", "--examples", 60, "--perturbation", "shift-x", "--magnitudes", "0,0.4")
+    dark, bright, low = (
+        measure("good", more=(*few, *more)).document for more in ((), ("--fill", 1), ("--precision", "bfloat16"))
+    )
+    assert dark["settings"]["precision"] == "float32"
+    assert low["settings"]["precision"] == "bfloat16"
+    assert dark["correct"][0] == bright["correct"][0]
+    assert dark["correct"][1] != bright["correct"][1]
+
+
 def test_perturbations_are_listed(call):
     seen = call("response", "perturbations")
     assert seen.code == 0
